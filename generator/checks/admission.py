@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from generator.checks.contract import LintReport, Phrase, at, mapping
 from generator.values.helm_release import Release
-
-# MutatingAdmissionPolicy is v1 from here on.
-_POLICY_MINOR: Final = (1, 36)
+from roost_core.release.policy_mode import GATE_REASON, LEFT_OUT, POLICY_MINOR
 
 
 def check(report: LintReport, release: Release) -> None:
@@ -16,31 +12,19 @@ def check(report: LintReport, release: Release) -> None:
     if at(report.values, "admission", "mode") != "policy":
         return
     path = ("admission", "mode")
-    if release.kube_minor < _POLICY_MINOR:
+    if release.kube_minor < POLICY_MINOR:
         expected = f"webhook or none for Kubernetes {release.kube_version}"
         fix = "policy needs 1.36: give the cluster's version with --kube-version."
         report.error(path, Phrase('"policy"'), expected, fix)
+    is_required = at(report.values, "imageGate", "mode") == "requireLabel"
     for name, entry in mapping(report.values.get("podClasses")).items():
-        if at(entry, "home") is not None:
-            reason = "admission policies have no ring: pods of this class get no home."
+        for part in LEFT_OUT:
+            key = ("podClasses", name, part.key)
+            is_used = part.reason and at(entry, part.key) is not None
+            if is_used and (part.says_of_defaults or not report.is_default(key)):
+                fix = "Set it to null, or use admission.mode: webhook."
+                report.warn(key, part.reason, fix)
+        if at(entry, "imageGate") is True and is_required:
             report.warn(
-                ("podClasses", name, "home"),
-                reason,
-                "Set it to null, or use admission.mode: webhook.",
+                ("podClasses", name, "imageGate"), GATE_REASON, "Use admission.mode: webhook."
             )
-        if at(entry, "warm") is not None and not report.is_default(("podClasses", name, "warm")):
-            reason = "admission policies don't know nodes: pods of this class get no warm set."
-            report.warn(
-                ("podClasses", name, "warm"),
-                reason,
-                "Set it to null, or use admission.mode: webhook.",
-            )
-        if (
-            at(entry, "imageGate") is True
-            and at(report.values, "imageGate", "mode") == "requireLabel"
-        ):
-            reason = (
-                "an admission policy can't see whether the controllers run: the gate only prefers"
-                " nodes with the image."
-            )
-            report.warn(("podClasses", name, "imageGate"), reason, "Use admission.mode: webhook.")

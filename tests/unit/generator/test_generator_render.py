@@ -21,6 +21,13 @@ from generator.values.helm_release import Release, check_release
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from roost_core.placement import go_json
+from roost_core.release.policy_mode import (
+    LEFT_OUT,
+    POLICY_MINOR,
+    class_by_policy,
+    gate_mode_by_policy,
+)
+from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from tests.builders import release_document
 from tests.recorded_data import rows
 
@@ -362,6 +369,29 @@ def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_t
     assert "pulling" not in text
     assert "requiredDuringScheduling" not in text
     assert ("+ variables.held.filter" in text) == prefers
+
+
+def policies_of(values: dict[str, Any], minor: int = NEWEST_MINOR) -> list[dict[str, object]]:
+    manifests = render(values, Release("hub", "jhub", f"v1.{minor}.0"))
+    return [one.body for one in manifests if one.body["kind"] == "MutatingAdmissionPolicy"]
+
+
+def test_admission_policies_read_nothing_that_the_table_says_they_cannot_follow() -> None:
+    values: dict[str, Any] = dict(read_defaults().values) | {"admission": {"mode": "policy"}}
+    classes = values["podClasses"]
+    assert {part.key for part in LEFT_OUT} <= {key for each in classes.values() for key in each}
+    followed = {name: class_by_policy(each) for name, each in classes.items()}
+    assert followed != classes
+    assert policies_of(values | {"podClasses": followed}) == policies_of(values) != []
+    mode = gate_mode_by_policy(values["imageGate"]["mode"], has_labels=True)
+    gate = values["imageGate"] | {"mode": mode}
+    assert policies_of(values | {"imageGate": gate}) == policies_of(values)
+
+
+@pytest.mark.parametrize("minor", range(OLDEST_MINOR, NEWEST_MINOR + 1))
+def test_admission_policies_are_rendered_from_their_minor_on(minor: int) -> None:
+    values: dict[str, Any] = dict(read_defaults().values) | {"admission": {"mode": "policy"}}
+    assert bool(policies_of(values, minor)) == ((1, minor) >= POLICY_MINOR)
 
 
 def ingress_of(component: str, text: str) -> list[Any]:

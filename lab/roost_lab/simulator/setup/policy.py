@@ -29,7 +29,7 @@ from roost.controllers.settings import parse_settings
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
-from roost_core.release.pod_classes import TIE_BREAK
+from roost_core.release.policy_mode import POLICY_MINOR, class_by_policy, gate_mode_by_policy
 from roost_core.release.settings import ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
@@ -40,8 +40,6 @@ from webhook.settings import parse_settings as parse_webhook_settings
 
 RELEASE: Final = Release("hub", "binder")
 RULES_FILE: Final = "release.json"
-# From this minor of Kubernetes on MutatingAdmissionPolicies are rendered.
-_ADMISSION_POLICY_MINOR: Final = (1, 36)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +187,7 @@ def _rendered(name: str, merged: Merged, release: Release) -> Policy:
             [Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)]
         )
     has_policies = values["enabled"] and values["admission"]["mode"] == "policy"
-    is_static = has_policies and release.kube_minor >= _ADMISSION_POLICY_MINOR
+    is_static = has_policies and release.kube_minor >= POLICY_MINOR
     rules = render(_static_rules(values), release) if is_static else manifests
     return _read_policy(name, merged, manifests, release, scheduler_minor=minor, rules=rules)
 
@@ -204,26 +202,14 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
     facts.
     """
     gate, controllers = values["imageGate"], values["controllers"]
-    is_labelled = controllers["enabled"] and controllers["replicas"]
-    is_required = gate["mode"] == "requireLabel"
-    static: JSONObject = {"home": None, "warm": None, "attract": False, "resources": {}}
-
-    def heavier(weights: Mapping[str, int]) -> JSONObject:
-        return {name: weight for name, weight in weights.items() if weight != TIE_BREAK}
-
+    has_labels = bool(controllers["enabled"] and controllers["replicas"])
     return {
         **values,
         "admission": {**values["admission"], "mode": "webhook"},
-        # A MutatingAdmissionPolicy can't check whether any node could meet a requirement, so none
-        # requires anything.
-        "imageGate": {
-            **gate,
-            "mode": ("prefer" if is_labelled else "off") if is_required else gate["mode"],
-        },
+        "imageGate": {**gate, "mode": gate_mode_by_policy(gate["mode"], has_labels=has_labels)},
         "webhook": {**values["webhook"], "readNodes": True},
         "podClasses": {
-            name: rules and {**rules, **static, "avoid": heavier(rules.get("avoid") or {})}
-            for name, rules in values["podClasses"].items()
+            name: rules and class_by_policy(rules) for name, rules in values["podClasses"].items()
         },
     }
 
