@@ -60,7 +60,7 @@ def parse_settings(
         shared.name,
         shared.namespace,
         shared.classes,
-        shared.sets,
+        shared.placeholder_sets,
         shared.gate,
         shared.events,
     )

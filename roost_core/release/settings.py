@@ -9,6 +9,7 @@ from typing import Final
 from roost_core.objects.pod import Pod
 from roost_core.release.classes import Classes
 from roost_core.release.image_gate import ImageGate, read_image_gate, read_mappings
+from roost_core.release.placeholder_sets import PlaceholderSet, read_placeholder_sets
 from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector
 from roost_core.release.reader import (
     DNS_LABEL,
@@ -148,6 +149,12 @@ class ReleaseSettings:
         """
         host = self.document.get("schedulerHost")
         return self.read.name(host, "schedulerHost", DNS_NAME, "a host's name") if host else ""
+
+    @cached_property
+    def placeholder_sets(self) -> tuple[PlaceholderSet, ...]:
+        """`placeholders`."""
+        entries = self.document.get("placeholders")
+        return read_placeholder_sets(self.read, entries, self.name, self.namespace)
 
     @cached_property
     def placeholder_names(self) -> tuple[str, ...]:

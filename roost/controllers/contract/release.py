@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
-from roost.controllers.contract.placeholder_sets import PlaceholderSet, read_placeholder_sets
 from roost_core.release.reader import Document, Reader
 from roost_core.release.settings import ReleaseSettings
 
@@ -31,11 +30,6 @@ class ReleaseDocument(ReleaseSettings):
         self.minor = minor
 
     @cached_property
-    def sets(self) -> tuple[PlaceholderSet, ...]:
-        """`placeholders`."""
-        return read_placeholder_sets(self)
-
-    @cached_property
     def evictions_per_minute(self) -> int:
         """`placeholderMover.evictionsPerMinute`: over all sets and nodes; 0: nothing moves."""
         mover = self.read.mapping(self.document.get("placeholderMover"), "placeholderMover")
@@ -47,7 +41,7 @@ class ReleaseDocument(ReleaseSettings):
     def history_name(self) -> str:
         """The ConfigMap in which headroom keeps what it learned; "": no set learns."""
         name = self.read.text(self.document.get("headroomHistory"), "headroomHistory")
-        return name if any(each.learn is not None for each in self.sets) else ""
+        return name if any(each.learn is not None for each in self.placeholder_sets) else ""
 
     @cached_property
     def events(self) -> BookingSettings | None:

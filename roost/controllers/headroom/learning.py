@@ -13,7 +13,6 @@ from functools import partial
 from typing import Final
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice
-from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.headroom.accounting import Accounting, after_minute, looked
 from roost.controllers.headroom.pool_view import PoolView, see_pool
@@ -45,6 +44,7 @@ from roost_core.placement.headroom_history import (
 )
 from roost_core.placement.headroom_windows import Period, local_time
 from roost_core.placement.headroom_worth import Ceiling, Needs, Worth, worth_of
+from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
 PATIENCE_SECONDS: Final = 60.0

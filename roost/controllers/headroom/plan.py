@@ -17,7 +17,6 @@ from roost.controllers.contract.actions import (
     Planned,
     ScaleSet,
 )
-from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
@@ -30,6 +29,7 @@ from roost.controllers.headroom.learning import (
 )
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
+from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and
 # the image gate can't wait for the next minute.

@@ -8,7 +8,6 @@ from functools import lru_cache
 from math import ceil
 from typing import Final, NamedTuple
 
-from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
@@ -19,6 +18,7 @@ from roost_core.objects.requests import CPU, MEMORY, PODS
 from roost_core.objects.selectors import NodeRules, node_matches, untolerated
 from roost_core.placement.headroom_history import size_in_placeholders
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
+from roost_core.release.placeholder_sets import PlaceholderSet
 
 # Taints that come and go with a node's state; they don't change whose node it is.
 _STATE_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from roost.controllers.contract.bookings import BookingSettings
-from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.objects.pod import Pod
+from roost_core.release.placeholder_sets import PlaceholderSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,9 @@ class HeadroomSettings:
 def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
     """Read release.json; None if no set has windows, learns or can be booked."""
     books = release.events is not None
-    sets = tuple(each for each in release.sets if books or each.windows or each.learn is not None)
+    sets = tuple(
+        each for each in release.placeholder_sets if books or each.windows or each.learn is not None
+    )
     if not sets:
         return None
     return HeadroomSettings(

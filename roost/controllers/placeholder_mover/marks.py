@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Action, ChangeNode, Notice
-from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
 from roost.controllers.placeholder_mover.view import View
 from roost_core.objects.node import Node
+from roost_core.release.placeholder_sets import PlaceholderSet
 
 MARK: Final = "true"
 

@@ -13,7 +13,6 @@ from math import inf
 from typing import Final
 
 from roost.controllers.contract.actions import Action, EvictPod
-from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.placeholder_mover.marks import NodeMark
 from roost.controllers.placeholder_mover.move_memory import (
     WINDOW_SECONDS,
@@ -26,6 +25,7 @@ from roost.controllers.placeholder_mover.scheduler_model import Prediction, Sche
 from roost.controllers.placeholder_mover.view import View
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
+from roost_core.release.placeholder_sets import PlaceholderSet
 
 
 def why_set_stays(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
 from roost.controllers.placeholder_mover.settings import MoverSettings
 from roost.controllers.placeholder_mover.view import View
@@ -21,6 +20,7 @@ from roost_core.objects.node import Node, node_is_tolerated
 from roost_core.objects.selectors import node_matches
 from roost_core.placement.labels import HELD
 from roost_core.release.image_gate import serving
+from roost_core.release.placeholder_sets import PlaceholderSet
 
 
 class Reason(NamedTuple):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import attract_prefix, startup_taint
 from roost_core.release.image_gate import Puller
+from roost_core.release.placeholder_sets import PlaceholderSet
 from roost_core.release.pod_classes import TIE_BREAK, PodClass
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_each_profile
@@ -87,7 +87,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
         flap_seconds=seconds("flapSeconds"),
         back_off_seconds=seconds("backOffSeconds"),
         max_back_off_seconds=seconds("maxBackOffSeconds"),
-        sets=tuple(each for each in release.sets if is_on),
+        sets=tuple(each for each in release.placeholder_sets if is_on),
         pullers=release.gate.labelling,
         startup_taint=startup_taint(release.name, release.namespace),
         profiles=profiles,

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.pod_kinds import is_popular_puller, is_puller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.settings import MoverSettings
@@ -22,6 +21,7 @@ from roost_core.placement.labels import (
     PART_OF_LABEL,
     PLACEHOLDER_SET_LABEL,
 )
+from roost_core.release.placeholder_sets import PlaceholderSet
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_lab.simulator.engine.node_images import NodeImages, Pull
 from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
-from roost_lab.simulator.setup.policy import SimulatedSet
+from roost_lab.simulator.setup.policy import PlaceholderStatefulSet
 from roost_lab.traces.attempt import Attempt
 
 
@@ -52,7 +52,7 @@ class SimPod:
     # `namespace/name`.
     key: str = field(init=False)
     launch: Launch | None = None
-    owner: SimulatedSet | None = None
+    owner: PlaceholderStatefulSet | None = None
     # The attempt whose image a build pod builds.
     builds: Attempt | None = None
     node: SimNode | None = None

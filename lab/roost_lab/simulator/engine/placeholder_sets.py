@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimPod
-    from roost_lab.simulator.setup.policy import SimulatedSet
+    from roost_lab.simulator.setup.policy import PlaceholderStatefulSet
 
 
 class PlaceholderSets:
@@ -17,14 +17,14 @@ class PlaceholderSets:
 
     def __init__(
         self,
-        sets: Iterable[SimulatedSet],
-        post: Callable[[SimulatedSet, str], SimPod],
+        sets: Iterable[PlaceholderStatefulSet],
+        post: Callable[[PlaceholderStatefulSet, str], SimPod],
         remove: Callable[[SimPod], None],
     ) -> None:
         """post: create a pod of a set by its name. remove: delete one."""
         self._post, self._remove = post, remove
         # By name of the set; the pods by their own names.
-        self.sets: dict[str, SimulatedSet] = {
+        self.sets: dict[str, PlaceholderStatefulSet] = {
             placeholders.name: placeholders for placeholders in sets
         }
         self.replicas: dict[str, int] = {

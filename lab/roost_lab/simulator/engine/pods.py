@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from roost_core.release.pod_classes import PodClass
     from roost_core.release.settings import ReleaseSettings
     from roost_lab.simulator.setup.assumptions import Assumptions
-    from roost_lab.simulator.setup.policy import Policy, SimulatedSet
+    from roost_lab.simulator.setup.policy import PlaceholderStatefulSet, Policy
 
 
 # Where images are whose names are made up: see `image_reference`.
@@ -182,7 +182,7 @@ class PodMaker:
         )
 
     def placeholder(
-        self, placeholders: SimulatedSet, name: str, created: float, facts: Facts
+        self, placeholders: PlaceholderStatefulSet, name: str, created: float, facts: Facts
     ) -> Pod:
         """A pod of a StatefulSet of placeholders."""
         set_name = placeholders.name

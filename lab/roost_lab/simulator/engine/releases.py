@@ -22,7 +22,7 @@ from roost_lab.simulator.engine.webhook_facts import WebhookFacts
 if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimPod
     from roost_lab.simulator.engine.world import World
-    from roost_lab.simulator.setup.policy import Policy, SimulatedSet
+    from roost_lab.simulator.setup.policy import PlaceholderStatefulSet, Policy
 
 
 class HubRelease:
@@ -43,7 +43,7 @@ class HubRelease:
         self.running = 0
         self.result = HubResult()
 
-    def post_placeholder(self, placeholders: SimulatedSet, name: str) -> SimPod:
+    def post_placeholder(self, placeholders: PlaceholderStatefulSet, name: str) -> SimPod:
         """Create a pod of a set of placeholders."""
         world = self.world
         made = self.maker.placeholder(placeholders, name, world.now, self.facts.current())

@@ -28,7 +28,7 @@ from roost.controllers.contract.planner import Planner
 from roost.controllers.settings import parse_settings
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.requests import requested
-from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
+from roost_core.placement.labels import cluster_object_name, startup_taint
 from roost_core.release.policy_mode import POLICY_MINOR, class_by_policy, gate_mode_by_policy
 from roost_core.release.settings import ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
@@ -43,13 +43,10 @@ RULES_FILE: Final = "release.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedSet:
-    """One StatefulSet of placeholders."""
+class PlaceholderStatefulSet:
+    """The StatefulSet of a placeholder set, as it is rendered."""
 
-    # Of the StatefulSet.
     name: str
-    # In the values.
-    set_name: str
     replicas: int
     labels: Mapping[str, str]
     # A pod's spec, as the StatefulSet controller would post it.
@@ -94,7 +91,7 @@ class Policy:
     # release.json and the scheduler's configuration; None: no controllers run.
     controllers: Mapping[str, Any] | None
     scheduler_configuration: Mapping[str, Any] | None
-    placeholders: tuple[SimulatedSet, ...]
+    placeholders: tuple[PlaceholderStatefulSet, ...]
     pullers: tuple[PullerSet, ...]
     # By the name of the PriorityClass.
     priorities: Mapping[str, Priority]
@@ -310,7 +307,7 @@ def _read_priority(body: JSONObject) -> Priority:
     return Priority(int(body["value"]), preempts=body.get("preemptionPolicy") != "Never")
 
 
-def _read_placeholders(body: JSONObject) -> SimulatedSet:
+def _read_placeholders(body: JSONObject) -> PlaceholderStatefulSet:
     template = body["spec"]["template"]
     labels = template["metadata"].get("labels") or {}
     for resources in (
@@ -321,9 +318,8 @@ def _read_placeholders(body: JSONObject) -> SimulatedSet:
         resources["requests"] = {
             name: each for name, each in requested(resources).items() if "/" not in name
         }
-    return SimulatedSet(
+    return PlaceholderStatefulSet(
         name=body["metadata"]["name"],
-        set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),
         replicas=int(body["spec"].get("replicas", 0)),
         labels=labels,
         spec=template["spec"],

@@ -24,7 +24,7 @@ from roost_lab.simulator.engine.pods import PodMaker
 from roost_lab.simulator.engine.pool import make_node
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import AssumptionsError
-from roost_lab.simulator.setup.policy import Policy, SimulatedSet
+from roost_lab.simulator.setup.policy import PlaceholderStatefulSet, Policy
 from webhook.facts import Facts
 
 _FIX: Final = "Lay values for the replay over these (FILE,OTHER), or change the nodes with --set."
@@ -47,14 +47,14 @@ def _fault(policy: Policy, path: Path, found: str, expected: str, fix: str) -> F
     return Fault(file, line, show_path(path), found, expected, fix)
 
 
-def _may_grow(policy: Policy, placeholders: SimulatedSet) -> bool:
+def _may_grow(policy: Policy, placeholders: PlaceholderStatefulSet) -> bool:
     """Whether the controllers change its number: by the clock, as learned, or for booked events."""
     document = policy.controllers or {}
     has_events = read_booking_settings(Reader(), document) is not None
     return any(
         each.stateful_set == placeholders.name
         and (each.windows or each.learn is not None or has_events)
-        for each in ReleaseDocument(Reader(), document).sets
+        for each in ReleaseDocument(Reader(), document).placeholder_sets
     )
 
 

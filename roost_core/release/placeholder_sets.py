@@ -1,4 +1,4 @@
-"""Read the placeholder sets."""
+"""Read `placeholders` of release.json, where each set has what it inherits, too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from roost_core.objects.selectors import NodeRules, read_node_rules
 from roost_core.placement.headroom_windows import Window
 from roost_core.placement.labels import attract_label
 from roost_core.release.reader import Reader
-from roost_core.release.settings import ReleaseSettings
 from roost_core.release.windows import parse_windows, read_time_zone
 
 _LEARN_KEYS: Final = ("min", "max", "timeZone")
@@ -58,11 +57,12 @@ class PlaceholderSet:
     learn: LearnSettings | None = None
 
 
-def read_placeholder_sets(release: ReleaseSettings) -> tuple[PlaceholderSet, ...]:
-    """Read `placeholders`. Faults go to the release's reader."""
-    read = release.read
+def read_placeholder_sets(
+    read: Reader, value: object, release: str, namespace: str
+) -> tuple[PlaceholderSet, ...]:
+    """`placeholders` of a release; faults go to the reader."""
     sets = []
-    for index, entry in enumerate(read.items(release.document.get("placeholders"), "placeholders")):
+    for index, entry in enumerate(read.items(value, "placeholders")):
         at = f"placeholders[{index}]"
         body = read.mapping(entry, at)
         name = read.text(body.get("name"), f"{at}.name")
@@ -79,7 +79,7 @@ def read_placeholder_sets(release: ReleaseSettings) -> tuple[PlaceholderSet, ...
         placeholder_set = PlaceholderSet(
             name=name,
             stateful_set=read.text(body.get("statefulSet"), f"{at}.statefulSet"),
-            label=attract_label(release.name, release.namespace, name),
+            label=attract_label(release, namespace, name),
             rules=rules,
             replicas=read.whole(body.get("replicas"), f"{at}.replicas"),
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
