@@ -1,5 +1,5 @@
-"""Run the webhook: wire policy file, certificates, facts and the two listeners, and return the exit
-code.
+"""Run the webhook: wire release document, certificates, facts and the two listeners, and return
+the exit code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from webhook.certificates.tls import ServingCertificate
 from webhook.facts import Facts
 from webhook.metrics import WebhookMetrics, show
 from webhook.options import WebhookOptions
-from webhook.policy_file import PolicyFile
+from webhook.release_file import ReleaseFile
 from webhook.review import Reviewer
 from webhook.serving import Pulse, create_app
 from webhook.serving import serve as serve_reviews
@@ -78,11 +78,11 @@ class _Replica:
         self._page, self._page_at = b"", 0.0
         self._certificate = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
-        self._policy = PolicyFile(
-            options.policy_path, self._metrics, self._follow, self._foreign_policy
+        self._release = ReleaseFile(
+            options.release_file, self._metrics, self._follow, self._why_foreign
         )
         self._reviewer = Reviewer(
-            lambda: self._policy.settings, self._current_facts, time.monotonic, self._count
+            lambda: self._release.settings, self._current_facts, time.monotonic, self._count
         )
         self._server = Server(
             create_app(self._reviewer.review),
@@ -94,7 +94,7 @@ class _Replica:
         )
         self._checks: dict[str, Check] = {
             "serving": self._serving_verdict,
-            "policy": self._policy.verdict,
+            "policy": self._release.verdict,
         }
 
     def run(self) -> None:
@@ -111,8 +111,8 @@ class _Replica:
             self._metrics.facts_age.set_function(facts.age_seconds)
             self._checks["facts"] = facts.verdict
             self._work.append(facts.run)
-        self._policy.poll()
-        self._work.append(self._policy.run)
+        self._release.poll()
+        self._work.append(self._release.run)
 
         ops = OpsServer(
             ops_bound,
@@ -169,8 +169,8 @@ class _Replica:
         self._checks["certificate"] = files.verdict
         self._work.append(files.run)
 
-    def _foreign_policy(self, settings: ReleaseSettings) -> str:
-        """Why a policy isn't this replica's, "" if it is: its labels and schedulers would be
+    def _why_foreign(self, settings: ReleaseSettings) -> str:
+        """Why a document isn't this replica's, "" if it is: its labels and schedulers would be
         another release's.
         """
         options = self._options

@@ -1,4 +1,4 @@
-"""The options of `roost webhook`; all rules come from the policy file."""
+"""The options of `roost webhook`; all rules come from the release document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class WebhookOptions:
     """`roost webhook`."""
 
     # A file, or the directory it is mounted in.
-    policy_path: Path = options.required_file(
+    release_file: Path = options.required_file(
         "--settings",
         chart='"/etc/roost/release/release.json"',
         help="release.json of the rendered ConfigMap; hot-reloaded.",

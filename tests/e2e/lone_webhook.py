@@ -42,8 +42,8 @@ class LoneWebhook:
     ) -> None:
         """flags: further ones. kubeconfig: of the cluster to watch, None for none."""
         self.folder = folder
-        self.policy_path = folder / "release.json"
-        self.policy_path.write_bytes(
+        self.release_file = folder / "release.json"
+        self.release_file.write_bytes(
             json.dumps(policy_document()).encode() if policy is None else policy
         )
         self.use_leaf(
@@ -68,7 +68,7 @@ class LoneWebhook:
         command = [
             str(ROOST),
             "webhook",
-            f"--settings={self.policy_path}",
+            f"--settings={self.release_file}",
             "--release=hub",
             "--namespace=jhub",
             f"--bind-address={LOOPBACK}",

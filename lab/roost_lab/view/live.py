@@ -20,6 +20,7 @@ from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod import ContainerState
+from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
@@ -74,7 +75,7 @@ def find_classes(client: Client, path: str | None = None) -> Classes:
         # No right to list them.
         listed = []
     for item in sorted(listed, key=lambda item: str(item["metadata"].get("namespace"))):
-        text = (item.get("data") or {}).get("release.json", "")
+        text = (item.get("data") or {}).get(RELEASE_KEY, "")
         with contextlib.suppress(SettingsError):
             return _classes_of(parse_document(text.encode()))
     classes = read_pod_classes(Reader(), read_defaults().values.get("podClasses"))

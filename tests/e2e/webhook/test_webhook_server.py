@@ -131,7 +131,7 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_hurts_nobody(webhook: Lone
 def test_a_broken_reload_keeps_the_last_good_policy_and_says_so(tmp_path: Path) -> None:
     with LoneWebhook(tmp_path) as webhook:
         good = webhook.page("/readyz")[1]
-        webhook.policy_path.write_text('{"version": 1, "podClasses": {"user": {"match": 5}}}')
+        webhook.release_file.write_text('{"version": 1, "podClasses": {"user": {"match": 5}}}')
         wait_until(
             lambda: "reload failed" in webhook.page("/readyz")[1], 10, "the refusal in /readyz"
         )
@@ -143,7 +143,7 @@ def test_a_broken_reload_keeps_the_last_good_policy_and_says_so(tmp_path: Path) 
         assert "policy rejected" in webhook.log()
         assert webhook.post(review_of())[1]["patchType"] == "JSONPatch"
 
-        webhook.policy_path.write_text(json.dumps(policy_document(replaceSchedulers=["other"])))
+        webhook.release_file.write_text(json.dumps(policy_document(replaceSchedulers=["other"])))
         wait_until(
             lambda: "reload failed" not in webhook.page("/readyz")[1], 10, "the good policy in use"
         )
@@ -159,7 +159,7 @@ def test_a_policy_broken_from_the_start_admits_pods_untouched_and_is_not_ready(
         ready, text = webhook.page("/readyz")
         assert ready == 503
         assert "no policy yet, pods are admitted unchanged" in text
-        webhook.policy_path.write_text(json.dumps(policy_document()))
+        webhook.release_file.write_text(json.dumps(policy_document()))
         wait_until(lambda: webhook.page("/readyz")[0] == 200, 10, "readiness after the fix")
         assert "patch" in webhook.post(review_of())[1]
 

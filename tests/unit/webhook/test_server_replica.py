@@ -20,7 +20,7 @@ def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Rep
     file = folder / "release.json"
     file.write_text(json.dumps(policy_document()))
     options = WebhookOptions(
-        policy_path=file,
+        release_file=file,
         certificate_folder=folder,
         release=release,
         namespace=namespace,
@@ -48,8 +48,8 @@ def test_the_policy_of_another_release_is_refused(
     tmp_path: Path, release: str, namespace: str
 ) -> None:
     running = replica(tmp_path, release, namespace)
-    running._policy.poll()
-    passed, detail = running._policy.verdict()
+    running._release.poll()
+    passed, detail = running._release.verdict()
     assert not passed
     for text in ("'hub'", "'jhub'", f"--release={release}", f"--namespace={namespace}"):
         assert text in detail
@@ -59,13 +59,13 @@ def test_a_key_of_a_class_that_no_rule_reads_is_refused_until_it_is_gone(tmp_pat
     running = replica(tmp_path)
     file = tmp_path / "release.json"
     file.write_text(json.dumps(policy_document(podClasses={"user": {"profil": "user"}})))
-    running._policy.poll()
-    passed, detail = running._policy.verdict()
+    running._release.poll()
+    passed, detail = running._release.verdict()
     assert not passed
     assert "no rule reads podClasses.user.profil" in detail
     file.write_text(json.dumps(policy_document()))
-    running._policy.poll()
-    assert running._policy.verdict().passed
+    running._release.poll()
+    assert running._release.verdict().passed
 
 
 def test_a_rule_with_a_key_needs_its_place_in_the_table(
@@ -81,7 +81,7 @@ def test_a_rule_with_a_key_needs_its_place_in_the_table(
     (tmp_path / "release.json").write_text(
         json.dumps(policy_document(podClasses={"user": {"tier": "gold"}}))
     )
-    running._policy.poll()
-    assert running._policy.verdict().passed
-    placed = Desk(running._policy.settings).place(user_pod())
+    running._release.poll()
+    assert running._release.verdict().passed
+    placed = Desk(running._release.settings).place(user_pod())
     assert placed["metadata"]["annotations"]["example.org/tier"] == "gold"

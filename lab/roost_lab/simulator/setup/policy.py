@@ -28,7 +28,7 @@ from roost.controllers.contract.planner import Planner
 from roost.controllers.settings import parse_settings
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.requests import requested
-from roost_core.placement.labels import cluster_object_name, startup_taint
+from roost_core.placement.labels import RELEASE_KEY, cluster_object_name, startup_taint
 from roost_core.release.policy_mode import POLICY_MINOR, class_by_policy, gate_mode_by_policy
 from roost_core.release.settings import ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
@@ -39,7 +39,6 @@ from roost_lab.simulator.setup.shipped import policy_files
 from webhook.settings import parse_settings as parse_webhook_settings
 
 RELEASE: Final = Release("hub", "binder")
-RULES_FILE: Final = "release.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,13 +243,13 @@ def _read_policy(
                     data["scheduler"] = document
     configuration = data.get("scheduler")
     minor = max(release.kube_minor[1], OLDEST_MINOR)
-    controllers = data.get(RULES_FILE) if any(map(_runs_controllers, manifests)) else None
+    controllers = data.get(RELEASE_KEY) if any(map(_runs_controllers, manifests)) else None
     webhook = None
     if any(manifest.identity.kind == "MutatingWebhookConfiguration" for manifest in rules):
         webhook = next(
-            json.loads(str(_data_of(each)[RULES_FILE]))
+            json.loads(str(_data_of(each)[RELEASE_KEY]))
             for each in rules
-            if RULES_FILE in _data_of(each)
+            if RELEASE_KEY in _data_of(each)
         )
     gate = (controllers or {}).get("imageGate") or {}
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))

@@ -1,5 +1,5 @@
-"""Follow the policy file: a valid change replaces the settings as a whole, an invalid one is logged
-and counted.
+"""Follow the release document: a valid change replaces the settings as a whole, an invalid one is
+logged and counted.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ POLL_SECONDS: Final = 1.0
 NO_RULES: Final = ReleaseSettings(Reader(), {})
 
 
-class PolicyFile:
+class ReleaseFile:
     """The settings in use.
 
-    They are empty until the first valid policy: every pod is admitted unchanged.
+    They are empty until the first valid document: every pod is admitted unchanged.
     """
 
     def __init__(
@@ -40,18 +40,18 @@ class PolicyFile:
         on_change: Callable[[ReleaseSettings], None] = lambda _settings: None,
         check: Callable[[ReleaseSettings], str] = lambda _settings: "",
     ) -> None:
-        """check: returns why to reject a policy that can be read, "" to accept it."""
+        """check: returns why to reject a document that can be read, "" to accept it."""
         self._path = path / RELEASE_KEY if path.is_dir() else path
         self._metrics = metrics
         self._on_change = on_change
         self._check = check
         # The settings in use; immutable, and replaced as a whole.
         self.settings = NO_RULES
-        self._seen: bytes | None = None
+        self._last_text: bytes | None = None
         self._fault = "not read yet"
 
     def verdict(self) -> ReadyVerdict:
-        """Ready once there was a valid policy; a later fault is reported, but the last valid policy
+        """Ready once there was a valid document; a later fault is reported, but the last valid one
         stays in use.
         """
         if self.settings is NO_RULES:
@@ -69,7 +69,7 @@ class PolicyFile:
             # Logged only when the reason changes, so that the log of a broken mount stays readable.
             self._reject(f"can't be read: {error.strerror}", None)
             return
-        if text == self._seen:
+        if text == self._last_text:
             return
         try:
             settings = read_settings(text)
@@ -81,7 +81,7 @@ class PolicyFile:
         if reason:
             self._reject(reason, text)
             return
-        self._seen, self._fault = text, ""
+        self._last_text, self._fault = text, ""
         if settings.revision == self.settings.revision:
             return
         self.settings = settings
@@ -93,9 +93,9 @@ class PolicyFile:
 
     def _reject(self, reason: str, text: bytes | None) -> None:
         fault = f"{self._path.name}: {reason}"
-        if fault == self._fault and text == self._seen:
+        if fault == self._fault and text == self._last_text:
             return
-        self._seen, self._fault = text, fault
+        self._last_text, self._fault = text, fault
         self._metrics.policy_reload_failures.inc()
         log.error(
             "policy rejected, revision=%s stays in use: %s", self.settings.revision or "none", fault
