@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from roost_core.objects.pod import Pod
 from roost_core.scheduler.filters import NOT_NAMED, Cycle
 from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.rejections import Rejection
 from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
 from roost_core.scheduler.state import ClusterState
-from roost_core.scheduler.verdicts import Rejection, Verdict
 
 
-def filter_nodes(pod: Pod, state: ClusterState, profile: Profile) -> dict[str, Verdict]:
+def filter_nodes(pod: Pod, state: ClusterState, profile: Profile) -> dict[str, Rejection | None]:
     """For every node, in kube-scheduler's order: None if the pod fits there beside nominated pods,
     else why not.
     """

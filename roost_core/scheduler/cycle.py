@@ -17,9 +17,9 @@ from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
 from roost_core.scheduler.preemption import Nomination, count_reasons, no_node_text, preempt
 from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.rejections import Rejection
 from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
 from roost_core.scheduler.state import ClusterState
-from roost_core.scheduler.verdicts import Rejection
 
 NO_NODES: Final = "no nodes available to schedule pods"
 # Clusters with fewer nodes are searched completely, and at least this many fitting nodes are looked

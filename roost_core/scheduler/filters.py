@@ -25,9 +25,9 @@ from roost_core.scheduler.plugins import (
 )
 from roost_core.scheduler.pod_affinity import OtherPods
 from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.rejections import Check, Rejection
 from roost_core.scheduler.state import ClusterState, NodeColumn
 from roost_core.scheduler.topology_spread import SpreadCounts
-from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 
 ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all addresses; nothing is bound here)
 _NODE_FILTERS: Final = (NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY)
@@ -119,11 +119,11 @@ class Cycle(NodeFilters):
         if self.others is not None:
             self.others.count(pod, row, sign)
 
-    def check(self, row: NodeRow) -> Verdict:
+    def check(self, row: NodeRow) -> Rejection | None:
         """Return why the pod doesn't fit on this node as it is; None if it does."""
         return _first(self._checks, row)
 
-    def check_all(self, rows: Iterable[NodeRow]) -> Iterator[tuple[NodeRow, Verdict]]:
+    def check_all(self, rows: Iterable[NodeRow]) -> Iterator[tuple[NodeRow, Rejection | None]]:
         """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but
         quick.
         """
@@ -139,7 +139,7 @@ class Cycle(NodeFilters):
             yield row, verdict
 
     @property
-    def alone(self) -> NodeColumn[Verdict]:
+    def alone(self) -> NodeColumn[Rejection | None]:
         """What one row alone decides, nominations aside: for the next pod with these needs most of
         it still holds.
         """
@@ -159,18 +159,18 @@ class Cycle(NodeFilters):
         elif len(checks) == 2:
             first, two = checks
 
-            def find(row: NodeRow) -> Verdict:
+            def find(row: NodeRow) -> Rejection | None:
                 verdict = first(row)
                 return two(row) if verdict is None else verdict
 
         else:
 
-            def find(row: NodeRow) -> Verdict:
+            def find(row: NodeRow) -> Rejection | None:
                 return _first(checks, row)
 
         return self.state.column(key, find, (needs, self.profile))
 
-    def check_with_nominated(self, row: NodeRow) -> Verdict:
+    def check_with_nominated(self, row: NodeRow) -> Rejection | None:
         """As `check`; the pod must also fit beside pods of its priority or above that are nominated
         to the node.
         """
@@ -191,7 +191,7 @@ class Cycle(NodeFilters):
                     return verdict
         return self.check(row)
 
-    def _check_ports(self, row: NodeRow) -> Verdict:
+    def _check_ports(self, row: NodeRow) -> Rejection | None:
         taken = row.ports
         for wanted in self.pod.spec.host_ports:
             for port in taken:
@@ -199,7 +199,7 @@ class Cycle(NodeFilters):
                     return PORT_TAKEN
         return None
 
-    def _check_room(self, row: NodeRow) -> Verdict:
+    def _check_room(self, row: NodeRow) -> Rejection | None:
         allocatable, requested = row.allocatable, row.requested
         if len(row.pods) < row.max_pods:
             for name, amount in self.pod.spec.requests:
@@ -209,7 +209,7 @@ class Cycle(NodeFilters):
                 return None
         return self._lack(row)
 
-    def _lack(self, row: NodeRow) -> Verdict:
+    def _lack(self, row: NodeRow) -> Rejection | None:
         """Return all lacking resources, except ignored extended resources."""
         reasons = [] if len(row.pods) < row.max_pods else ["Too many pods"]
         unresolvable = False
@@ -248,7 +248,7 @@ def _plan_checks(
     return tuple(active), alone
 
 
-def _first(checks: Iterable[Check], row: NodeRow) -> Verdict:
+def _first(checks: Iterable[Check], row: NodeRow) -> Rejection | None:
     for check in checks:
         verdict = check(row)
         if verdict is not None:

@@ -22,8 +22,8 @@ from roost_core.objects.selectors import (
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import NODE_AFFINITY, NODE_UNSCHEDULABLE, TAINT_TOLERATION
 from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.rejections import Check, Rejection
 from roost_core.scheduler.state import ClusterState
-from roost_core.scheduler.verdicts import Check, Rejection, Verdict
 
 # Verdicts of this many different specs are cached while no node changes.
 _REMEMBERED_VERDICTS: Final = 2048
@@ -101,22 +101,22 @@ class NodeFilters:
         kept[key] = (needs, profile, verdicts)
         return verdicts
 
-    def _check_node(self, row: NodeRow) -> Verdict:
+    def _check_node(self, row: NodeRow) -> Rejection | None:
         return self.verdicts.rejected.get(row.name)
 
-    def _check_cordon(self, row: NodeRow) -> Verdict:
+    def _check_cordon(self, row: NodeRow) -> Rejection | None:
         if row.node.unschedulable and not tolerates_cordon(self.pod.spec.tolerations):
             return UNSCHEDULABLE
         return None
 
-    def _check_taints(self, row: NodeRow) -> Verdict:
+    def _check_taints(self, row: NodeRow) -> Rejection | None:
         taint = untolerated(row.node.taints, self.pod.spec.tolerations) if row.node.taints else None
         if taint is None or self.profile.minor >= 34:
             return taint and TAINTED
         # Before 1.34 the taint is named.
         return Rejection((f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",), True)
 
-    def _check_affinity(self, row: NodeRow) -> Verdict:
+    def _check_affinity(self, row: NodeRow) -> Rejection | None:
         return None if node_matches(self.pod.spec, row.name, row.labels) else OTHER_NODES
 
     @property

@@ -18,7 +18,7 @@ from roost_core.scheduler.pod_queries import (
     owned_terms,
     term_means,
 )
-from roost_core.scheduler.verdicts import Rejection, Verdict
+from roost_core.scheduler.rejections import Rejection
 
 NO_COMPANY: Final = Rejection(("node(s) didn't match pod affinity rules",), True)
 AVOIDS_OTHERS: Final = Rejection(("node(s) didn't match pod anti-affinity rules",), False)
@@ -109,7 +109,7 @@ class OtherPods:
                 ):
                     _add_domains(self._avoided_by, (owned.term,), row.labels, sign)
 
-    def check(self, row: NodeRow) -> Verdict:
+    def check(self, row: NodeRow) -> Rejection | None:
         """Return why the node's domains violate a term; None if they don't."""
         labels, spec = row.labels, self._pod.spec
         if spec.required_affinity and not self._has_company(labels):

@@ -16,9 +16,9 @@ from roost_core.objects.selectors import selector_matches
 from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.rejections import Rejection
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget
-from roost_core.scheduler.verdicts import Rejection
 
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 WAITING: Final = "not eligible due to a terminating pod on the nominated node."

@@ -14,8 +14,8 @@ from roost_core.scheduler.node_filters import NodeFilters
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.pod_queries import PodQuery
 from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.rejections import Rejection
 from roost_core.scheduler.state import ClusterState
-from roost_core.scheduler.verdicts import Rejection, Verdict
 
 SKEWED: Final = Rejection(("node(s) didn't match pod topology spread constraints",), False)
 NO_TOPOLOGY: Final = Rejection(
@@ -163,7 +163,7 @@ class SpreadCounts:
                 counts[value] = counts.get(value, 0) + sign
                 self._fewest[index] = None
 
-    def check(self, row: NodeRow) -> Verdict:
+    def check(self, row: NodeRow) -> Rejection | None:
         """Return why the pod would skew the domains too much on this node; None if it wouldn't."""
         for index, constraint in enumerate(self._constraints):
             value = row.labels.get(constraint.topology_key)

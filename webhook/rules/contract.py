@@ -37,7 +37,7 @@ class Note(NamedTuple):
 GATE_TOPIC: Final = "gate"
 SCHEDULER_TOPIC: Final = "scheduler"
 
-Verdict = Change | Note
+RuleResult = Change | Note
 
 
 class Reads(Flag):
@@ -75,7 +75,7 @@ class Rule(NamedTuple):
     A rule that yields nothing for a pod yields nothing for it whatever the facts are.
     """
 
-    apply: Callable[[Case], Iterable[Verdict]]
+    apply: Callable[[Case], Iterable[RuleResult]]
     applies: Callable[[ReleaseSettings, PodClass], bool]
     reads: Reads = Reads.NOTHING
     # Keys of `podClasses.<class>` that only this rule reads, from `PodClass.more`.

@@ -22,13 +22,13 @@ from webhook.patch import (
     named_node,
     prefers_node,
 )
-from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
+from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 
 # From this weight on an author's preferred node term can outvote the repository's first home.
 _OUTVOTING_WEIGHT: Final = 50
 
 
-def prefer_home(case: Case) -> Iterator[Verdict]:
+def prefer_home(case: Case) -> Iterator[RuleResult]:
     """Prefer the repository's homes in place of the node that BinderHub chose.
 
     A ring made without builders yields to BinderHub's own sticky term: BinderHub has seen builders

@@ -12,7 +12,7 @@ from typing import Final
 
 from roost_core.objects.requests import EPHEMERAL_STORAGE, read_requests
 from webhook.patch import RequestByDefault
-from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
+from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 
 # The scope and the resources of quotas that may refuse pods with requests, and admit them without:
 # a quota of CPU or memory refuses pods without.
@@ -23,7 +23,7 @@ _REFUSED: Final = "none given: a ResourceQuota of the namespace could refuse the
 _PREEMPTS: Final = "none given: pods of lower priority could be deleted for them"
 
 
-def request_by_default(case: Case) -> Iterator[Verdict]:
+def request_by_default(case: Case) -> Iterator[RuleResult]:
     """Request `podClasses.<class>.resources` for each container."""
     why_none = _why_none(case)
     yield Note("requests", why_none) if why_none else RequestByDefault(case.pod_class.resources)

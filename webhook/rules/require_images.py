@@ -14,7 +14,7 @@ from roost_core.placement.nodes import Nodes
 from roost_core.release.image_gate import GateMode
 from roost_core.release.settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
-from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, Verdict
+from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, RuleResult
 from webhook.rules.prefer_images import gate_mode, not_pulling, pulled_labels
 from webhook.rules.requests import may_preempt, requests_of
 
@@ -36,7 +36,7 @@ _DEGRADED_BECAUSE: Final = {
 }
 
 
-def require_pulled_images(case: Case) -> Iterator[Verdict]:
+def require_pulled_images(case: Case) -> Iterator[RuleResult]:
     """Require "isn't pulling now" alone: with a label that new nodes lack, autoscalers would add
     none for the pod.
     """

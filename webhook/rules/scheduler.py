@@ -11,7 +11,7 @@ from roost_core.placement.lease_state import LeaseState
 from roost_core.release.pod_classes import PodClass
 from roost_core.release.settings import SCHEDULER, ReleaseSettings
 from webhook.patch import SetScheduler, is_binderhub_spread_term
-from webhook.rules.contract import SCHEDULER_TOPIC, Case, Note, Reads, Rule, Verdict
+from webhook.rules.contract import SCHEDULER_TOPIC, Case, Note, Reads, Rule, RuleResult
 
 _AWAY_BECAUSE: Final = {
     LeaseState.UNKNOWN: "the Lease of Roost's scheduler couldn't be read yet",
@@ -32,7 +32,7 @@ def own_scheduler_name(settings: ReleaseSettings, pod_class: PodClass, suffix: s
     return scheduler_name(settings.name, settings.namespace, pod_class.profile + suffix)
 
 
-def set_scheduler(case: Case) -> Iterator[Verdict]:
+def set_scheduler(case: Case) -> Iterator[RuleResult]:
     """Name the class's profile of Roost's scheduler: the strict one for an author's own terms about
     pods or spreading.
 

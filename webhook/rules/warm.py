@@ -24,7 +24,7 @@ from roost_core.placement.warm_sets import (
 from roost_core.release.pod_classes import PodClass, Warm
 from webhook.facts import WarmFacts
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
-from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
+from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
 from webhook.rules.prefer_images import failing_nodes, gate_label
 from webhook.rules.requests import requests_of
@@ -52,7 +52,7 @@ class WarmChoice(NamedTuple):
     set_size: int
 
 
-def prefer_warm(case: Case) -> Iterator[Verdict]:
+def prefer_warm(case: Case) -> Iterator[RuleResult]:
     """Prefer the warm nodes; where no set is used, nodes with pods of the classes that the pod's
     class joins.
     """

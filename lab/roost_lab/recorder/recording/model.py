@@ -23,10 +23,10 @@ from roost_core.placement.labels import USER_CLASS
 from roost_core.scheduler.cycle import SchedulingDecision, feasible_wanted, schedule
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.profile import Profile
+from roost_core.scheduler.rejections import Rejection
 from roost_core.scheduler.scores import ScoreTable
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
-from roost_core.scheduler.verdicts import Rejection
 from roost_lab.recorder.recording.decision_records import Judged
 from roost_lab.recorder.recording.reading import NodeReading, PodReading
 from roost_lab.recorder.recording.shortfalls import shortfalls

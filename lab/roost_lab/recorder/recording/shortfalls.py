@@ -25,7 +25,7 @@ from roost_core.objects.requests import PODS
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 from roost_core.scheduler.node_filters import OTHER_NODES, UNSCHEDULABLE
 from roost_core.scheduler.node_rows import NodeRow
-from roost_core.scheduler.verdicts import Rejection
+from roost_core.scheduler.rejections import Rejection
 
 CORDON: Final = "cordon"
 TAINT: Final = "taint"

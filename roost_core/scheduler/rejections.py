@@ -13,5 +13,4 @@ class Rejection(NamedTuple):
     unresolvable: bool
 
 
-Verdict = Rejection | None
-Check = Callable[[NodeRow], Verdict]
+Check = Callable[[NodeRow], Rejection | None]
