@@ -217,7 +217,7 @@ class WarmFacts:
         others would have filled it: what it lacks is gone, unless a pod that isn't finished needs
         it. A report of none says nothing: a kubelet that starts hasn't looked yet.
         """
-        found: dict[str, tuple[dict[str, int], int]] = {}
+        images_of_nodes: dict[str, tuple[dict[str, int], int]] = {}
         moved: list[_Move] = []
         needed: dict[str, set[str]] = {
             node: set()
@@ -257,12 +257,12 @@ class WarmFacts:
             moved += [(image, node, True) for image in new]
             _drop(gone, images, node, moved)
             _drop(_surplus(images), images, node, moved)
-            found[node] = images, brought
-        if not found and len(unproven) == len(self._unproven):
+            images_of_nodes[node] = images, brought
+        if not images_of_nodes and len(unproven) == len(self._unproven):
             return self
         changed = copy(self)
         changed._unproven = unproven
-        changed._remember(found, moved, dict)
+        changed._remember(images_of_nodes, moved, dict)
         return changed
 
     @property
@@ -283,7 +283,7 @@ class WarmFacts:
             to_change(self._in_use),
         )
         given_up: set[tuple[str, str]] = set()
-        seen: dict[str, dict[str, None]] = {}
+        used_on: dict[str, dict[str, None]] = {}
         failed: dict[str, list[str]] = {}
         for key, pod in changes.items():
             before = pods.pop(key, None)
@@ -303,7 +303,7 @@ class WarmFacts:
                     # old one's name.
                     known = self._images.get(before.node, _NO_IMAGES)
                     used = [image for image in before.images if image in known]
-                    seen.setdefault(before.node, {}).update(dict.fromkeys(used))
+                    used_on.setdefault(before.node, {}).update(dict.fromkeys(used))
             if pod is not None:
                 # Also at first sight, as after a list: what ran there before may be gone.
                 if pod.failing:
@@ -314,7 +314,7 @@ class WarmFacts:
                     bump(in_use, image, 1)
                 if pod.node and pod.images:
                     known = self._images.get(pod.node, _NO_IMAGES)
-                    on_node = seen.setdefault(pod.node, {})
+                    on_node = used_on.setdefault(pod.node, {})
                     missing = [
                         image for image in pod.images if image not in known and image not in on_node
                     ]
@@ -332,12 +332,14 @@ class WarmFacts:
         self.pods, self._loads, self._unproven = pods, loads, unproven
         self._pulling, self._pulls, self._in_use = pulling, pulls, in_use
         moved: list[_Move] = []
-        found = {node: self._use(node, images, moved, to_change) for node, images in seen.items()}
+        images_of_nodes = {
+            node: self._use(node, images, moved, to_change) for node, images in used_on.items()
+        }
         for node, images in failed.items():
-            known, brought = found.get(node) or self._use(node, (), moved, to_change)
+            known, brought = images_of_nodes.get(node) or self._use(node, (), moved, to_change)
             _drop([image for image in dict.fromkeys(images) if image in known], known, node, moved)
-            found[node] = known, brought
-        self._remember(found, moved, to_change)
+            images_of_nodes[node] = known, brought
+        self._remember(images_of_nodes, moved, to_change)
 
     def _use(
         self, node: str, images: Iterable[str], moved: list[_Move], to_change: _ToChange
@@ -464,7 +466,10 @@ def read_builder(pod: JSONObject) -> str | None:
     if not node or _object(pod, "metadata").get("deletionTimestamp"):
         return None
     conditions = _object(pod, "status").get("conditions") or ()
-    is_ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+    is_ready = any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in conditions
+    )
     return str(node) if is_ready else None
 
 
@@ -484,10 +489,10 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
     failing = _failing_containers(_object(pod, "status"))
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     written: dict[str, bool] = {}
-    for one in containers:
-        image = str(one.get("image") or "")
+    for container in containers:
+        image = str(container.get("image") or "")
         if image and len(image) <= MAX_REFERENCE and len(written) < MAX_IMAGES:
-            written[image] = written.get(image, False) or one.get("name") in failing
+            written[image] = written.get(image, False) or container.get("name") in failing
     return PlacedPod(
         pod_class,
         str(bound),
@@ -499,12 +504,12 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
 
 def _failing_containers(status: JSONObject) -> set[str]:
     """Names of containers whose image can't be pulled now."""
-    statuses = (
+    containers = (
         *(status.get("containerStatuses") or ()),
         *(status.get("initContainerStatuses") or ()),
     )
     reasons = (
-        (one.get("name"), _object(_object(one, "state"), "waiting").get("reason"))
-        for one in statuses
+        (container.get("name"), _object(_object(container, "state"), "waiting").get("reason"))
+        for container in containers
     )
     return {str(name) for name, reason in reasons if reason in PULL_FAULTS}

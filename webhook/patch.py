@@ -263,13 +263,15 @@ def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
     return operations
 
 
-def _patch_annotations(pod: PodBody, wanted: dict[str, str], operations: list[Operation]) -> None:
+def _patch_annotations(
+    pod: PodBody, annotations: dict[str, str], operations: list[Operation]
+) -> None:
     if (metadata := pod.body.get("metadata")) is None:
-        operations.append(_add("/metadata", {"annotations": wanted}))
+        operations.append(_add("/metadata", {"annotations": annotations}))
     elif metadata.get("annotations") is None:
-        operations.append(_add("/metadata/annotations", wanted))
+        operations.append(_add("/metadata/annotations", annotations))
     else:
-        for key, value in wanted.items():
+        for key, value in annotations.items():
             if pod.annotations.get(key) != value:
                 operations.append(_add(f"/metadata/annotations/{pointer(key)}", value))
 
@@ -304,26 +306,26 @@ def _patch_affinity(
     pod: PodBody, branches: Mapping[str, _Branch], operations: list[Operation]
 ) -> None:
     if pod.spec.get("affinity") is None:
-        if affinity := {name: whole for name, (whole, _) in branches.items() if whole}:
+        if affinity := {name: if_absent for name, (if_absent, _) in branches.items() if if_absent}:
             operations.append(_add(_AFFINITY, affinity))
         return
-    for name, (whole, parts) in branches.items():
-        if whole and pod.affinity.get(name) is None:
-            operations.append(_add(f"{_AFFINITY}/{name}", whole))
+    for name, (if_absent, parts) in branches.items():
+        if if_absent and pod.affinity.get(name) is None:
+            operations.append(_add(f"{_AFFINITY}/{name}", if_absent))
         else:
             operations.extend(parts)
 
 
 def _node_affinity(
-    pod: PodBody, required: list[JSONObject], wanted: list[JSONObject], *, drop_sticky: bool
+    pod: PodBody, required: list[JSONObject], preferred: list[JSONObject], *, drop_sticky: bool
 ) -> _Branch:
     path = f"{_AFFINITY}/nodeAffinity"
     operations: list[Operation] = []
-    whole: JSONObject = {}
+    if_absent: JSONObject = {}
     if required:
         if (terms := pod.required_node_terms) is None:
-            whole[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
-            operations.append(_add(f"{path}/{REQUIRED}", whole[REQUIRED]))
+            if_absent[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
+            operations.append(_add(f"{path}/{REQUIRED}", if_absent[REQUIRED]))
         else:
             _require_in_every_term(
                 terms, required, f"{path}/{REQUIRED}/nodeSelectorTerms", operations
@@ -332,10 +334,10 @@ def _node_affinity(
     if drop_sticky and remaining:
         operations += _removals(remaining, is_binderhub_sticky_term, path)
         remaining = [term for term in remaining if not is_binderhub_sticky_term(term)]
-    if added := _new(wanted, remaining, "preference", node_rule):
-        whole[PREFERRED] = added
+    if added := _new(preferred, remaining, "preference", node_rule):
+        if_absent[PREFERRED] = added
         _append(pod.node_affinity, path, added, operations)
-    return whole, operations
+    return if_absent, operations
 
 
 def _removals(
@@ -379,19 +381,21 @@ def _append(
 
 
 def _pod_affinity(
-    pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spread: bool
+    pod: PodBody, name: str, preferred: list[JSONObject], *, drop_spread: bool
 ) -> _Branch:
-    if not wanted and not drop_spread:
+    if not preferred and not drop_spread:
         return {}, ()
     if (present := pod.preferred_pod_terms.get(name)) is None:
-        return ({PREFERRED: _new(wanted, (), "podAffinityTerm", pod_rule)} if wanted else {}), ()
+        return (
+            {PREFERRED: _new(preferred, (), "podAffinityTerm", pod_rule)} if preferred else {}
+        ), ()
     path = f"{_AFFINITY}/{name}"
     operations: list[Operation] = []
     remaining: Sequence[object] = present
     if drop_spread:
         operations += _removals(remaining, is_binderhub_spread_term, path)
         remaining = [term for term in remaining if not is_binderhub_spread_term(term)]
-    if added := _new(wanted, remaining, "podAffinityTerm", pod_rule):
+    if added := _new(preferred, remaining, "podAffinityTerm", pod_rule):
         _append(pod.affinity[name], path, added, operations)
     return {}, operations
 

@@ -61,7 +61,7 @@ RESTORED: Final = "it was restored from a backup, or is another one"
 
 
 class WatchEventType(StrEnum):
-    """The kinds of notices of a stream."""
+    """What an event of a stream says."""
 
     # A list begins; objects deleted meanwhile aren't in it. `item` is None.
     LISTING = "listing"
@@ -79,7 +79,7 @@ class WatchEventType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One notice of a stream."""
+    """One event of a stream: a change, or where a list begins and ends."""
 
     kind: str
     change: WatchEventType
@@ -91,7 +91,7 @@ class WatchEvent:
     # resourceVersion from which to continue after this.
     version: str
     # Unix time when it was read; it happened then or, if `is_late`, at any time since the last
-    # notice.
+    # event.
     at: float = 0.0
     is_late: bool = False
 
@@ -103,7 +103,7 @@ _WATCHED: Final = {
 
 
 class EventStream:
-    """One kind of object. `run` belongs to one thread, which also calls `read` and `tell`."""
+    """One kind of object. `run` belongs to one thread, which also calls `read` and `on_event`."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class EventStream:
         path: str,
         kind: str,
         read: Callable[[JSONObject], Any],
-        tell: Callable[[WatchEvent], None],
+        on_event: Callable[[WatchEvent], None],
         *,
         selectors: Mapping[str, str] | None = None,
         gapless: bool = True,
@@ -133,7 +133,7 @@ class EventStream:
         self._client = client
         self._path = path
         self._read = read
-        self._tell = tell
+        self._on_event = on_event
         self._selectors = dict(selectors or {})
         self._is_gapless = gapless
         self._on_error = on_error
@@ -194,7 +194,7 @@ class EventStream:
         self.is_forbidden = status in _REFUSED
         if status == GONE:
             if self._version:
-                self._say(WatchEventType.LOST, self._lost or FORGOTTEN)
+                self._send(WatchEventType.LOST, self._lost or FORGOTTEN)
             self._forget_place()
         fault = str(error)
         if fault != self.fault:
@@ -213,8 +213,8 @@ class EventStream:
         if not self._is_gapless:
             self._forget_place()
 
-    def _say(self, change: WatchEventType, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see WatchEvent.item
-        self._tell(WatchEvent(self.kind, change, key, item, self._version, self._wall()))
+    def _send(self, change: WatchEventType, item: Any = None, key: str = "") -> None:  # noqa: ANN401 - see WatchEvent.item
+        self._on_event(WatchEvent(self.kind, change, key, item, self._version, self._wall()))
 
     def _list(self, stop: threading.Event) -> None:
         """List everything, as of the position, so that the watch can continue from there without a
@@ -225,18 +225,18 @@ class EventStream:
             self._find_late()
             query |= {"resourceVersion": self._version, "resourceVersionMatch": "Exact"}
         page = self._client.get(self._path, query)
-        # Only now: a failed list sends no notice.
-        self._say(WatchEventType.LISTING)
+        # Only now: a failed list sends no event.
+        self._send(WatchEventType.LISTING)
         while not stop.is_set():
             metadata = page.get("metadata") or {}
             for item in page.get("items") or ():
-                self._say(WatchEventType.LISTED, self._read(item), object_key(item))
+                self._send(WatchEventType.LISTED, self._read(item), object_key(item))
             token = metadata.get("continue")
             if not token:
                 self._version = str(metadata.get("resourceVersion") or "")
                 self.is_listed = True
                 self._hear()
-                self._say(WatchEventType.SYNCED)
+                self._send(WatchEventType.SYNCED)
                 return
             page = self._client.get(
                 self._path, {**self._selectors, "limit": PAGE_OBJECTS, "continue": token}
@@ -245,7 +245,7 @@ class EventStream:
     def _watch(self, stop: threading.Event) -> bool:
         """Watch until the server ends it; False if it did so at once and without an event."""
         opened_at = self._clock()
-        was_told = False
+        had_events = False
         seconds = self._watch_seconds + _SPREAD.randrange(self._watch_seconds // 2)
         if self._is_gapless:
             self._find_late()
@@ -262,9 +262,9 @@ class EventStream:
             if stop.is_set():
                 return True
             self._handle(line)
-            was_told = True
+            had_events = True
             listens_since = self._clock()
-        ended_well = was_told or self._clock() - opened_at >= SHORT_WATCH_SECONDS
+        ended_well = had_events or self._clock() - opened_at >= SHORT_WATCH_SECONDS
         if self._is_gapless:
             if not self._has_bookmarks and self._clock() - listens_since >= QUIET_SECONDS:
                 self._mark(before)
@@ -282,7 +282,7 @@ class EventStream:
         self._hear()
         if version > _number(self._version):
             self._version = str(version)
-            self._say(WatchEventType.BOOKMARK)
+            self._send(WatchEventType.BOOKMARK)
 
     def _handle(self, line: bytes) -> None:
         try:
@@ -299,7 +299,7 @@ class EventStream:
         if change == "BOOKMARK":
             self._version = version
             self._hear()
-            self._say(WatchEventType.BOOKMARK)
+            self._send(WatchEventType.BOOKMARK)
         elif 0 < _number(version) <= _number(self._version) and not self._is_gapless:
             # It comes again, or late: what is known is newer.
             self._hear()
@@ -310,7 +310,7 @@ class EventStream:
             # grows old.
             self._hear()
             # WatchEvent with its own version: whoever stores it may go on after it.
-            self._tell(
+            self._on_event(
                 WatchEvent(
                     self.kind,
                     _WATCHED[change],

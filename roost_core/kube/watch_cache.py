@@ -56,7 +56,7 @@ class WatchCache(Generic[T]):
             path,
             kind,
             read,
-            self._fold,
+            self._apply,
             selectors={name: text for name, text in selectors.items() if text},
             gapless=False,
             has_bookmarks=has_bookmarks,
@@ -118,19 +118,19 @@ class WatchCache(Generic[T]):
         """List, watch, resume and list again, until `stop`."""
         self._stream.run(stop)
 
-    def _fold(self, notice: WatchEvent) -> None:
-        match notice.change:
+    def _apply(self, event: WatchEvent) -> None:
+        match event.change:
             case WatchEventType.LISTING:
                 self._listed = {}
             case WatchEventType.LISTED:
-                if notice.item is not None:
-                    self._listed[notice.key] = notice.item
+                if event.item is not None:
+                    self._listed[event.key] = event.item
             case WatchEventType.SYNCED:
                 self._replace(self._listed)
             case WatchEventType.ADDED | WatchEventType.MODIFIED:
-                self._set(notice.key, notice.item)
+                self._set(event.key, event.item)
             case WatchEventType.DELETED:
-                self._set(notice.key, None)
+                self._set(event.key, None)
 
     def _replace(self, objects: dict[str, T]) -> None:
         with self._lock:

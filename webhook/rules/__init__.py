@@ -48,8 +48,8 @@ def unread_keys(settings: ReleaseSettings) -> list[str]:
     known = {key for rule in RULES for key in rule.keys}
     return [
         f"podClasses.{name}.{key}"
-        for name, each in settings.classes.items()
-        for key in each.more.keys() - known
+        for name, pod_class in settings.classes.items()
+        for key in pod_class.more.keys() - known
     ]
 
 
@@ -66,16 +66,16 @@ class Rulebook:
         # Classes whose terms alone make an answer too long: that is known before any review.
         self.too_long = {
             name
-            for name, each in settings.classes.items()
-            if self._bytes_of(each) > MAX_ANSWER_BYTES // 2
+            for name, pod_class in settings.classes.items()
+            if self._bytes_of(pod_class) > MAX_ANSWER_BYTES // 2
         }
 
     def _bytes_of(self, pod_class: PodClass) -> int:
         """Bytes of the terms that the values give to each pod of a class."""
         known = self.settings.classes
         others = [known[name] for name in (*pod_class.join, *pod_class.avoid) if name in known]
-        terms: list[object] = [*pod_class.preferred_node_terms, *[each.labels for each in others]]
-        terms += [self.settings.shared_namespaces or each.namespace_selector for each in others]
+        terms: list[object] = [*pod_class.preferred_node_terms, *[other.labels for other in others]]
+        terms += [self.settings.shared_namespaces or other.namespace_selector for other in others]
         return len(orjson.dumps(terms, default=dict))
 
     def reads(self, class_name: str) -> Reads:

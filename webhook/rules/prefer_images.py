@@ -92,5 +92,7 @@ RULE: Final = Rule(
 # Where Roost draws a class's pods together, one failing node would draw each of them again.
 FAILING: Final = Rule(
     prefer_others,
-    lambda settings, each: each.warm is not None or bool(own_scheduler_name(settings, each)),
+    lambda settings, pod_class: (
+        pod_class.warm is not None or bool(own_scheduler_name(settings, pod_class))
+    ),
 )

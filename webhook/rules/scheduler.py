@@ -47,7 +47,9 @@ def set_scheduler(case: Case) -> Iterator[RuleResult]:
             text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
             yield Note(SCHEDULER_TOPIC, text, is_warning=True, reason=state.value)
         else:
-            terms = [term for each in case.pod.preferred_pod_terms.values() for term in each]
+            terms = [
+                term for preferred in case.pod.preferred_pod_terms.values() for term in preferred
+            ]
             if case.pod_class.home is not None:
                 terms = [term for term in terms if not is_binderhub_spread_term(term)]
             is_strict = terms or case.pod.spec.get("topologySpreadConstraints")

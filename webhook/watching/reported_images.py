@@ -67,7 +67,7 @@ class ReportedImages:
             self._reported.pop(node, None)
         if nodes is not None and with_reports:
             followed |= self._with_reports(
-                {key: one for key, one in followed.items() if key in sets}, nodes
+                {key: known for key, known in followed.items() if key in sets}, nodes
             )
         self._replaced = set()
         return followed

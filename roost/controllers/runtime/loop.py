@@ -205,7 +205,8 @@ class Loop:
     def _run_planners(self, snapshot: Snapshot) -> float:
         began_at, wait_seconds = self._steady(), RESYNC_SECONDS
         waited, self._put_off = self._put_off, []
-        for planner in (*waited, *[each for each in self._planners if each not in waited]):
+        others = [planner for planner in self._planners if planner not in waited]
+        for planner in (*waited, *others):
             self.progressed()
             if self._steady() - began_at > CYCLE_SECONDS:
                 log.warning(

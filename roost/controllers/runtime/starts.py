@@ -67,11 +67,11 @@ class Starts:
         self._metrics.show_pending({})
 
     def _begin(self, pod: Pod, snapshot: Snapshot) -> Start | None:
-        found = self._release.class_of(pod, snapshot.namespaces)
-        if found is None or found.attract:
+        pod_class = self._release.class_of(pod, snapshot.namespaces)
+        if pod_class is None or pod_class.attract:
             return None
         hub = hub_of(pod.labels, pod.namespace)
-        return Start(self._metrics.starts.begin(found.name, hub), pod.created)
+        return Start(self._metrics.starts.begin(pod_class.name, hub), pod.created)
 
     def _count(self, start: Start, result: str, now: float) -> None:
         self._metrics.starts.count(start.whose, result)
