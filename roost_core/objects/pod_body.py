@@ -93,17 +93,6 @@ class PodBody(NamedTuple):
                 references.append(image)
         return references
 
-    def environment(self, name: str) -> str:
-        """Value of an environment variable given as plain text in any main container; "" when there
-        is none.
-        """
-        for container in self.containers:
-            for variable in fields.child_list(container, "env", "spec.containers[]") or ():
-                if type(variable) is dict and variable.get("name") == name:
-                    value = variable.get("value")
-                    return value if type(value) is str else ""
-        return ""
-
 
 def read_pod_body(body: object, namespace: str) -> PodBody:
     """Read a pod from an admission request.

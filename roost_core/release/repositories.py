@@ -7,18 +7,39 @@ choose some of these texts, so they are hints for placement and never permission
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
+from roost_core.objects import fields
 from roost_core.objects.image_references import image_repository
-from roost_core.objects.pod_body import PodBody
 from roost_core.release.pod_classes import KeySource
 
 # Longer than any URL of a repository provider; it limits the cost of one pod.
 _MAX_KEY: Final = 4096
 
 
-def repository_of(pod: PodBody, sources: Sequence[KeySource]) -> str:
+class PodTexts(NamedTuple):
+    """What of a pod's JSON may name its repository."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    containers: Sequence[fields.JSONObject]
+
+    def environment(self, name: str) -> str:
+        """Value of an environment variable given as plain text in any main container; "" when there
+        is none.
+
+        Raises MalformedObjectError.
+        """
+        for container in self.containers:
+            for variable in fields.child_list(container, "env", "spec.containers[]") or ():
+                if type(variable) is dict and variable.get("name") == name:
+                    value = variable.get("value")
+                    return value if type(value) is str else ""
+        return ""
+
+
+def repository_of(pod: PodTexts, sources: Sequence[KeySource]) -> str:
     """Return the first repository named in `sources`, "" if none is."""
     for source in sources:
         if source.kind == "annotation":

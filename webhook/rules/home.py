@@ -12,7 +12,7 @@ from roost_core.placement.home_load import choose_homes
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from roost_core.placement.rendezvous import rank_nodes
 from roost_core.release.pod_classes import Home, PodClass
-from roost_core.release.repositories import repository_of
+from roost_core.release.repositories import PodTexts, repository_of
 from webhook.facts import Facts, PlacedPod
 from webhook.patch import (
     Annotate,
@@ -36,8 +36,11 @@ def prefer_home(case: Case) -> Iterator[RuleResult]:
     caches.
     """
     pod, home = case.pod, case.pod_class.home
-    repository = repository_of(pod, home.key) if home is not None else ""
-    if home is None or not repository:
+    if home is None:
+        return
+    texts = PodTexts(pod.labels, pod.annotations, pod.containers)
+    repository = repository_of(texts, home.key)
+    if not repository:
         return
     target = pod.annotations.get(HOME_TARGET_ANNOTATION)
     if target and prefers_node(pod, named_node(target)):

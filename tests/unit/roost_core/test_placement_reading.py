@@ -2,12 +2,13 @@
 load.
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
 import yaml
 
-from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
@@ -15,7 +16,7 @@ from roost_core.placement.home_load import choose_homes, load_bound
 from roost_core.placement.managed_images import managed_images
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import KeySource
-from roost_core.release.repositories import repository_of
+from roost_core.release.repositories import PodTexts, repository_of
 from tests.builders import NAMESPACE, build_pod, settings, user_pod
 from tests.recorded_data import rows
 
@@ -104,30 +105,29 @@ def test_user_namespaces_are_found_by_the_classs_selector(
     )
 
 
+def repository(body: JSONObject, places: Sequence[KeySource]) -> str:
+    pod = read_pod_body(body, NAMESPACE)
+    return repository_of(PodTexts(pod.labels, pod.annotations, pod.containers), places)
+
+
 def test_a_repository_is_read_from_the_first_place_that_names_it() -> None:
     places = [
         KeySource("annotation", "binder-repo"),
         KeySource("env", "BINDER_REPO_URL"),
         KeySource("image"),
     ]
-    build = read_pod_body(build_pod("https://github.com/a/b.git"), NAMESPACE)
-    assert repository_of(build, places) == "https://github.com/a/b.git"
+    build = build_pod("https://github.com/a/b.git")
+    assert repository(build, places) == "https://github.com/a/b.git"
     body = user_pod("registry.example.org/binder-a-2db-123456:f00")
-    assert (
-        repository_of(read_pod_body(body, NAMESPACE), places)
-        == "registry.example.org/binder-a-2db-123456"
-    )
+    assert repository(body, places) == "registry.example.org/binder-a-2db-123456"
     variables = {"OTHER": "x", "BINDER_REPO_URL": "https://a/b"}
     body["spec"]["containers"][0]["env"] = [
         {"name": name, "value": value} for name, value in variables.items()
     ]
-    assert repository_of(read_pod_body(body, NAMESPACE), places) == "https://a/b"
+    assert repository(body, places) == "https://a/b"
     body["metadata"]["labels"]["repo"] = "from-label"
-    assert (
-        repository_of(read_pod_body(body, NAMESPACE), [KeySource("label", "repo"), *places])
-        == "from-label"
-    )
-    assert repository_of(read_pod_body(body, NAMESPACE), places[:1]) == ""
+    assert repository(body, [KeySource("label", "repo"), *places]) == "from-label"
+    assert repository(body, places[:1]) == ""
 
 
 def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay_warm() -> None:
@@ -136,9 +136,7 @@ def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay
         f"https://github.com/{name}"
         for name in ("Org/Repo", "org/repo", "org/repo.git", "10.5281/zenodo.1")
     ]
-    assert [
-        repository_of(read_pod_body(build_pod(text), NAMESPACE), places) for text in texts
-    ] == texts
+    assert [repository(build_pod(text), places) for text in texts] == texts
 
 
 @pytest.mark.parametrize("text", rows("roost_core/odd-pods"))

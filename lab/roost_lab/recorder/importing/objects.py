@@ -31,10 +31,10 @@ from roost_lab.recorder.recording.reading import (
     read_pod,
 )
 from roost_lab.recorder.recording.settings import BINDER_REPOSITORY
+from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
     MAX_SCHEDULER,
-    DecisionRecord,
     Phase,
     PodRecord,
     PodSource,
@@ -191,14 +191,10 @@ def pod_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
 
 def records_of(pod: PodReading) -> list[Record]:
     """The records of a pod's object in one state; nobody watched, so no decision is judged."""
-    assembler = Assembler(class_of, StoredState())
-    records = assembler.pod(pod.state.uid, pod, pod.created_us, listed=True)
-    return [_imported(record) for record in records]
-
-
-def _imported(record: Record) -> Record:
-    if isinstance(record, PodRecord):
-        return replace(record, source=PodSource.POD)
-    if isinstance(record, DecisionRecord):
-        return replace(record, model=None, model_node=None, model_note=None)
-    return record
+    seen = Seen(pod.created_us, how=How.FOUND)
+    changes = Assembler(class_of, StoredState()).pod(pod.state.uid, pod, seen)
+    return [
+        replace(record, source=PodSource.POD) if isinstance(record, PodRecord) else record
+        for change in changes
+        for record in change.records
+    ]

@@ -1,15 +1,16 @@
-"""Tell how far a node's clock is off, and give what its kubelet dates the API server's time.
+"""Tell how far nodes' clocks are off, and give what their kubelets date the API server's time.
 
 Pure.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from roost_lab.recorder.recording.reading import SECOND_US, PodReading
+from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading
 
 # So long an Event speaks of its node's clock.
 HOUR_US: Final = 3_600 * SECOND_US
@@ -17,6 +18,8 @@ HOUR_US: Final = 3_600 * SECOND_US
 _FEWEST: Final = 3
 # Whole seconds, and the way to the API server.
 _LEAST_US: Final = 2 * SECOND_US
+# Most Events that a node's clock is judged by.
+_MOST_EVENTS: Final = 100
 # Conditions that the scheduler and the control plane date.
 _NOT_THE_KUBELETS: Final = ("PodScheduled", "DisruptionTarget")
 
@@ -47,3 +50,42 @@ def pod_in_server_time(pod: PodReading, behind: int) -> PodReading:
     return replace(
         pod, accepted_us=moved(pod.accepted_us), conditions=conditions, containers=containers
     )
+
+
+class NodeClocks:
+    """What kubelets' Events have told of their nodes' clocks. Owned by one thread."""
+
+    def __init__(self) -> None:
+        # Node's name -> (when the API server got an Event of its kubelet, how much later than its
+        # own time), in µs.
+        self._differences: dict[str, deque[tuple[int, int]]] = {}
+        # How far wrong clocks are behind, in µs, by the node's name.
+        self.behind: dict[str, int] = {}
+
+    def event_in_server_time(self, event: EventReading) -> EventReading:
+        """Learn from a kubelet's Event how far its node's clock is behind, and correct the
+        Event.
+        """
+        if not event.host or not event.created_us or event.when.resolution_us != SECOND_US:
+            return event
+        differences = self._differences.setdefault(event.host, deque(maxlen=_MOST_EVENTS))
+        if event.count == 1:
+            differences.append((event.created_us, event.created_us - event.when.at_us))
+        while differences and differences[0][0] < event.created_us - HOUR_US:
+            differences.popleft()
+        behind = behind_us([difference for _, difference in differences])
+        if not behind:
+            self.behind.pop(event.host, None)
+            return event
+        self.behind[event.host] = behind
+        when = event.when._replace(at_us=event.when.at_us + behind)
+        return replace(event, when=when, last_us=event.last_us + behind)
+
+    def pod_in_server_time(self, pod: PodReading) -> PodReading:
+        """The pod with what its kubelet dates in the API server's time."""
+        return pod_in_server_time(pod, self.behind.get(pod.state.node_name, 0))
+
+    def forget(self, node: str) -> None:
+        """A node is gone: another one of its name has a clock of its own."""
+        self._differences.pop(node, None)
+        self.behind.pop(node, None)

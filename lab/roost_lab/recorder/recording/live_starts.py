@@ -13,12 +13,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from roost_core.placement.labels import hub_of
 from roost_core.start_counts import Whose
+from roost_lab.recorder.recording.changes import Change, PodChange
 from roost_lab.recorder.recording.hub_log import MILLI_US, HubNews, server_of
 from roost_lab.recorder.recording.metrics import RecorderMetrics, StartResult
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.pod_records import hub_records, phase_record
 from roost_lab.recorder.recording.reading import MICRO_US, US, PodReading, Step
+from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, HUB, NODE, PULL, READY, WHOLE
 from roost_lab.recorder.store.records import Phase, PullRecord, Record
 
@@ -75,26 +78,30 @@ class LiveStarts:
         else:
             self._logs.pop(namespace, None)
 
-    def pod_changed(
-        self,
-        pod: PodReading,
-        pod_class: str,
-        hub: str,
-        seen: Step,
-        *,
-        created: Step,
-        was_there: bool,
-    ) -> None:
-        """A pod in its current state. was_there: it may have been like this before the recorder
-        began.
+    def follow(self, change: Change) -> list[Record]:
+        """Count what a change says of starts; a record, if a pod went before its hub, whose log is
+        read, had said how its start ended.
         """
-        if pod_class in ("", PLACEHOLDER):
-            return
+        for record in change.records:
+            if isinstance(record, PullRecord):
+                self._pulled(record)
+        if not isinstance(change, PodChange):
+            return []
+        if change.is_gone:
+            return self._pod_gone(change)
+        if change.pod_class not in ("", PLACEHOLDER):
+            self._pod_changed(change)
+        return []
+
+    def _pod_changed(self, change: PodChange) -> None:
+        pod = change.pod
+        seen = change.seen
         uid = pod.state.uid
         start = self._starts.get(uid)
         if start is None:
+            hub = hub_of(pod.state.labels, pod.state.namespace)
             start = self._starts[uid] = _Start(
-                uid, self._counts.begin(pod_class, hub), created, server_of(pod)
+                uid, self._counts.begin(change.pod_class, hub), change.created, server_of(pod)
             )
             # The last pod of a server is the one that its hub tells of.
             awaited = self._awaited.setdefault(pod.state.namespace, {})
@@ -102,12 +109,13 @@ class LiveStarts:
             awaited |= {start.server: start} if start.server else {}
             if len(awaited) > MAX_UNKNOWN:
                 del awaited[next(iter(awaited))]
-        elif pod.state.node_name and start.bound_us is None and seen.resolution_us == MICRO_US:
-            start.bound_us = seen.at_us
+        elif pod.state.node_name and start.bound_us is None and seen.is_exact:
+            start.bound_us = seen.at
         if start.is_ready or start.has_ended or not _is_started(pod):
             return
-        start.is_ready, start.has_ended = True, was_there
-        if was_there:
+        start.is_ready = True
+        if seen.how is How.FOUND:
+            start.has_ended = True
             self._pulls.pop(uid, None)
             return
         is_awaited = bool(start.server) and pod.state.namespace in self._logs
@@ -116,9 +124,9 @@ class LiveStarts:
                 self._observe(start, phase, from_us, to_us)
         self._untold[uid] = len({container.image for container in pod.containers})
         if not is_awaited:
-            self._end(start, seen.at_us)
+            self._end(start, seen.at)
         elif start.answer is not None:
-            self._answered(start, start.answer, seen.at_us)
+            self._answered(start, start.answer, seen.at)
 
     def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
         """A hub's verdict on a start; no records when no pod awaits it."""
@@ -141,7 +149,9 @@ class LiveStarts:
 
     def _answered(self, start: _Start, news: HubNews, now_us: int) -> None:
         asked_us = None if news.span_us is None else news.when.at_us - news.span_us
-        self._observe(start, HUB, asked_us, _within_second(start.created.at_us, start.created))
+        created = start.created
+        told_us = created.at_us if created.resolution_us == MICRO_US else None
+        self._observe(start, HUB, asked_us, _within_second(created.at_us, told_us))
         self._observe(start, ANSWER, start.started_us, news.when.at_us)
         self._observe(start, WHOLE, asked_us, news.when.at_us)
         self._end(start, now_us)
@@ -161,10 +171,10 @@ class LiveStarts:
         self._pulls.pop(start.uid, None)
         self._counts.count(start.whose, StartResult.FAILED)
 
-    def pod_gone(self, namespace: str, uid: str, now_us: int) -> list[Record]:
-        """A pod is gone; a record if its hub, whose log is read, had not yet said how its start
-        ended.
-        """
+    def _pod_gone(self, change: PodChange) -> list[Record]:
+        namespace = change.pod.state.namespace
+        uid = change.pod.state.uid
+        now_us = change.seen.at
         start = self._starts.get(uid)
         records: list[Record] = []
         if (
@@ -185,7 +195,7 @@ class LiveStarts:
         self._pulls.pop(uid, None)
         return records
 
-    def pulled(self, pull: PullRecord) -> None:
+    def _pulled(self, pull: PullRecord) -> None:
         """An image of a pod is on its node; of a repeated one, the first counts."""
         uid = pull.pod_uid
         start = self._starts.get(uid)
@@ -227,16 +237,17 @@ def _is_started(pod: PodReading) -> bool:
     return pod.condition("Ready").status == "True" or pod.state.phase == "Succeeded"
 
 
-def _within_second(second_us: int, told: Step) -> int:
+def _within_second(second_us: int, told_us: int | None) -> int:
     """A whole second that an exact time is counted from or to: when the watch told, if it did
-    within it, else its middle, which is wrong by half a second at most.
+    within it, else its middle, which is wrong by half a second at most. told_us: None: not exactly.
     """
-    is_within = told.resolution_us == MICRO_US and 0 <= told.at_us - second_us < US
-    return told.at_us if is_within else second_us + US // 2
+    if told_us is not None and 0 <= told_us - second_us < US:
+        return told_us
+    return second_us + US // 2
 
 
 def _phases(
-    pod: PodReading, start: _Start, seen: Step
+    pod: PodReading, start: _Start, seen: Seen
 ) -> Iterator[tuple[str, int | None, int | None]]:
     """The phases of a pod that is ready, from and to; pods' times are whole seconds, counted from
     whole ones.
@@ -248,7 +259,10 @@ def _phases(
     if pod.condition("Ready").status != "True":
         # A pod that has finished isn't ready any more; few have a readiness probe.
         ready_us = started_us
-    start.started_us = None if started_us is None else _within_second(started_us, seen)
+    if started_us is None:
+        start.started_us = None
+    else:
+        start.started_us = _within_second(started_us, seen.at if seen.is_exact else None)
     if start.created.resolution_us == MICRO_US and start.bound_us is not None:
         # The watch told of both at once.
         yield NODE, start.created.at_us, start.bound_us

@@ -18,12 +18,11 @@ from roost_core.objects import pod_reader
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod import Pod, PodSpec
-from roost_core.objects.pod_body import PodBody, read_pod_body
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import round_up
 from roost_core.objects.timestamps import read_moment
 from roost_core.release.pod_classes import KeySource
-from roost_core.release.repositories import repository_of
+from roost_core.release.repositories import PodTexts, repository_of
 
 US: Final = 1_000_000
 # Resolution in µs of times in whole seconds, and of the API's MicroTime.
@@ -197,11 +196,13 @@ def read_pod(
     """
     try:
         state = pod_reader.read_pod(item, keep_containers, specs=specs)
-        repo = ref = ""
-        if key_sources:
-            pod = read_pod_body(item, state.namespace)
-            repo = without_userinfo(repository_of(pod, key_sources))
-            ref = reference_of(pod) if repo else ""
+        texts = PodTexts(
+            item["metadata"].get("labels") or _NOTHING,
+            item["metadata"].get("annotations") or _NOTHING,
+            item["spec"].get("containers") or [],
+        )
+        repo = without_userinfo(repository_of(texts, key_sources))
+        ref = reference_of(texts) if repo else ""
     except MalformedObjectError:
         return None
     metadata, status = item["metadata"], item.get("status") or _NOTHING
@@ -237,7 +238,7 @@ def read_pod(
     )
 
 
-def reference_of(pod: PodBody) -> str:
+def reference_of(pod: PodTexts) -> str:
     """The resolved reference (a commit, a record's number) that BinderHub started a pod for; ""
     when there is none.
 

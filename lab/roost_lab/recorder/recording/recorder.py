@@ -8,13 +8,11 @@ has by then is recorded as a gap.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from roost_core.kube.client import Client
@@ -27,24 +25,16 @@ from roost_core.objects.pod import PodSpec
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording import reading
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.decision_records import Judged
+from roost_lab.recorder.recording.changes import Change, ListEnd, PodChange
 from roost_lab.recorder.recording.hub_log import log_checkpoint
 from roost_lab.recorder.recording.hub_logs import HUB_LOG, HubLogs, LogNotice
+from roost_lab.recorder.recording.judging import Judging
 from roost_lab.recorder.recording.live_starts import LiveStarts
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.settings import RecorderSettings
 from roost_lab.recorder.store.database import Refused, Store, StoreError
-from roost_lab.recorder.store.records import (
-    EVENTS,
-    NODES,
-    PODS,
-    DecisionRecord,
-    PullRecord,
-    Record,
-    WaitingRecord,
-)
-from roost_lab.recorder.store.records import Verdict as ModelVerdict
+from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, Record
 
 log = logging.getLogger(__name__)
 
@@ -77,49 +67,6 @@ class RecordingError(Exception):
     """Recording cannot continue; the message says why."""
 
 
-class _Judge:
-    """The model; when it fails, its verdict is missing but every row is recorded."""
-
-    def __init__(self, model: Model, metrics: RecorderMetrics) -> None:
-        self._model = model
-        self._metrics = metrics
-
-    @contextlib.contextmanager
-    def _counted(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception:  # whatever makes the model fail, the pod's rows must be stored
-            log.exception("the model failed")
-            self._metrics.not_recorded.labels(DecisionRecord.table.name).inc()
-
-    def node_changed(self, name: str, node: reading.NodeReading | None, at_us: int) -> None:
-        with self._counted():
-            self._model.node_changed(name, node, at_us)
-
-    def pod_changed(
-        self, key: str, pod: reading.PodReading | None, pod_class: str, at_us: int
-    ) -> None:
-        with self._counted():
-            self._model.pod_changed(key, pod, pod_class, at_us)
-
-    def judge(self, binding: DecisionRecord, pod: reading.PodReading, at_us: int) -> Judged:
-        with self._counted():
-            return self._model.judge(binding, pod, at_us)
-        return (
-            replace(
-                binding,
-                model=ModelVerdict.UNKNOWN,
-                model_note="the model failed, see the recorder's log",
-            ),
-            None,
-        )
-
-    def examine(self, pod: reading.PodReading, at_us: int) -> WaitingRecord | None:
-        with self._counted():
-            return self._model.examine(pod, at_us)
-        return None
-
-
 class Recording:
     """One run of the recorder. `run` blocks until `stop`."""
 
@@ -147,18 +94,15 @@ class Recording:
         self._fault = ""
         positions = store.positions()
         self._versions = {kind: version for kind, (version, _) in positions.items()}
-        # Kind -> the earliest time at which a late change may have happened.
-        self._late_since_us: dict[str, int] = {}
         # Nodes that were told of.
         self._wrong_clocks: set[str] = set()
         self._model = model
         self._wall = wall
-        judge = _Judge(model, metrics) if model is not None else None
+        failures = metrics.not_recorded.labels
+        self._judging = Judging(model, lambda: failures(DecisionRecord.table.name).inc())
         self._starts = LiveStarts(metrics)
         self._hub_logs = HubLogs(client, self._take, metrics.count_stream_error)
-        self._assembler = Assembler(
-            self._classify, store.read_state(), judge, settings.gate_labels, self._starts
-        )
+        self._assembler = Assembler(self._classify, store.read_state(), settings.gate_labels)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client,
             "/api/v1/namespaces",
@@ -297,13 +241,13 @@ class Recording:
     def _follow(self, notice: WatchEvent) -> None:
         now_us = int(notice.at * reading.US)
         try:
-            records = self._records(notice, now_us, self._late_us(notice, now_us))
-            self._rows += records
-            for record in records:
-                if isinstance(record, PullRecord):
-                    self._starts.pulled(record)
-            if notice.kind == PODS:
-                self._follow_hubs(notice)
+            if notice.kind == HUB_LOG:
+                self._rows += self._told_by_hub(now_us, notice.item)
+            else:
+                for change in self._changes(notice, now_us):
+                    self._rows += self._judging.follow(change)
+                    self._rows += self._starts.follow(change)
+                    self._follow_hubs(change)
             self._starts.give_up(now_us)
             self._tell_clocks()
         except Exception:
@@ -315,24 +259,20 @@ class Recording:
         if notice.change in _MOVING and notice.version != self._versions.get(notice.kind):
             self._versions[notice.kind] = notice.version
             self._positions[notice.kind] = (notice.version, now_us)
-            self._assembler.heard(notice.kind, now_us)
+            self._assembler.streams.heard(notice.kind, now_us)
         if self._waits_since is None and (self._rows or self._positions):
             self._waits_since = notice.at
 
-    def _follow_hubs(self, notice: WatchEvent) -> None:
+    def _follow_hubs(self, change: Change) -> None:
         """Follow the logs of hubs' pods, once all pods are known that they may be about."""
-        if notice.change is WatchEventType.SYNCED:
-            for pod in self._assembler.pods():
-                self._hub_logs.pod_changed(pod)
-        elif (
-            isinstance(notice.item, reading.PodReading) and notice.change is WatchEventType.DELETED
-        ):
-            self._hub_logs.pod_gone(notice.item.state.uid)
-        elif (
-            isinstance(notice.item, reading.PodReading)
-            and notice.change is not WatchEventType.LISTED
-        ):
-            self._hub_logs.pod_changed(notice.item)
+        match change:
+            case ListEnd(kind=kind) if kind == PODS:
+                for pod in self._assembler.pods():
+                    self._hub_logs.pod_changed(pod)
+            case PodChange(is_gone=True):
+                self._hub_logs.pod_gone(change.pod.state.uid)
+            case PodChange() if change.seen.is_watched:
+                self._hub_logs.pod_changed(change.pod)
 
     def _told_by_hub(self, now_us: int, notice: LogNotice) -> list[Record]:
         namespace, news = notice.hub.state.namespace, notice.news
@@ -344,14 +284,14 @@ class Recording:
         if news is None:
             return []
         # By the clock of its own node.
-        at_us = news.when.at_us + self._assembler.clocks_behind.get(notice.hub.state.node_name, 0)
+        at_us = news.when.at_us + self._assembler.clocks.behind.get(notice.hub.state.node_name, 0)
         return self._starts.hub_told(
             namespace, news._replace(when=news.when._replace(at_us=at_us)), now_us
         )
 
     def _tell_clocks(self) -> None:
         """Log each node whose clock is found to be wrong, or right again."""
-        behind = self._assembler.clocks_behind
+        behind = self._assembler.clocks.behind
         for node in behind.keys() - self._wrong_clocks:
             log.warning(
                 "node %s: its clock is %.0f s %s; its kubelet's times are corrected to the API"
@@ -364,19 +304,11 @@ class Recording:
             log.info("node %s: its clock is right again, or the node is gone", node)
         self._wrong_clocks = set(behind)
 
-    def _late_us(self, notice: WatchEvent, now_us: int) -> int:
-        """How much earlier than now the change may have happened."""
-        if not notice.is_late:
-            self._late_since_us.pop(notice.kind, None)
-            return reading.MICRO_US
-        heard_us = self._assembler.heard_us(notice.kind)
-        since_us = self._late_since_us.setdefault(
-            notice.kind, now_us if heard_us is None else heard_us
-        )
-        return max(reading.MICRO_US, now_us - since_us)
-
-    def _records(self, notice: WatchEvent, now_us: int, late_us: int) -> list[Record]:
+    def _changes(self, notice: WatchEvent, now_us: int) -> Sequence[Change]:
+        """What a stream's notice says has changed."""
         assembler, kind, key, item = self._assembler, notice.kind, notice.key, notice.item
+        is_listed = notice.change is WatchEventType.LISTED
+        seen = assembler.streams.seen(kind, now_us, is_listed=is_listed, is_late=notice.is_late)
         if isinstance(item, reading.Malformed):
             log.warning("not recorded kind=%s key=%s: malformed object", kind, key)
             self._metrics.not_recorded.labels(kind).inc()
@@ -384,29 +316,26 @@ class Recording:
                 assembler.malformed(kind, key, item.uid)
                 return []
             item = None
-        listed = notice.change is WatchEventType.LISTED
         match notice.change:
             case WatchEventType.LISTING:
-                assembler.listing(kind)
+                assembler.streams.listing(kind)
             case WatchEventType.LOST:
-                assembler.lost(kind, str(item))
+                assembler.streams.lost(kind, str(item))
             case WatchEventType.SYNCED:
-                return assembler.synced(kind, now_us)
+                return assembler.list_ended(kind, now_us)
             case WatchEventType.DELETED if kind == PODS:
-                return assembler.pod_deleted(key, item, now_us, late_us=late_us)
+                return assembler.pod_deleted(key, item, seen)
             case WatchEventType.DELETED if kind == NODES:
                 return assembler.node_deleted(key, now_us)
             case WatchEventType.DELETED | WatchEventType.BOOKMARK:
                 # Events expire.
                 pass
             case _ if kind == PODS:
-                return assembler.pod(key, item, now_us, listed=listed, late_us=late_us)
+                return assembler.pod(key, item, seen)
             case _ if kind == NODES:
-                return assembler.node(key, item, now_us, listed=listed, late_us=late_us)
-            case _ if kind == HUB_LOG:
-                return self._told_by_hub(now_us, item)
+                return assembler.node(key, item, seen)
             case _ if item is not None:
-                return assembler.event(item)
+                return [Change(records=assembler.event(item))]
         return []
 
     def _flush(self) -> None:

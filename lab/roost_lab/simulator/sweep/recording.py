@@ -19,8 +19,10 @@ from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.cycle import SchedulingDecision
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.decision_records import decision, failed_attempt
 from roost_lab.recorder.recording.reading import NodeReading, Step
+from roost_lab.recorder.recording.streams import Seen
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.recorder.store.records import (
     MAX_SCHEDULER,
@@ -77,11 +79,11 @@ class ReplayRecorder(Journal):
             self._image_of(pod)
         images = {self._images.get(image, image): size for image, size in state.images.items()}
         reading = NodeReading(replace(state, images=images), str(self._changes))
-        self._write(self._assembler.node(node.name, reading, self._time(now)))
+        self._write(records_of(self._assembler.node(node.name, reading, Seen(self._time(now)))))
 
     def node_left(self, node: SimNode, now: float) -> None:
         """Write its end."""
-        self._write(self._assembler.node_deleted(node.name, self._time(now)))
+        self._write(records_of(self._assembler.node_deleted(node.name, self._time(now))))
 
     def pod_unfit(self, pod: SimPod, decision: SchedulingDecision | None, now: float) -> None:
         """Keep what the scheduler says; the same message again is another try."""

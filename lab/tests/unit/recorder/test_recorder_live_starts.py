@@ -16,9 +16,11 @@ from roost_core.start_counts import MAX_HUBS, OTHER_HUBS
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.recording import live_starts
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.changes import Change
 from roost_lab.recorder.recording.hub_log import SERVER_ANNOTATION, USER_ANNOTATION, read_hub_line
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.reading import PodReading
+from roost_lab.recorder.recording.streams import Seen
 from roost_lab.recorder.store.records import PODS, PhaseRecord, PullRecord, Record, StoredState
 
 SECOND = 1_000_000
@@ -91,32 +93,41 @@ class Recorder:
     def __init__(self, pod_class: str = "user") -> None:
         self.metrics = RecorderMetrics("test")
         self.starts = live_starts.LiveStarts(self.metrics)
-        self.assembler = Assembler(
-            lambda _labels, _namespace: pod_class, StoredState(), starts=self.starts
-        )
+        self.assembler = Assembler(lambda _labels, _namespace: pod_class, StoredState())
 
     def listed(self, *pods: PodReading) -> "Recorder":
-        self.assembler.listing(PODS)
+        streams = self.assembler.streams
+        streams.listing(PODS)
         for one in pods:
-            self.assembler.pod(one.state.key, one, BEGIN * SECOND, listed=True)
-        self.assembler.synced(PODS, BEGIN * SECOND)
+            seen = streams.seen(PODS, BEGIN * SECOND, is_listed=True)
+            self.follow(self.assembler.pod(one.state.key, one, seen))
+        self.follow(self.assembler.list_ended(PODS, BEGIN * SECOND))
         return self
+
+    def follow(self, changes: Iterable[Change]) -> list[Record]:
+        """The records, with those that the starts make."""
+        return [
+            record
+            for change in changes
+            for record in (*change.records, *self.starts.follow(change))
+        ]
 
     def sees(self, *pods: PodReading, at: float | None = None) -> None:
         """at: seconds; None: too late to tell when in its second something happened."""
         for one in pods:
             late_us = 9 * SECOND if at is None else 1
-            self.assembler.pod(
-                one.state.key, one, int((BEGIN + (at or 0)) * SECOND), late_us=late_us
-            )
+            seen = Seen(int((BEGIN + (at or 0)) * SECOND), late_us)
+            self.follow(self.assembler.pod(one.state.key, one, seen))
 
     def loses(self, one: PodReading, at: float, *, is_told: bool) -> dict[str, float]:
         """Phases, and seconds after BEGIN. is_told: how it stood in the end."""
-        return phases(
-            self.assembler.pod_deleted(
-                one.state.key, one if is_told else None, int((BEGIN + at) * SECOND)
-            )
-        )
+        seen = Seen(int((BEGIN + at) * SECOND))
+        changes = self.assembler.pod_deleted(one.state.key, one if is_told else None, seen)
+        return phases(self.follow(changes))
+
+    def pulled(self, record: PullRecord) -> None:
+        """What a kubelet's Event makes."""
+        self.starts.follow(Change(records=[record]))
 
     def hears(self, said: str, at: float) -> dict[str, float]:
         """What a line of the hub's log makes."""
@@ -178,7 +189,7 @@ def told(recorder: Recorder, thing: Thing) -> None:
         assert not expected or phases == expected, thing
     elif kind == "pulled":
         seconds = None if plain[1] == "warm" else plain[1]
-        recorder.starts.pulled(pull(plain[0], named.get("image", "me/image:1"), seconds))
+        recorder.pulled(pull(plain[0], named.get("image", "me/image:1"), seconds))
     elif kind == "log":
         recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=plain == ("read",))
     elif kind == "hears":
@@ -226,7 +237,7 @@ def test_labels_of_pods_make_no_more_than_so_many_time_series() -> None:
 def test_events_of_other_programs_pods_are_not_kept_for_ever() -> None:
     recorder = Recorder().listed()
     for number in range(live_starts.MAX_UNKNOWN + 10):
-        recorder.starts.pulled(pull(f"pod-{number}"))
+        recorder.pulled(pull(f"pod-{number}"))
     recorder.sees(ready_pod("pod-0"), ready_pod(f"pod-{live_starts.MAX_UNKNOWN}"))
     recorder.starts.give_up(BEGIN * SECOND + live_starts.TOLD_AFTER_US)
     assert recorder.results() == {"cold": 1, "unknown": 1}

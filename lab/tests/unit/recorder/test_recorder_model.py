@@ -12,8 +12,11 @@ from lab.tests.told import Story, Thing, stories, thing_of
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.changes import Change
+from roost_lab.recorder.recording.judging import Judging
 from roost_lab.recorder.recording.model import UNSEEN_US, Model
 from roost_lab.recorder.recording.reading import PodReading
+from roost_lab.recorder.recording.streams import Seen
 from roost_lab.recorder.store.records import (
     NODES,
     PODS,
@@ -131,15 +134,20 @@ def test_a_taint_is_told_once_whatever_the_minor_says_of_it(minor: int) -> None:
 
 
 def test_a_binding_is_stored_with_its_verdict_and_the_nodes_as_they_stood() -> None:
-    assembler = Assembler(lambda _labels, _namespace: "user", StoredState(), Watched().model)
+    assembler = Assembler(lambda _labels, _namespace: "user", StoredState())
+    judging = Judging(Watched().model)
+    changes: list[Change] = []
     for kind in (PODS, NODES):
-        assembler.listing(kind)
-        assembler.synced(kind, 1)
+        assembler.streams.listing(kind)
+        changes += assembler.list_ended(kind, 1)
     for name in ("a", "b"):
-        assembler.node(name, node_reading(node_object(name)), BEGIN)
-    assembler.pod("hub/there", pod("there", "b", 2), BEGIN)
-    assembler.pod("hub/p", pod("p"), BEGIN)
-    told = assembler.pod("hub/p", pod("p", "b"), BEGIN + SECOND)
+        changes += assembler.node(name, node_reading(node_object(name)), Seen(BEGIN))
+    changes += assembler.pod("hub/there", pod("there", "b", 2), Seen(BEGIN))
+    changes += assembler.pod("hub/p", pod("p"), Seen(BEGIN))
+    for change in changes:
+        judging.follow(change)
+    (binding,) = assembler.pod("hub/p", pod("p", "b"), Seen(BEGIN + SECOND))
+    told = judging.follow(binding)
     (decision,) = [record for record in told if isinstance(record, DecisionRecord)]
     assert (decision.node_name, decision.model, decision.model_node) == ("b", "differs", "a")
     assert (decision.model_note, decision.nodes_total, decision.nodes_feasible) == (

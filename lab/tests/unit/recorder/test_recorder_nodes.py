@@ -21,8 +21,10 @@ from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
 from roost_core.release.reader import SettingsError
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
+from roost_lab.recorder.recording.changes import records_of
+from roost_lab.recorder.recording.reading import MICRO_US, read_event, read_node, read_pod
 from roost_lab.recorder.recording.settings import RecorderSettings, parse_settings
+from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import NODES, NodeChangeRecord, NodeRecord, StoredState
@@ -63,29 +65,28 @@ class Recorder:
         self.begin()
 
     def begin(self) -> None:
-        self.assembler = Assembler(
-            no_class, self.store.read_state(), None, gated_settings().gate_labels
-        )
+        self.assembler = Assembler(no_class, self.store.read_state(), gated_settings().gate_labels)
 
     def tell(self, thing: Thing) -> None:
         (at_us, *flags), how = thing.plain, dict(thing.named)
-        late = {"late_us": how.pop("late")} if "late" in how else {}
+        seen = Seen(at_us, how.pop("late", MICRO_US))
         if thing.kind == "sees":
-            records = self.assembler.node("n", read_node(self._node(**how)), at_us, **late)
+            records = records_of(self.assembler.node("n", read_node(self._node(**how)), seen))
             assert bool(records) == ("nothing" not in flags)
             self.store.write(records, {})
             return
         if "again" in flags or thing.kind == "gone":
             self.begin()
         if "lost" in flags:
-            self.assembler.lost(NODES, "forgotten")
-        self.assembler.listing(NODES)
+            self.assembler.streams.lost(NODES, "forgotten")
+        self.assembler.streams.listing(NODES)
         if thing.kind == "lists":
-            self.store.write(
-                self.assembler.node("n", read_node(self._node(**how)), at_us, listed=True), {}
-            )
-        self.store.write(self.assembler.synced(NODES, at_us), {NODES: ("1", at_us)})
-        self.assembler.heard(NODES, at_us)
+            seen = self.assembler.streams.seen(NODES, at_us, is_listed=True)
+            changes = self.assembler.node("n", read_node(self._node(**how)), seen)
+            self.store.write(records_of(changes), {})
+        ended = self.assembler.list_ended(NODES, at_us)
+        self.store.write(records_of(ended), {NODES: ("1", at_us)})
+        self.assembler.streams.heard(NODES, at_us)
 
     def _node(self, labels: str = "", cpu: int = 4, room: int = 8, **how: Any) -> JSONObject:
         said = dict(word.split("=") for word in labels.split() if "=" in word)
@@ -161,8 +162,9 @@ def test_faults_of_the_gate_are_told_with_their_keys() -> None:
 
 def test_records_of_a_node_are_told_with_the_row_before_its_changes() -> None:
     assembler = Assembler(no_class, StoredState())
-    assembler.node("n", read_node(node_object("n", 1)), 1)
-    told = assembler.node("n", read_node(node_object("n", 2, unschedulable=True)), 2)
+    assembler.node("n", read_node(node_object("n", 1)), Seen(1))
+    cordoned = read_node(node_object("n", 2, unschedulable=True))
+    told = records_of(assembler.node("n", cordoned, Seen(2)))
     assert [type(one) for one in told] == [NodeRecord, NodeChangeRecord]
 
 
@@ -174,13 +176,13 @@ def told(folder: Path, order: tuple[str, ...], created: str) -> tuple[set[str], 
     """Uids of nodes that bindings name, and whether starts know their node's age."""
     store = empty_store(folder)
     assembler = Assembler(lambda _labels, _namespace: "user", StoredState())
+    seen = Seen(1, how=How.FOUND)
     for one in order:
         if one == "node":
-            store.write(
-                assembler.node("n", read_node(node_object(created=created)), 1, listed=True), {}
-            )
+            node = read_node(node_object(created=created))
+            store.write(records_of(assembler.node("n", node, seen)), {})
         elif one == "pod":
-            store.write(assembler.pod("hub/p", read_pod(POD, (), {}), 1, listed=True), {})
+            store.write(records_of(assembler.pod("hub/p", read_pod(POD, (), {}), seen)), {})
         else:
             store.write(assembler.event(read_event(EVENT)), {})
     with store.reading() as connection:

@@ -28,12 +28,15 @@ from roost_core.scheduler.profile import default_profile
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.recording import recorder as module
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.changes import records_of
+from roost_lab.recorder.recording.judging import Judging
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.pod_records import pod_record
-from roost_lab.recorder.recording.reading import read_event, read_pod
+from roost_lab.recorder.recording.reading import MICRO_US, read_event, read_pod
 from roost_lab.recorder.recording.recorder import PATHS, Recording, RecordingError
 from roost_lab.recorder.recording.settings import parse_settings
+from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store, Unavailable
 from roost_lab.recorder.store.records import (
@@ -333,12 +336,15 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
     def words(*synced: str) -> list[str | None]:
         model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
         model.node_changed("n", node_reading(node_object("n")), 1)
-        assembler = Assembler(lambda _labels, _namespace: "", StoredState(), model)
+        assembler = Assembler(lambda _labels, _namespace: "", StoredState())
+        judging = Judging(model)
         for kind in synced:
-            assembler.listing(kind)
-            assembler.synced(kind, 1)
-        told = assembler.pod("hub/p", read_pod(pod_object("p", 1, on="n"), (), {}), 2)
-        return [one.model for one in told if isinstance(one, DecisionRecord)]
+            assembler.streams.listing(kind)
+            for change in assembler.list_ended(kind, 1):
+                judging.follow(change)
+        bound = read_pod(pod_object("p", 1, on="n"), (), {})
+        (change,) = assembler.pod("hub/p", bound, Seen(2))
+        return [one.model for one in judging.follow(change) if isinstance(one, DecisionRecord)]
 
     assert words(PODS) == ["unknown"]
     assert words(PODS, NODES) == ["agrees"]
@@ -357,12 +363,12 @@ def test_the_watch_tells_when_in_its_second_a_pod_was_created(
     told_us: int, how: dict[str, Any], stored: list[list[int]]
 ) -> None:
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
-    assert (
-        created(assembler.pod("hub/p", pod_reading(pod_object("p", 1)), BEGIN + told_us, **how))
-        == stored
-    )
+    listed = How.FOUND if how.get("listed") else How.WATCHED
+    seen = Seen(BEGIN + told_us, how.get("late_us", MICRO_US), listed)
+    first = assembler.pod("hub/p", pod_reading(pod_object("p", 1)), seen)
+    assert created(records_of(first)) == stored
     later = pod_reading(pod_object("p", 2, on="n", conditions=[BOUND]))
-    assert created(assembler.pod("hub/p", later, BEGIN + 2 * US)) == []
+    assert created(records_of(assembler.pod("hub/p", later, Seen(BEGIN + 2 * US)))) == []
 
 
 @pytest.mark.parametrize(("seconds", "corrected"), [(28, 28), (-40, -40), (1, 0)])
@@ -393,15 +399,14 @@ def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(
     assert told == [0, 0, corrected * US, corrected * US]
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": at(10 - seconds)}
     pod = pod_reading(pod_object("p", 1, on="n", conditions=[BOUND, ready]))
-    phases = [
-        one for one in assembler.pod("hub/p", pod, BEGIN + 60 * US) if isinstance(one, PhaseRecord)
-    ]
+    told_of_pod = records_of(assembler.pod("hub/p", pod, Seen(BEGIN + 60 * US)))
+    phases = [one for one in told_of_pod if isinstance(one, PhaseRecord)]
     found = {one.phase: (one.at_us - BEGIN) // US for one in phases}
     assert (found[Phase.SCHEDULED], found[Phase.READY]) == (1, 10 - seconds + corrected)
     # Another node of that name has a clock of its own.
-    assembler.node("n", node_reading(node_object("n")), BEGIN)
+    assembler.node("n", node_reading(node_object("n")), Seen(BEGIN))
     assembler.node_deleted("n", BEGIN)
-    assert (pulled(4, 0), assembler.clocks_behind) == (0, {})
+    assert (pulled(4, 0), assembler.clocks.behind) == (0, {})
 
 
 def test_the_warm_sets_choice_is_recorded_as_far_as_a_name_is_long() -> None:

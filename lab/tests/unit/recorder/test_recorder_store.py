@@ -31,7 +31,9 @@ from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.main import _forget
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
+from roost_lab.recorder.recording.streams import Seen
 from roost_lab.recorder.store import database, schema, start_rows
 from roost_lab.recorder.store.database import FORGOTTEN_PODS, SQLITE, Store, StoreError
 from roost_lab.recorder.store.records import (
@@ -418,9 +420,9 @@ def tell(store: Store, told: list[tuple[str, str, JSONObject | None]]) -> None:
     for kind, key, item in told:
         now_us = 1_800_000_000 * SECOND
         if kind == NODES:
-            records = assembler.node(key, read_node(item or {}), now_us)
+            records = records_of(assembler.node(key, read_node(item or {}), Seen(now_us)))
         elif kind == PODS:
-            records = assembler.pod(key, read_pod(item or {}, (), {}), now_us)
+            records = records_of(assembler.pod(key, read_pod(item or {}, (), {}), Seen(now_us)))
         else:
             records = assembler.event(read_event(item or {}))
         store.write(records, {})

@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import find_pods, read_story
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.changes import Change
+from roost_lab.recorder.recording.judging import Judging
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.reading import read_node, read_pod
 from roost_lab.recorder.store.records import NODES, PODS, Record, StoredState, WaitingRecord
@@ -71,24 +74,29 @@ def seen(
     model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
     classes = {"user-placeholder": "placeholder"}
     assembler = Assembler(
-        lambda labels, _namespace: classes.get(labels.get("component", ""), "user"),
-        StoredState(),
-        model,
+        lambda labels, _namespace: classes.get(labels.get("component", ""), "user"), StoredState()
     )
+    judging = Judging(model)
     records: list[Record] = []
+
+    def tell(changes: Iterable[Change]) -> None:
+        for change in changes:
+            records.extend(judging.follow(change))
 
     def tell_pods(now_us: int) -> None:
         for item in pods:
             key = f"hub/{item['metadata']['name']}"
-            records.extend(assembler.pod(key, read_pod(item, (), {}), now_us, listed=is_listed))
+            seen = assembler.streams.seen(PODS, now_us, is_listed=is_listed)
+            tell(assembler.pod(key, read_pod(item, (), {}), seen))
 
     for kind in (NODES, PODS):
-        assembler.listing(kind)
+        assembler.streams.listing(kind)
         for item in nodes if kind == NODES else []:
-            records += assembler.node(item["metadata"]["name"], read_node(item), BEGIN, listed=True)
+            listed = assembler.streams.seen(NODES, BEGIN, is_listed=True)
+            tell(assembler.node(item["metadata"]["name"], read_node(item), listed))
         if kind == PODS and is_listed:
             tell_pods(BEGIN)
-        records += assembler.synced(kind, NOW_US)
+        tell(assembler.list_ended(kind, NOW_US))
     if not is_listed:
         tell_pods(NOW_US)
     return records
