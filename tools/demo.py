@@ -34,7 +34,6 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.objects.pod_reader import read_pod
 from roost_core.placement.labels import attract_label, base_name, object_name, pulled_label
-from roost_core.placement.rendezvous import rank_nodes
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import read_profiles
@@ -42,6 +41,7 @@ from roost_core.scheduler.state import ClusterState
 from roost_lab.recorder.store.database import Store
 from tools.demo_screen import colour, heading, say, show_diff, show_scores
 from tools.stand_in_api import LOOPBACK, StandInApi
+from webhook.rendezvous import rank_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

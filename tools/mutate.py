@@ -33,10 +33,7 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         ("webhook/rules/*.py",),
         ("tests/unit/webhook/test_[a-lopw]*.py", "tests/unit/webhook/test_server_replica.py"),
     ),
-    "ring": (
-        ("roost_core/placement/rendezvous.py",),
-        ("tests/unit/roost_core/test_placement_rendezvous.py",),
-    ),
+    "ring": (("webhook/rendezvous.py",), ("tests/unit/webhook/test_rendezvous.py",)),
     "patch": (("webhook/patch.py",), ("tests/unit/webhook/test_[aghp]*.py",)),
     "gate": (("roost/controllers/image_gate/*.py",), ("tests/unit/controllers/test_*gate*.py",)),
     "mover": (

@@ -151,7 +151,7 @@
 {{- $t1 | toJson -}}
 {{- end }}
 
-{{- /* roost.are_too_many (list $ singleuser pre_puller): roost_core/placement/managed_images.py */}}
+{{- /* roost.are_too_many (list $ singleuser pre_puller): generator/render/managed_images.py */}}
 {{- define "roost.are_too_many" -}}
 {{- $root := index . 0 -}}
 {{- $singleuser := index . 1 -}}
@@ -159,7 +159,7 @@
 {{- (dict "value" (not (include "roost.uses" (list $root $singleuser $pre_puller) | fromJsonArray))) | toJson -}}
 {{- end }}
 
-{{- /* roost.profile_seats (list $ singleuser defaults sets): roost_core/placement/managed_images.py */}}
+{{- /* roost.profile_seats (list $ singleuser defaults sets): generator/render/managed_images.py */}}
 {{- define "roost.profile_seats" -}}
 {{- $root := index . 0 -}}
 {{- $singleuser := index . 1 -}}
@@ -274,7 +274,7 @@
 {{- (trunc 8 (sha256sum $text)) -}}
 {{- end }}
 
-{{- /* roost.managed_images (list $ singleuser pre_puller): roost_core/placement/managed_images.py */}}
+{{- /* roost.managed_images (list $ singleuser pre_puller): generator/render/managed_images.py */}}
 {{- define "roost.managed_images" -}}
 {{- $root := index . 0 -}}
 {{- $singleuser := index . 1 -}}
@@ -288,7 +288,7 @@
 {{- (uniq $t1) | toJson -}}
 {{- end }}
 
-{{- /* roost.puller_groups (list $ singleuser pre_puller): roost_core/placement/managed_images.py */}}
+{{- /* roost.puller_groups (list $ singleuser pre_puller): generator/render/managed_images.py */}}
 {{- define "roost.puller_groups" -}}
 {{- $root := index . 0 -}}
 {{- $singleuser := index . 1 -}}
@@ -359,7 +359,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.uses (list $ singleuser pre_puller): roost_core/placement/managed_images.py */}}
+{{- /* roost.uses (list $ singleuser pre_puller): generator/render/managed_images.py */}}
 {{- define "roost.uses" -}}
 {{- $root := index . 0 -}}
 {{- $singleuser := index . 1 -}}
@@ -399,7 +399,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.default_use (list $ singleuser): roost_core/placement/managed_images.py */}}
+{{- /* roost.default_use (list $ singleuser): generator/render/managed_images.py */}}
 {{- define "roost.default_use" -}}
 {{- $root := index . 0 -}}
 {{- $singleuser := index . 1 -}}
@@ -415,7 +415,7 @@
 {{- (dict "image" (include "roost.named_image" (list $root (include "roost.mapping" (list $root $singleuser "image") | fromJson))) "node_selector" (include "roost.merged" (list $root (dict) (include "roost.mapping" (list $root $singleuser "nodeSelector") | fromJson)) | fromJson) "tolerations" (or (include "roost.objects" (list $root (include "roost.value" (list $root $singleuser "extraTolerations") | fromJson).value) | fromJson).value (list)) "required_terms" (or (include "roost.objects" (list $root $required) | fromJson).value (list)) "extended" $extended "containers" $containers) | toJson -}}
 {{- end }}
 
-{{- /* roost.mapping (list $ parent key): roost_core/placement/managed_images.py */}}
+{{- /* roost.mapping (list $ parent key): generator/render/managed_images.py */}}
 {{- define "roost.mapping" -}}
 {{- $root := index . 0 -}}
 {{- $parent := index . 1 -}}
@@ -430,7 +430,7 @@
 {{- $t1 | toJson -}}
 {{- end }}
 
-{{- /* roost.merged (list $ selector over): roost_core/placement/managed_images.py */}}
+{{- /* roost.merged (list $ selector over): generator/render/managed_images.py */}}
 {{- define "roost.merged" -}}
 {{- $root := index . 0 -}}
 {{- $selector := index . 1 -}}
@@ -450,7 +450,7 @@
 {{- $merged | toJson -}}
 {{- end }}
 
-{{- /* roost.value (list $ parent key): roost_core/placement/managed_images.py */}}
+{{- /* roost.value (list $ parent key): generator/render/managed_images.py */}}
 {{- define "roost.value" -}}
 {{- $root := index . 0 -}}
 {{- $parent := index . 1 -}}
@@ -462,7 +462,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.objects (list $ value): roost_core/placement/managed_images.py */}}
+{{- /* roost.objects (list $ value): generator/render/managed_images.py */}}
 {{- define "roost.objects" -}}
 {{- $root := index . 0 -}}
 {{- $value := index . 1 -}}
@@ -479,7 +479,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.items (list $ parent key): roost_core/placement/managed_images.py */}}
+{{- /* roost.items (list $ parent key): generator/render/managed_images.py */}}
 {{- define "roost.items" -}}
 {{- $root := index . 0 -}}
 {{- $parent := index . 1 -}}
@@ -502,7 +502,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.overridden (list $ use holder): roost_core/placement/managed_images.py */}}
+{{- /* roost.overridden (list $ use holder): generator/render/managed_images.py */}}
 {{- define "roost.overridden" -}}
 {{- $root := index . 0 -}}
 {{- $use := index . 1 -}}
@@ -558,7 +558,7 @@
 {{- (list (printf "%v%v%v" $head $slash $name) $tag $digest) | toJson -}}
 {{- end }}
 
-{{- /* roost.tolerations (list $ use always): roost_core/placement/managed_images.py */}}
+{{- /* roost.tolerations (list $ use always): generator/render/managed_images.py */}}
 {{- define "roost.tolerations" -}}
 {{- $root := index . 0 -}}
 {{- $use := index . 1 -}}
@@ -579,7 +579,7 @@
 {{- $found | toJson -}}
 {{- end }}
 
-{{- /* roost.each_once (list $ references): roost_core/placement/managed_images.py */}}
+{{- /* roost.each_once (list $ references): generator/render/managed_images.py */}}
 {{- define "roost.each_once" -}}
 {{- $root := index . 0 -}}
 {{- $references := index . 1 -}}
@@ -596,7 +596,7 @@
 {{- $found | toJson -}}
 {{- end }}
 
-{{- /* roost.bytes_of (list $ uses): roost_core/placement/managed_images.py */}}
+{{- /* roost.bytes_of (list $ uses): generator/render/managed_images.py */}}
 {{- define "roost.bytes_of" -}}
 {{- $root := index . 0 -}}
 {{- $uses := index . 1 -}}
@@ -607,7 +607,7 @@
 {{- (len (toJson $t1)) | toJson -}}
 {{- end }}
 
-{{- /* roost.chosen (list $ uses option): roost_core/placement/managed_images.py */}}
+{{- /* roost.chosen (list $ uses option): generator/render/managed_images.py */}}
 {{- define "roost.chosen" -}}
 {{- $root := index . 0 -}}
 {{- $uses := index . 1 -}}
@@ -638,7 +638,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.named_image (list $ image): roost_core/placement/managed_images.py */}}
+{{- /* roost.named_image (list $ image): generator/render/managed_images.py */}}
 {{- define "roost.named_image" -}}
 {{- $root := index . 0 -}}
 {{- $image := index . 1 -}}
@@ -661,7 +661,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.asked (list $ names amounts): roost_core/placement/managed_images.py */}}
+{{- /* roost.asked (list $ names amounts): generator/render/managed_images.py */}}
 {{- define "roost.asked" -}}
 {{- $root := index . 0 -}}
 {{- $names := index . 1 -}}
@@ -681,7 +681,7 @@
 {{- (keys $asked | sortAlpha) | toJson -}}
 {{- end }}
 
-{{- /* roost.with_images (list $ images containers): roost_core/placement/managed_images.py */}}
+{{- /* roost.with_images (list $ images containers): generator/render/managed_images.py */}}
 {{- define "roost.with_images" -}}
 {{- $root := index . 0 -}}
 {{- $images := index . 1 -}}

@@ -15,10 +15,10 @@ from typing import Final, TypeVar
 
 from generator.faults import DEFAULTS_NAME, Fault, Path, Severity, describe
 from generator.render.functions import core_pod
+from generator.render.managed_images import PullerGroup, puller_groups
 from generator.values.helm_release import Release
 from generator.values.merge import Values
 from generator.values.sources import Places
-from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 T = TypeVar("T")
 # Each may have a hundred tolerations, and the values name a thousand profiles.

@@ -9,11 +9,11 @@ from generator.checks.contract import MOST_PULLERS, LintReport, at, listing, map
 from generator.checks.placeholders import placeholder_sets
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path, describe
+from generator.render.go_json import to_json
+from generator.render.managed_images import MOST_BYTES, PullerGroup, are_too_many, puller_groups
 from generator.values.helm_release import Release
 from roost_core.objects.image_references import is_reference
-from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.managed_images import MOST_BYTES, PullerGroup, are_too_many, puller_groups
 
 # Image volumes are on by default from here on; before, a feature gate of the API server and the
 # kubelets.

@@ -17,12 +17,12 @@ from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
 from generator.importing.user_pods import user_pods
 from generator.pipeline import check, judge
+from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, coalesce, merge_values
 from generator.values.sources import LoadedFile, Places, ValueSource
-from roost_core.placement.managed_images import puller_groups
 
 _ALL = "import what Helm made of all: helm get values RELEASE --all -o yaml"
 _LAYERS = (

@@ -21,12 +21,12 @@ from generator.importing.printing import print_yaml
 from generator.importing.result import ImportResult, free_name, put_at
 from generator.importing.source import Path, child, show_key
 from generator.render.functions import complete_placeholder_set
+from generator.render.go_json import to_json
+from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from roost_core.objects.image_references import normalise_reference
-from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL, USER_CLASS
-from roost_core.placement.managed_images import puller_groups
 
 Values = Mapping[str, Any]
 

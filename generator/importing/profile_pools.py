@@ -15,7 +15,7 @@ from generator.checks.terms import by_key, lint_required_term, lint_toleration
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.result import free_name
 from generator.importing.source import child
-from roost_core.placement.go_json import to_json
+from generator.render.go_json import to_json
 
 # What KubeSpawner is told of a pod, by its names.
 Traits = Mapping[str, Any]

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, number, text
 from generator.faults import count_of
+from generator.render.managed_images import puller_groups
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.managed_images import puller_groups
 
 # What is promised.
 PLACE: Final = "place"

@@ -1,6 +1,7 @@
 """From valid values to manifests.
 
 `manifests.py` renders every template; `environment.py` is the restricted Jinja2, `functions.py`
-what templates call, `order.py` the order of the objects. `output.py` writes a folder, `diff.py`
-compares two sets of manifests.
+what templates call, `order.py` the order of the objects. `managed_images.py` says which images
+belong on which nodes, and `go_json.py` prints JSON as Helm does. `output.py` writes a folder,
+`diff.py` compares two sets of manifests.
 """

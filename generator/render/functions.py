@@ -15,12 +15,13 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
 from generator.locations import chart_folder
+from generator.render import go_json
 from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS
+from generator.render.managed_images import managed_images, profile_seats, puller_groups
 from generator.values.helm_release import Release, kube_minor
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
-from roost_core.placement import go_json, labels
-from roost_core.placement.managed_images import managed_images, profile_seats, puller_groups
+from roost_core.placement import labels
 
 # What templates name so: `keys.opt_out`. The compiler writes it out as constants.
 KEYS: Final[Mapping[str, object]] = MappingProxyType(

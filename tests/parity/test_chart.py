@@ -12,9 +12,9 @@ import yaml
 
 from generator.checks import lint
 from generator.render.functions import Chart, context
+from generator.render.managed_images import are_too_many
 from generator.values.files import read_values
 from generator.values.helm_release import Release
-from roost_core.placement.managed_images import are_too_many
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import (
     CHART,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from generator.render import functions
 from generator.render.environment import SUFFIX, holds_macros, template_names
+from generator.render.managed_images import are_too_many, profile_seats
 from roost_core.placement import labels
-from roost_core.placement.managed_images import are_too_many, profile_seats
 from tools.compile.expressions import WRITTEN_HELPERS, CompileError, Macros
 from tools.compile.python import define_functions
 from tools.compile.shape import read_shape

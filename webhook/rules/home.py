@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from roost_core.objects.node import node_admits
-from roost_core.placement.home_load import choose_homes
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
-from roost_core.placement.rendezvous import rank_nodes
 from roost_core.release.pod_classes import Home, PodClass
 from roost_core.release.repositories import PodTexts, repository_of
 from webhook.facts import Facts, PlacedPod
+from webhook.home_load import choose_homes
 from webhook.patch import (
     Annotate,
     DropBinderHubTerms,
@@ -22,6 +21,7 @@ from webhook.patch import (
     named_node,
     prefers_node,
 )
+from webhook.rendezvous import rank_nodes
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 
 # From this weight on an author's preferred node term can outvote the repository's first home.

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from generator.render.managed_images import managed_images
 from roost.doctor.contract import Install, Told, error, unknown, warning
 from roost.doctor.evidence import DEFAULT_REPORTED, POOL_LABELS, count, mounts_images, some
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.node import Node
-from roost_core.placement.managed_images import managed_images
 
 # The most nodes whose kubelets are asked.
 _ASKED: Final = 5

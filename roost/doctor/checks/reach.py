@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
+from generator.render.managed_images import puller_groups
 from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import (
     AUTOSCALER_STATUS,
@@ -18,7 +19,6 @@ from roost.doctor.evidence import (
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
-from roost_core.placement.managed_images import puller_groups
 
 _TOLD: Final = 6
 # users and usres, not user and core: a pool beside others may have no nodes now.

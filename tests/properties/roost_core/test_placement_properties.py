@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.objects.node import Node
-from roost_core.placement.home_load import choose_homes
 from roost_core.placement.labels import KARPENTER_POOL_LABEL
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.rendezvous import rank_nodes
 from tests.builders import node
 from tests.properties import strategies as draw_from
+from webhook.home_load import choose_homes
+from webhook.rendezvous import rank_nodes
 
 names = st.text(min_size=1, max_size=12)
 

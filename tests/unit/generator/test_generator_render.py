@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.faults import GeneratorError, UsageError, ValuesError
+from generator.render import go_json
 from generator.render.diff import compare, parse_manifests, read_folder, show, sum_up
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import TemplateError, to_json
@@ -20,7 +21,6 @@ from generator.values.files import read_defaults
 from generator.values.helm_release import Release, check_release
 from generator.values.loader import load
 from generator.values.merge import merge_values
-from roost_core.placement import go_json
 from roost_core.release.policy_mode import (
     LEFT_OUT,
     POLICY_MINOR,

@@ -14,13 +14,13 @@ from generator.faults import ValuesError
 from generator.importing.hub_files import HubFiles, find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import ManyHubs, import_many
+from generator.render.go_json import to_json
+from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import coalesce
 from roost.__main__ import main
 from roost.commands.hub_trial import try_import
-from roost_core.placement.go_json import to_json
-from roost_core.placement.managed_images import puller_groups
 from tests.recorded_data import HUBS, rows
 
 Values = dict[str, Any]

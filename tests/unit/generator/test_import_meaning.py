@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from roost_core.placement.managed_images import puller_groups
+from generator.render.managed_images import puller_groups
 from tests.unit.generator.imported_hubs import PURPOSE_USER, hub, imported, value
 
 

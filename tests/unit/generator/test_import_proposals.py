@@ -14,12 +14,12 @@ from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import Proposal, print_proposals, propose
 from generator.importing.source import child
 from generator.render.functions import placeholder_sets
+from generator.render.managed_images import profile_seats
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from roost.__main__ import main
-from roost_core.placement.managed_images import profile_seats
 from tests.recorded_data import printed, rows
 from tests.unit.generator.imported_hubs import defaults, hub, imported, merged
 

@@ -13,9 +13,9 @@ from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import propose
 from generator.importing.result import ImportResult
 from generator.importing.user_pods import user_pods
+from generator.render.managed_images import managed_images, profile_seats
 from roost.commands.hub_trial import try_import
 from roost_core.objects.image_references import normalise_reference
-from roost_core.placement.managed_images import managed_images, profile_seats
 from tests.recorded_data import HUBS, rows
 from tests.unit.generator.imported_hubs import hub, imported, merged, value
 

@@ -8,17 +8,17 @@ from fractions import Fraction
 import pytest
 import yaml
 
+from generator.render.managed_images import managed_images
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
-from roost_core.placement.home_load import choose_homes, load_bound
-from roost_core.placement.managed_images import managed_images
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import PodTexts, repository_of
 from tests.builders import NAMESPACE, build_pod, settings, user_pod
 from tests.recorded_data import rows
+from webhook.home_load import choose_homes, load_bound
 
 
 @pytest.mark.parametrize(("text", "number"), rows("roost_core/quantities"))

@@ -11,7 +11,6 @@ from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import REVIEWED
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
-from roost_core.placement.rendezvous import rank_nodes
 from tests.builders import (
     NAMESPACE,
     PREFERRED,
@@ -37,6 +36,7 @@ from tests.builders import (
 from tests.unit.webhook.small_hub import FIVE, HERE, RING
 from webhook.facts import Facts, Homes, PlacedPod
 from webhook.ledger import Ledger, unnamed
+from webhook.rendezvous import rank_nodes
 
 FIRST_THREE = list(zip([100, 50, 25], RING, strict=False))
 

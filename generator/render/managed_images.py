@@ -11,8 +11,8 @@ whatever KubeSpawner accepts. The chart's are written from these functions:
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from generator.render.go_json import to_json
 from roost_core.objects.image_references import normalise_reference
-from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import puller_component
 
 _Object = Mapping[str, object]

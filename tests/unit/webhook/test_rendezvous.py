@@ -10,8 +10,8 @@ from roost_core.placement.kubelet_pulls import (
     read_pull_event,
     read_pulled_message,
 )
-from roost_core.placement.rendezvous import rank_nodes
 from tests.recorded_data import object_of, rows
+from webhook.rendezvous import rank_nodes
 
 SIX = [f"node-{index}" for index in range(6)]
 

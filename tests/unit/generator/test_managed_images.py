@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubespawner.utils import recursive_update
 
+from generator.render.managed_images import PullerGroup, managed_images, puller_groups
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.image_gate.settings import GateSettings, read_gate
 from roost_core.objects.node import Node
@@ -20,7 +21,6 @@ from roost_core.objects.selectors import (
     untolerated,
 )
 from roost_core.placement.labels import puller_component, startup_taint
-from roost_core.placement.managed_images import PullerGroup, managed_images, puller_groups
 from roost_core.release.image_gate import Puller, managed_image, selects, serving
 from roost_core.release.reader import Reader
 from tests.builders import release_document
