@@ -48,6 +48,7 @@ PULLER_SET_LABEL: Final = "roost.hub.jupyter.org/puller-set"
 
 # The class of users' servers in chart/values.yaml, and the key of their priority there.
 USER_CLASS: Final = "user"
+PLACEHOLDER_CLASS: Final = "placeholder"
 
 # The key of the webhook's ConfigMap that holds its rules.
 RELEASE_KEY: Final = "release.json"

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
-from roost_core.placement.labels import USER_CLASS
+from roost_core.placement.labels import PLACEHOLDER_CLASS, USER_CLASS
 from roost_core.placement.warm_sets import Spare
 from roost_core.release.reader import Document, Reader
 
@@ -81,7 +81,6 @@ class PodClass:
     # PreferredSchedulingTerms.
     preferred_node_terms: tuple[Mapping[str, object], ...]
     home: Home | None
-    attract: bool
     # Requests for containers that have none: resource -> quantity.
     resources: Mapping[str, object]
     warm: Warm | None = None
@@ -90,11 +89,16 @@ class PodClass:
     more: Mapping[str, object] = field(default_factory=dict)
 
     @property
+    def is_of_placeholders(self) -> bool:
+        """Whether its pods keep room for users, on the node that is marked for their set."""
+        return self.name == PLACEHOLDER_CLASS
+
+    @property
     def is_of_users(self) -> bool:
         """Whether its pods are users' servers: the class `user`, and those whose pods wait for
         images.
         """
-        return not self.attract and (self.name == USER_CLASS or self.image_gate)
+        return not self.is_of_placeholders and (self.name == USER_CLASS or self.image_gate)
 
 
 def read_selector(read: Reader, value: object, key: str) -> Document | None:
@@ -238,7 +242,6 @@ _CLASS_KEYS: Final = (
     "avoid",
     "preferredNodeTerms",
     "home",
-    "attract",
     "resources",
     "warm",
 )
@@ -270,7 +273,6 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
             read, body.get("preferredNodeTerms"), f"{key}.preferredNodeTerms"
         ),
         home=_read_home(read, body.get("home"), f"{key}.home"),
-        attract=read.flag(body.get("attract", False), f"{key}.attract"),
         resources=_read_requests(read, body.get("resources"), f"{key}.resources"),
         warm=_read_warm(read, body.get("warm"), f"{key}.warm"),
         more={name: part for name, part in body.items() if name not in _CLASS_KEYS},

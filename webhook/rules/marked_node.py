@@ -25,4 +25,4 @@ def go_to_marked_node(case: Case) -> Iterator[PreferNode]:
         yield PreferNode({"weight": _WEIGHT, "preference": preference})
 
 
-RULE: Final = Rule(go_to_marked_node, lambda _settings, pod_class: pod_class.attract)
+RULE: Final = Rule(go_to_marked_node, lambda _settings, pod_class: pod_class.is_of_placeholders)

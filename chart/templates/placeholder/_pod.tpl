@@ -27,8 +27,7 @@
 {{- end }}
 ]{{- end }}
 {{- /* The pod of a placeholder. Its place is rendered, not left to the webhook: while a webhook is down, placeholders must not start where
-   users don't go. But for `avoid`: only the webhook knows whether a term that breaks ties would do more.
-   `attracts`: whether it prefers the node that is marked for the set. */}}
+   users don't go. But for `avoid`: only the webhook knows whether a term that breaks ties would do more. */}}
 {{- define "roost.placeholder_pod" -}}
 metadata:
 {{- if $.set.annotations }}
@@ -56,33 +55,26 @@ spec:
 {{- if $.set.tolerations }}
   tolerations: {{ toJson $.set.tolerations }}
 {{- end }}
-{{- if or (or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.attracts) $.class.join }}
   affinity:
-{{- if or (or $.set.requiredNodeTerms $.class.preferredNodeTerms) $.attracts }}
     nodeAffinity:
 {{- if $.set.requiredNodeTerms }}
       requiredDuringSchedulingIgnoredDuringExecution:
         nodeSelectorTerms: {{ toJson $.set.requiredNodeTerms }}
 {{- end }}
-{{- if or $.class.preferredNodeTerms $.attracts }}
       preferredDuringSchedulingIgnoredDuringExecution:
 {{- range $_, $term := $.class.preferredNodeTerms }}
         - {{ toJson $term }}
 {{- end }}
-{{- if $.attracts }}
+        # The node that is marked for the set.
         - weight: 100
           preference:
             matchExpressions:
               - key: {{ toJson (include "roost.attract_label" (list $.root $.set.name)) }}
                 operator: Exists
-{{- end }}
-{{- end }}
-{{- end }}
 {{- if $.class.join }}
     podAffinity:
       preferredDuringSchedulingIgnoredDuringExecution:
 {{ include "roost.pod_terms" (dict "root" $.root "pairs" $.class.join) | indent 8 }}
-{{- end }}
 {{- end }}
   securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}
   containers:

@@ -118,6 +118,6 @@ def _read_profiles(
 def _user_classes(classes: Mapping[str, PodClass]) -> frozenset[str]:
     """Names of classes of users, and of those that placeholders keep away from."""
     users = {each.name for each in classes.values() if each.is_of_users}
-    drawn = [each for each in classes.values() if each.attract]
+    drawn = [each for each in classes.values() if each.is_of_placeholders]
     avoided = {name for each in drawn for name, weight in each.avoid.items() if weight > TIE_BREAK}
     return frozenset((users | avoided) & classes.keys())

@@ -68,7 +68,7 @@ class Starts:
 
     def _begin(self, pod: Pod, snapshot: Snapshot) -> Start | None:
         pod_class = self._release.class_of(pod, snapshot.namespaces)
-        if pod_class is None or pod_class.attract:
+        if pod_class is None or pod_class.is_of_placeholders:
             return None
         hub = hub_of(pod.labels, pod.namespace)
         return Start(self._metrics.starts.begin(pod_class.name, hub), pod.created)
