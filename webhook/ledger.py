@@ -17,8 +17,8 @@ from typing import Final
 from roost_core.placement.beliefs import REVIEWED, REVIEWED_UNSEEN
 from webhook.facts import Homes, PlacedPod
 
-# False decisions less true ones, from which on no decision counts. Builds leave a home from four
-# builds on (`minLoad`), so fewer do no harm.
+# False decisions less true ones, from which on no decision counts. Builds leave a home from
+# MIN_LOAD builds on, so fewer do no harm.
 MAX_DOUBT: Final = 4.0
 # Half-life of the doubt.
 DOUBT_HALF_LIFE_SECONDS: Final = 300.0

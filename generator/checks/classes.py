@@ -78,7 +78,7 @@ def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> 
                 fix,
             )
     if 0 < number(at(home, "maxLoad")) < 1:
-        reason = "below 1 every node counts as overloaded as soon as minLoad is reached."
+        reason = "below 1 every node counts as overloaded as soon as it has four builds."
         report.warn((*path, "home", "maxLoad"), reason, "Use 2; 0 for no bound.")
     if not mapping(pod_class.get("resources")):
         reason = (

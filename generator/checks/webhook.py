@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from generator.checks.contract import LintReport, at, mapping, named_by, number, of_core_pod
 from generator.values.helm_release import Release
 
-# KubeSpawner's `k8s_api_request_timeout`: as long as it waits for each creation of a pod.
-_SPAWNER_SECONDS: Final = 3
-
 
 def check(report: LintReport, _release: Release) -> None:
-    """Find a webhook that stops pods, answers late, or checks no client."""
+    """Find a webhook that stops pods, or checks no client."""
     if at(report.values, "admission", "mode") != "webhook":
         return
     webhook = mapping(report.values.get("webhook"))
@@ -24,13 +19,6 @@ def check(report: LintReport, _release: Release) -> None:
     elif replicas == 0 and not webhook.get("url"):
         reason = "with 0 replicas nothing answers, and pods stay as they were created."
         report.warn(("webhook", "replicas"), reason, "Use 2.")
-    if number(webhook.get("timeoutSeconds")) >= _SPAWNER_SECONDS:
-        reason = (
-            "KubeSpawner gives each creation of a pod 3 s (its k8s_api_request_timeout), and 30 s"
-            " in all: while the webhook hangs, no start succeeds, and after five failures in a row"
-            " JupyterHub exits."
-        )
-        report.refuse(("webhook", "timeoutSeconds"), reason, "Use 2, or 1.")
     if webhook.get("port") == of_core_pod(report, "webhook", "metricsPort"):
         path = named_by(report, "webhook", "metricsPort")
         report.error(path, webhook.get("port"), "another port than webhook.port")

@@ -50,7 +50,7 @@ PLACEHOLDERS: Final = [
 RULE_ALONE: Final[Mapping[str, Any]] = {
     "podClasses": {
         "user": {"imageGate": False, "join": {"user": None}},
-        "placeholder": {"profile": "user", "attract": False},
+        "placeholder": {"profile": "user"},
     },
     "imageGate": {"mode": "off"},
     "prePuller": {"enabled": False},

@@ -45,8 +45,6 @@ LEFT_OUT: Final = (
     LeftOut(
         "warm", None, "admission policies don't know nodes: pods of this class get no warm set."
     ),
-    # The marked node changes.
-    LeftOut("attract", value=False),
     # A quota could refuse the pod, and policies can't read quotas.
     LeftOut("resources", {}),
 )

@@ -110,14 +110,7 @@ def _homes(case: Case, home: Home, candidates: Sequence[str], admitted: int) -> 
             running -= 1
             if own.node in loads:
                 loads[own.node] -= 1
-    return choose_homes(
-        candidates,
-        loads,
-        running=running,
-        nodes=admitted,
-        min_load=home.min_load,
-        max_load=home.max_load,
-    )
+    return choose_homes(candidates, loads, running=running, nodes=admitted, max_load=home.max_load)
 
 
 def _can_outvote_home(term: object) -> bool:

@@ -6,7 +6,9 @@
 {{- define "roost.entry_call" -}}
 admissionReviewVersions: [v1]
 sideEffects: None
-timeoutSeconds: {{ toJson $.root.Values.webhook.timeoutSeconds }}
+# KubeSpawner gives each creation of a pod 3 s (its k8s_api_request_timeout), and 30 s in all. A longer wait for a webhook that hangs would
+# fail every start, and after five failures in a row JupyterHub exits.
+timeoutSeconds: 2
 matchPolicy: Equivalent
 # Another webhook's change may change a pod's place. Reviewing a pod twice is safe: patches only add what is missing.
 reinvocationPolicy: IfNeeded

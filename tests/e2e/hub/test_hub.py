@@ -77,7 +77,7 @@ PROFILES: Final[list[dict[str, Any]]] = [
         "kubespawner_override": {"mem_guarantee": "500G", "start_timeout": 9},
     },
 ]
-# The largest that `roost validate` passes.
+# How long the API server waits for the webhook, as rendered.
 TIMEOUT_SECONDS: Final = 2
 # Until a standby leads: the rendered leaseDuration, from one of its looks at the Lease to another;
 # between two looks client-go waits up to 2.2 times the rendered retryPeriod.
@@ -104,7 +104,6 @@ VALUES: Final[dict[str, Any]] = {
     "prePuller": {"enabled": False},
     "imageGate": {"mode": "off"},
     "recorder": {"enabled": True},
-    "webhook": {"timeoutSeconds": TIMEOUT_SECONDS},
 }
 # Which request brings a pod to a phase; see `requests`.
 REQUESTS: Final = {

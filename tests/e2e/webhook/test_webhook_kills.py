@@ -17,7 +17,8 @@ from tests.stack import Stack
 pytestmark = pytest.mark.e2e
 
 USERS = "component=singleuser-server"
-TIMEOUT_SECONDS = 1
+# As rendered.
+TIMEOUT_SECONDS = 2
 # The API server may ask twice (reinvocation); the rest is its own work on a busy machine.
 BOUND_SECONDS = 2 * TIMEOUT_SECONDS + 3
 
@@ -29,7 +30,7 @@ def is_placed(pod: JSONObject) -> bool:
 def test_every_creation_succeeds_while_the_webhook_is_killed_frozen_and_restarted(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    values = {"webhook": {"failurePolicy": "Ignore", "timeoutSeconds": TIMEOUT_SECONDS}}
+    values = {"webhook": {"failurePolicy": "Ignore"}}
     body = user_pod("image")
     del body["metadata"]["namespace"]
     with Stack(control_plane, namespace, values, scheduler=False) as stack:

@@ -18,7 +18,7 @@ from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import PodTexts, repository_of
 from tests.builders import NAMESPACE, build_pod, settings, user_pod
 from tests.recorded_data import rows
-from webhook.home_load import choose_homes, load_bound
+from webhook.home_load import MIN_LOAD, choose_homes, load_bound
 
 
 @pytest.mark.parametrize(("text", "number"), rows("roost_core/quantities"))
@@ -147,15 +147,13 @@ def test_what_is_no_pod_is_told_by_place_and_never_by_content(text: str) -> None
 
 
 def test_the_bound_on_load_is_max_of_the_floor_and_the_share() -> None:
-    assert load_bound(running=2, nodes=5, min_load=4, max_load=2) == 4
-    assert load_bound(running=30, nodes=5, min_load=4, max_load=2) == 13
+    assert load_bound(running=2, nodes=5, max_load=2) == MIN_LOAD
+    assert load_bound(running=30, nodes=5, max_load=2) == 13
     # 1.1 x 50 / 5 is 11, though not in floating point.
-    assert load_bound(running=49, nodes=5, min_load=0, max_load=1.1) == 11
+    assert load_bound(running=49, nodes=5, max_load=1.1) == 11
 
 
 @pytest.mark.parametrize(("loads", "max_load", "order"), rows("roost_core/homes"))
 def test_the_bound_orders_homes(loads: tuple[int, ...], max_load: float, order: str) -> None:
     at = dict(zip("abc", loads, strict=True))
-    assert choose_homes(
-        [*"abc"], at, running=sum(loads), nodes=3, min_load=4, max_load=max_load
-    ) == [*order]
+    assert choose_homes([*"abc"], at, running=sum(loads), nodes=3, max_load=max_load) == [*order]

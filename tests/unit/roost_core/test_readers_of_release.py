@@ -22,7 +22,6 @@ HOME: Final = {
     "key": [{"annotation": "binder-repo"}],
     "builders": {},
     "weights": [100, 50],
-    "minLoad": 4,
     "maxLoad": 2,
 }
 WINDOW: Final = {
@@ -57,7 +56,7 @@ KUBERNETES_OWN: Final = ("join", "avoid", "weights", "weight")
 PAIRED: Final = ("learn",)
 VERSION: Final = ("version",)
 # What a class leaves out is off for it.
-OFF_WHEN_ABSENT: Final = ("imageGate", "attract", "warm")
+OFF_WHEN_ABSENT: Final = ("imageGate", "warm")
 # Templates and `roost book` alone read these, and what the hub's own limits are.
 NOT_FOR_PROGRAMS: Final = ("profiles", "schedulerProfiles", "concurrentSpawnLimit", "resources")
 # Kubernetes reads them.

@@ -164,7 +164,7 @@ def test_an_authors_loud_term_beside_the_home_is_warned_of_but_not_binderhubs_wh
 
 def test_a_users_home_can_be_known_from_its_environment() -> None:
     key = [{"env": "BINDER_REPO_URL"}, {"image": "repository"}]
-    home = {"key": key, "builders": {"labels": None}, "weights": [10], "minLoad": 1, "maxLoad": 0}
+    home = {"key": key, "builders": {"labels": None}, "weights": [10], "maxLoad": 0}
     body = user_pod()
     body["spec"]["containers"][0]["env"] = [{"name": "BINDER_REPO_URL", "value": REPOSITORY}]
     assert homes_of(

@@ -60,7 +60,6 @@ type Class struct {
 	Avoid              map[string]int32                 `json:"avoid"`
 	PreferredNodeTerms []corev1.PreferredSchedulingTerm `json:"preferredNodeTerms"`
 	Home               *Home                            `json:"home"`
-	Attract            bool                             `json:"attract"`
 	Resources          map[corev1.ResourceName]any      `json:"resources"`
 
 	// Derived.
@@ -80,7 +79,6 @@ type Home struct {
 		Labels map[string]string `json:"labels"`
 	} `json:"builders"`
 	Weights []int32 `json:"weights"`
-	MinLoad int     `json:"minLoad"`
 	MaxLoad float64 `json:"maxLoad"`
 }
 

@@ -72,7 +72,7 @@ func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.
 	for _, term := range class.PreferredNodeTerms {
 		prefer(pod, term)
 	}
-	if class.Attract {
+	if class.Name == "placeholder" {
 		e.attract(pod)
 	}
 	addPodTerms(pod, class)
@@ -202,11 +202,14 @@ func hasHome(pod *corev1.Pod) bool {
 	})
 }
 
+// As in webhook/home_load.py.
+const minLoad = 4
+
 // withRoom leaves out the candidates with more than their share of builds; when all have, the least loaded comes first.
 func (e *Engine) withRoom(class, key string, candidates, ring []string, own demands, home *policy.Home, now time.Time) []string {
 	loads, running := e.facts.Loads(class, key, candidates, now)
-	if !slices.ContainsFunc(candidates, func(node string) bool { return loads[node] >= home.MinLoad }) {
-		return candidates // the bound is never below MinLoad, so the ring needn't be counted
+	if !slices.ContainsFunc(candidates, func(node string) bool { return loads[node] >= minLoad }) {
+		return candidates // the bound is never below minLoad, so the ring needn't be counted
 	}
 	nodes := 0
 	for _, name := range ring {
@@ -214,7 +217,7 @@ func (e *Engine) withRoom(class, key string, candidates, ring []string, own dema
 			nodes++
 		}
 	}
-	bound := max(home.MinLoad, int(math.Ceil(home.MaxLoad*float64(running+1)/float64(nodes)-1e-9)))
+	bound := max(minLoad, int(math.Ceil(home.MaxLoad*float64(running+1)/float64(nodes)-1e-9)))
 	var free []string
 	for _, node := range candidates {
 		if loads[node] < bound {
