@@ -70,7 +70,7 @@ def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> 
     weights = listing(at(home, "weights"))
     for index, (before, weight) in enumerate(pairwise(weights), start=1):
         if number(weight) >= number(before):
-            fix = "The first node of the ring must weigh most: 100, 50, 25."
+            fix = "The repository's first node must weigh most: 100, 50, 25."
             report.error(
                 (*path, "home", "weights", index),
                 weight,

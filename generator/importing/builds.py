@@ -25,13 +25,13 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
     "memory_request": "build_memory_request",
     "node_selector": "build_node_selector",
 }
-_BUILDERS: Final = "stays with the builders; Roost's ring takes the nodes that have a ready one"
+_BUILDERS: Final = "stays with the builders; Roost chooses among the nodes that have a ready one"
 _BUILDER_SIZE: Final = (
     "stays with the builders; were it to come from Roost, a class of podClasses that matches"
     " component: image-builder could give it as its resources"
 )
 _STAYS: Final = (
-    "stays with BinderHub: build pods bring it along, and Roost's ring takes the nodes that have a"
+    "stays with BinderHub: build pods bring it along, and Roost chooses among the nodes that have a"
     " ready builder pod"
 )
 

@@ -39,7 +39,7 @@ LEFT_OUT: Final = (
     LeftOut(
         "home",
         None,
-        "admission policies have no ring: pods of this class get no home.",
+        "admission policies don't know builders: pods of this class get no home.",
         says_of_defaults=True,
     ),
     LeftOut(

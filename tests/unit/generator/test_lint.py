@@ -51,7 +51,7 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
     text = f"admission: {{mode: policy}}\n{off}"
     assert "policy needs 1.36" in said(text, Release(kube_version="v1.35.9"))
     assert found(text, Release(kube_version="v1.36.0")) == []
-    assert "admission policies have no ring" in said("admission: {mode: policy}")
+    assert "admission policies don't know builders" in said("admission: {mode: policy}")
 
 
 @pytest.mark.parametrize(("method", "version", "expected"), rows("generator/puller-methods"))

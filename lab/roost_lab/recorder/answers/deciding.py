@@ -26,7 +26,7 @@ _NODE_TERMS: Final[Mapping[str, str]] = {
         "warm set (nodes with its image first, in the set that carries all users) and the hub's "
         "preferred nodes"
     ),
-    "build": "home (the ring of its repository)",
+    "build": "home (where its repository's builds meet)",
     "placeholder": "mark (the newest node attracts placeholders)",
 }
 
