@@ -21,7 +21,6 @@ from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.options import ControllersOptions
 from roost.controllers.runtime.apply import Applier
-from roost.controllers.runtime.booking_sources import CalendarFeed
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
@@ -195,16 +194,6 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
         vital=frozenset({GATE}),
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
-    events = settings.shared.events
-    if events is not None and events.calendar_url:
-        calendar = CalendarFeed(
-            events.calendar_url,
-            events.limits,
-            on_change=loop.wake,
-            reading_time=cluster.bookings.reading_time,
-        )
-        cluster.bookings.calendar = lambda: calendar.source
-        work["calendar"] = calendar.run
     checks: dict[str, Check] = {
         "watches": cluster.verdict,
         "loop": lambda: ReadyVerdict(loop.is_alive),

@@ -1,36 +1,46 @@
 """Read booked events: so many people, at a local time, perhaps once a week, perhaps with an image.
 
 Entries of `events.booked` in the values and of `events.yaml` in ConfigMaps have the same keys.
-Calendars (calendars.py) give the same objects. Times are passed as Unix time, and nothing here
-reads a clock.
+`roost book` writes the latter, and its entries of calendars list the date-times of `start`. Times
+are passed as Unix time, and nothing here reads a clock.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import yaml
 
 from roost_core.objects.image_references import normalise_reference
-from roost_core.placement.headroom_windows import DATE_TIME, local_datetime, next_time, start_fault
+from roost_core.placement.headroom_windows import (
+    DATE_TIME,
+    local_datetime,
+    next_time,
+    parse_moment,
+    start_fault,
+)
 from roost_core.placement.labels import EVENTS_KEY
 from roost_core.release.reader import Reader
 from roost_core.release.windows import read_time_zone
 
 # Of a ConfigMap's text.
 _MOST_DEPTH: Final = 10
-# At most so many are read of one source: the values, a ConfigMap, a calendar.
+# At most so many are read of one source: the values, or a ConfigMap.
 MOST_EVENTS: Final = 200
-# Of ConfigMaps and the calendar together: each plan goes through all of them.
+# Of all ConfigMaps together: each plan goes through all of them.
 MOST_IN_ALL: Final = 2000
+# Date-times of one event: a daily one's of a year, and some.
+MOST_STARTS: Final = 400
 # Of dates: beyond them, calendars end.
 FIRST_YEAR, LAST_YEAR = 1970, 2199
-_MOST_NAME: Final = 100
-_KEYS: Final = ("name", "people", "start", "until", "timeZone", "image", "set")
+MOST_NAME: Final = 100
+# `calendar` names the calendar that `roost book` read the event in, and rewrites it by.
+_KEYS: Final = ("name", "people", "start", "until", "timeZone", "image", "set", "calendar")
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,499}", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -65,6 +75,20 @@ class LocalStarts:
             and str(local_datetime(start, self.time_zone).date()) > self.until
         )
         return None if is_over else start
+
+
+@dataclass(frozen=True, slots=True)
+class ListedStarts:
+    """Single date-times."""
+
+    # Unix times, sorted.
+    moments: tuple[int, ...]
+    time_zone: str
+
+    def first_after(self, moment: int) -> int | None:
+        """Return the first beginning later than `moment`; None: there is none."""
+        place = bisect_right(self.moments, moment)
+        return self.moments[place] if place < len(self.moments) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +172,47 @@ def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
     body = read.mapping(entry, at)
     read.known(body, at, _KEYS)
     zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
+    listed = body.get("start")
+    if isinstance(listed, list | tuple):
+        starts: Starts = _read_list(read, listed, zone, f"{at}.start")
+        if body.get("until"):
+            read.fault(f"{at}.until", body.get("until"), "no last day beside a list of date-times")
+    else:
+        starts = _read_start(read, body, zone, at)
+    calendar = read.text(body.get("calendar"), f"{at}.calendar")
+    if len(calendar) > MOST_NAME or _CONTROL.search(calendar):
+        read.fault(f"{at}.calendar", calendar, f"a name of at most {MOST_NAME} letters")
+    return make_event(
+        read,
+        at,
+        name=read.text(body.get("name"), f"{at}.name"),
+        people=body.get("people"),
+        starts=starts,
+        image=read.text(body.get("image"), f"{at}.image"),
+        set_name=read.text(body.get("set"), f"{at}.set"),
+        limits=limits,
+    )
+
+
+def _read_list(read: Reader, listed: Sequence[object], zone: str, at: str) -> ListedStarts:
+    """Read the date-times of a list; faults go to the reader under `at`."""
+    if not 1 <= len(listed) <= MOST_STARTS:
+        read.fault(at, len(listed), f"1 to {MOST_STARTS} date-times")
+        return ListedStarts((), zone)
+    moments: set[int] = set()
+    for text in listed:
+        is_date_time = isinstance(text, str) and DATE_TIME.fullmatch(text) and in_range(text)
+        if not isinstance(text, str) or not is_date_time or start_fault(text) is not None:
+            expected = f"local date-times like 2026-11-24T09:00, from {FIRST_YEAR} to {LAST_YEAR}"
+            read.fault(at, text, expected)
+            return ListedStarts((), zone)
+        # A zone that isn't known was told already.
+        moments.add(int(parse_moment(text, zone or "UTC")))
+    return ListedStarts(tuple(sorted(moments)), zone)
+
+
+def _read_start(read: Reader, body: Mapping[str, object], zone: str, at: str) -> LocalStarts:
+    """Read `start` and `until`, where `start` is a text; faults go to the reader."""
     start = read.text(body.get("start"), f"{at}.start")
     if fault := start_fault(start) or (
         "" if in_range(start) else f"a year from {FIRST_YEAR} to {LAST_YEAR}"
@@ -158,17 +223,7 @@ def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
     is_day = _DATE.fullmatch(until) and start_fault(f"{until}T00:00") is None
     if until and (not is_day or DATE_TIME.fullmatch(start)):
         read.fault(f"{at}.until", until, "the last day of a start that recurs, like 2027-02-12")
-    set_name = read.text(body.get("set"), f"{at}.set")
-    return make_event(
-        read,
-        at,
-        name=read.text(body.get("name"), f"{at}.name"),
-        people=body.get("people"),
-        starts=LocalStarts(start, zone, until),
-        image=read.text(body.get("image"), f"{at}.image"),
-        set_name=set_name,
-        limits=limits,
-    )
+    return LocalStarts(start, zone, until)
 
 
 def make_event(
@@ -183,11 +238,11 @@ def make_event(
     limits: Limits,
 ) -> Event:
     """Check what every kind of source gives; faults go to the reader under `at`."""
-    if not name or len(name) > _MOST_NAME or _CONTROL.search(name):
+    if not name or len(name) > MOST_NAME or _CONTROL.search(name):
         read.fault(
             f"{at}.name",
             name or None,
-            f"a name of at most {_MOST_NAME} letters, for logs and Events",
+            f"a name of at most {MOST_NAME} letters, for logs and Events",
         )
     if image and not _IMAGE.fullmatch(image):
         read.fault(f"{at}.image", image, "an image as pods name it, like quay.io/me/course:1")

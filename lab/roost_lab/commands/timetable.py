@@ -88,9 +88,9 @@ class WeeklyClass:
     minute: int
 
     @property
-    def minutes_of_week(self) -> Sequence[int]:
-        """When it begins, from Monday's midnight on."""
-        return [_DAY_MINUTES * day + self.minute for day in self.weekdays]
+    def starts(self) -> Sequence[tuple[int, int]]:
+        """When it begins, in minutes from Monday's midnight on, and how many people come."""
+        return [(_DAY_MINUTES * day + self.minute, self.event.people) for day in self.weekdays]
 
 
 def read_first_day(text: str) -> date | None:
@@ -99,6 +99,14 @@ def read_first_day(text: str) -> date | None:
     if text and (day is None or not FIRST_YEAR <= day.year <= LAST_YEAR):
         expected = "the first day of the classes, such as 2026-10-12"
         raise UsageError(f"--from: found {text!r}, expected {expected}")
+    return day
+
+
+def read_last_day(text: str) -> date | None:
+    """The last day of a calendar's events that are booked; None for "". Raises UsageError."""
+    day = _read_day(text)
+    if text and (day is None or not FIRST_YEAR <= day.year <= LAST_YEAR):
+        raise UsageError(f"--until: found {text!r}, expected a day such as 2027-02-12")
     return day
 
 
@@ -140,14 +148,12 @@ def read_timetable(data: bytes, rules: TimetableRules) -> Sequence[WeeklyClass]:
     return [weekly for weekly in read if weekly is not None]
 
 
-def busiest(classes: Iterable[WeeklyClass], minutes: int) -> tuple[int, int]:
+def busiest(starts: Iterable[tuple[int, int]], minutes: int) -> tuple[int, int]:
     """The most people whom room is kept for at one time, and when that begins; else (0, 0).
 
-    minutes: how long room is kept for a class. When: the minute of the week, from Monday on.
+    starts: when events begin, in minutes from any moment on, and how many people come. minutes: how
+    long room is kept for an event.
     """
-    starts: list[tuple[int, int]] = []
-    for weekly in classes:
-        starts += [(start, weekly.event.people) for start in weekly.minutes_of_week]
     most = most_at = total = 0
     kept: deque[tuple[int, int]] = deque()
     for start, people in sorted(starts):
@@ -261,9 +267,6 @@ def _decode(data: bytes, faults: _Faults) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         expected = "CSV in UTF-8. In Excel: save it as CSV UTF-8"
         faults.add_text(line, "", f"found bytes that aren't UTF-8, expected {expected}")
-    if text.lstrip()[:15].upper() == "BEGIN:VCALENDAR":
-        fix = "A key of a ConfigMap books a calendar, its holidays, too: docs/events.md, Calendars"
-        faults.add_text(0, "", f"found a calendar (ICS), expected CSV. {fix}")
     faults.refuse()
     return text
 

@@ -25,7 +25,6 @@ _KEYS: Final = (
     "enabled",
     "booked",
     "configMaps",
-    "calendarUrl",
     "leadMinutes",
     "settleMinutes",
     "maxPeople",
@@ -44,8 +43,6 @@ class BookingSettings:
     # Of the values themselves.
     booked: tuple[Event, ...]
     config_maps: bool
-    # "": none.
-    calendar_url: str
     # How long before an event placeholders and images are brought, and for how long after its
     # beginning they stay.
     lead_seconds: float
@@ -57,10 +54,8 @@ class BookingSettings:
 
 @dataclass(frozen=True, slots=True)
 class BookingSource:
-    """What one ConfigMap or the calendar says."""
+    """What one ConfigMap says."""
 
-    # "ConfigMap" or "calendar".
-    kind: str
     name: str
     uid: str
     events: tuple[Event, ...]
@@ -95,16 +90,10 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
     def whole(key: str) -> int:
         return read.whole(events.get(key), f"events.{key}")
 
-    url = read.text(events.get("calendarUrl"), "events.calendarUrl")
-    if url and not url.startswith("https://"):
-        read.fault(
-            "events.calendarUrl", url.partition("?")[0], "an address that begins with https://"
-        )
     limits = Limits(bookable_sets(document), whole("maxPeople"))
     return BookingSettings(
         booked=parse_events(read, events.get("booked"), "events.booked", limits),
         config_maps=read.flag(events.get("configMaps"), "events.configMaps"),
-        calendar_url=url,
         lead_seconds=60.0 * whole("leadMinutes"),
         settle_seconds=60.0 * whole("settleMinutes"),
         max_placeholders=whole("maxPlaceholders"),

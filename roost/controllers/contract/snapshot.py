@@ -80,8 +80,7 @@ class Snapshot:
     stateful_sets: Mapping[str, StatefulSetState] = field(default_factory=dict)
     # By name of the event.
     pull_events: Mapping[str, PullEvent] = field(default_factory=dict)
-    # ConfigMaps and the calendar that book events, by kind, namespace and name; empty while events
-    # are switched off.
+    # ConfigMaps that book events, by namespace and name; empty while events are switched off.
     bookings: Mapping[str, BookingSource] = field(default_factory=dict)
     # What headroom learned, as stored: a history by the set's name; None: not read yet, or not
     # readable.

@@ -107,10 +107,8 @@ def _came(bookings: Sequence[Booking], snapshot: Snapshot, settings: HeadroomSet
 def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -> Iterator[Notice]:
     """Tell who wrote a ConfigMap what became of each of its events."""
     for _, source in sorted(snapshot.bookings.items()):
-        if source.kind != "ConfigMap":
-            continue
         tell = partial(
-            Notice, source.kind, source.hub or snapshot.namespace, source.name, source.uid
+            Notice, "ConfigMap", source.hub or snapshot.namespace, source.name, source.uid
         )
         if source.is_unread:
             text = (

@@ -22,7 +22,7 @@ from tests.e2e.together.test_one_release import (
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
-from tests.properties.controllers.test_hostile_bookings import calendar
+from tests.properties.controllers.test_hostile_bookings import ENTRIES, written
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -45,8 +45,7 @@ def test_hostile_bookings_and_pods_cost_neither_the_lease_nor_anybody_elses_book
         control_plane, namespace, values, controllers=True, webhook=False, scheduler=False
     ) as stack:
         (controllers,) = stack.controllers
-        kinds = ("never", "hardly ever", "counted from long ago", "moved away", "dates taken out")
-        for number, kind in enumerate(kinds * 2):
+        for number, kind in enumerate(sorted(ENTRIES)):
             name = f"hostile-{number}"
             metadata = {
                 "name": name,
@@ -54,7 +53,7 @@ def test_hostile_bookings_and_pods_cost_neither_the_lease_nor_anybody_elses_book
                 "labels": {labels.EVENTS_LABEL: "hub"},
             }
             body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-            api.create({**body, "data": {"a.ics": calendar(kind, 900, 27_000)}})
+            api.create({**body, "data": {"events.yaml": written(kind, 200)}})
         finished = {"containers": [{"name": "c", "image": "i"}], "schedulerName": "nobody"}
         control_plane.create_pod(
             {"metadata": {"name": "theirs", "labels": PULLS}, "spec": finished}, stranger

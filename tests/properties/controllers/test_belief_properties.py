@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from io import BytesIO
-from types import SimpleNamespace
 from typing import Any, Final, cast
 
 import pytest
@@ -36,7 +34,6 @@ from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.image_gate.closed_or_open import SENTENCES, Opening
 from roost.controllers.image_gate.plan import CONTROLLER
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
-from roost.controllers.runtime.booking_sources import CalendarFeed
 from roost.controllers.runtime.loop import Loop
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
@@ -90,12 +87,7 @@ GATE: Final = {
     "pullerPods": "roost",
 }
 SET: Final = "hub-roost-placeholder-default"
-BOOKS: Final[JSONObject] = {
-    "enabled": True,
-    "booked": [],
-    "configMaps": True,
-    "calendarUrl": "https://example.org/a.ics",
-}
+BOOKS: Final[JSONObject] = {"enabled": True, "booked": [], "configMaps": True}
 LEAD_SECONDS, SETTLE_SECONDS = 600, 1200
 LIMITS: Final = {"leadMinutes": 10, "settleMinutes": 20, "maxPeople": 500, "maxPlaceholders": 1000}
 PLACEHOLDERS: Final = [{"name": "default", "statefulSet": SET, "replicas": 0, "windows": []}]
@@ -136,16 +128,6 @@ class Cluster:
             "test", [gauge for planner in planners for gauge in planner.gauges]
         )
         assert release.events is not None
-        self.calendar: bytes | None = None
-        # Of the calendar, as last read: when it begins, and people.
-        self.dated: list[tuple[float, int]] = []
-        self.feed = CalendarFeed(
-            BOOKS["calendarUrl"],
-            release.events.limits,
-            on_change=lambda: None,
-            pool=self,
-            wall=lambda: self.wall,
-        )
         self.cluster = WatchedCluster(
             cast("Any", self.server),
             release,
@@ -153,7 +135,6 @@ class Cluster:
             clock=lambda: self.server.now,
             wall=lambda: self.wall,
         )
-        self.cluster.bookings.calendar = lambda: self.feed.source
         self.server.happen(
             SETS, SET, {"metadata": {"name": SET, "uid": "set"}, "spec": {"replicas": 0}}
         )
@@ -219,45 +200,18 @@ class Cluster:
 
     # What happens.
 
-    def request(self, *_: Any, **__: Any) -> Any:
-        """What the calendar's server answers."""
-        stream = BytesIO(self.calendar or b"")
-
-        def read(size: int, **_: Any) -> bytes:
-            return stream.read(size)
-
-        return SimpleNamespace(
-            status=200 if self.calendar else 503, headers={}, read1=read, close=lambda: None
-        )
-
     def book(self, name: str, rng: random.Random) -> None:
-        """A ConfigMap books one event, or none; and the calendar is asked, which may be broken."""
+        """A ConfigMap books one event, at a time or at several, or none."""
         start, people = self.wall // 60 * 60 + 60 * rng.randint(-20, 15), rng.randint(1, 90)
-        begins = datetime.fromtimestamp(start, UTC)
+        begins = f"{datetime.fromtimestamp(start, UTC):%Y-%m-%dT%H:%M}"
+        event = {"name": "x", "people": people, "start": begins, "timeZone": "UTC"}
         if rng.random() < 0.5:
-            event = {
-                "name": "x",
-                "people": people,
-                "start": f"{begins:%Y-%m-%dT%H:%M}",
-                "timeZone": "UTC",
-            }
-            body = {
-                "metadata": {"name": name, "uid": name},
-                "data": {"events.yaml": yaml.safe_dump([event])},
-            }
-            self.server.happen(BOOKINGS, name, rng.choice([body, body, None]))
-            return
-        lines = [
-            "BEGIN:VCALENDAR",
-            "BEGIN:VEVENT",
-            f"DESCRIPTION:people: {people}",
-            f"DTSTART:{begins:%Y%m%dT%H%M%SZ}",
-        ]
-        whole = "\r\n".join([*lines, "END:VEVENT", "END:VCALENDAR"]).encode()
-        self.calendar = rng.choice([whole, whole, whole[:40], b"<html>", None])
-        self.feed.poll()
-        if self.calendar == whole:
-            self.dated = [(start, people)]
+            event |= {"start": ["2019-05-22T09:00", begins], "calendar": "course.ics"}
+        body = {
+            "metadata": {"name": name, "uid": name},
+            "data": {"events.yaml": yaml.safe_dump([event])},
+        }
+        self.server.happen(BOOKINGS, name, rng.choice([body, body, None]))
 
     def books(self) -> list[tuple[float, int]]:
         """Beginning and people of all that is booked, as last told."""
@@ -265,8 +219,11 @@ class Cluster:
             yaml.safe_load(one["data"]["events.yaml"])[0]
             for one in self.server.kind(BOOKINGS).told.values()
         ]
-        starts = [datetime.fromisoformat(f"{one['start']}+00:00").timestamp() for one in told]
-        return [*self.dated, *zip(starts, (one["people"] for one in told), strict=True)]
+        # Of several the last: the others are past.
+        listed = [one["start"] for one in told]
+        texts = [start[-1] if isinstance(start, list) else start for start in listed]
+        starts = [datetime.fromisoformat(f"{text}+00:00").timestamp() for text in texts]
+        return [*zip(starts, (one["people"] for one in told), strict=True)]
 
     def timestamp(self) -> str:
         return datetime.fromtimestamp(self.wall + self.skew, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,7 +17,7 @@ from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR
 from roost.controllers.runtime.booking_sources import ConfigMapReader, ReadingTime, keep_config_map
 from roost.controllers.runtime.loop import SILENT_SECONDS
-from roost_core.release.events import Limits
+from roost_core.release.events import MOST_STARTS, Limits
 from tests.builders import NAMESPACE, RELEASE
 from tests.unit.controllers.planners import planner_from
 from tests.unit.controllers.test_booked_events import events_document
@@ -52,52 +52,11 @@ class Work:
         return self._lines * SECONDS_A_LINE
 
 
-def dates(count: int, form: str = "%Y%m%dT090000Z") -> list[str]:
-    day = datetime.fromtimestamp(NOW, UTC)
-    return [(day + timedelta(days=number)).strftime(form) for number in range(count)]
-
-
-BEGIN = "DTSTART;TZID=Europe/Berlin:19980106T090000"
-# What one event of a calendar says, of about so many characters in all.
-EVENTS: dict[str, Any] = {
-    "counted from long ago": lambda _: [BEGIN, "RRULE:FREQ=DAILY;COUNT=9999"],
-    "hardly ever": lambda _: [BEGIN, "RRULE:FREQ=MONTHLY;BYDAY=5FR;BYMONTHDAY=31;COUNT=9999"],
-    "never": lambda _: [BEGIN, "RRULE:FREQ=MONTHLY;BYMONTHDAY=30;BYDAY=1MO;COUNT=9999"],
-    "a long rule": lambda size: [
-        BEGIN,
-        f"RRULE:FREQ=MONTHLY;BYDAY={','.join(['5FR', '-5FR'] * (size // 9))}",
-    ],
-    "long places": lambda size: [
-        BEGIN,
-        f"RRULE:FREQ=MONTHLY;BYDAY=MO;BYSETPOS={','.join(['-1'] * (size // 3))}",
-    ],
-    "seconds": lambda size: [BEGIN, f"RRULE:FREQ=DAILY;BYSECOND={','.join(['7'] * (size // 2))}"],
-    "a far end": lambda _: [BEGIN, "RRULE:FREQ=WEEKLY;UNTIL=89991231T000000Z"],
-    "dates taken out": lambda size: [
-        "DTSTART:20261101T090000Z",
-        "RRULE:FREQ=DAILY",
-        f"EXDATE:{','.join(dates(size // 17))}",
-    ],
-    "one date again and again": lambda size: [
-        BEGIN,
-        f"RDATE:{','.join(['20270101T080000Z'] * (size // 17))}",
-    ],
-    "moved away": lambda _: ["UID:one", "RRULE:FREQ=DAILY", "DTSTART:20261101T090000Z"],
-    "folded": lambda size: [
-        "DTSTART:20270101T090000Z",
-        "DESCRIPTION:" + "\n ".join("people: 9" * (size // 27)),
-    ],
-    "in it another": lambda size: ["BEGIN:VEVENT"] * (size // 13),
-    "zeros": lambda size: ["DTSTART:20270101T090000Z\0", "\0" * size],
-    "tags": lambda size: [
-        "DTSTART:20270101T090000Z",
-        f"DESCRIPTION:{'<style<!--<p' * (size // 12)}",
-    ],
-    "zones": lambda size: [
-        "DTSTART;TZID=Nowhere:20270101T090000",
-        *["X-WR-TIMEZONE:Africa/Here"] * (size // 26),
-    ],
-}
+# A calendar's events list their date-times: as many as one may, and those of a long text.
+LISTED = ", ".join(
+    f'"{datetime.fromtimestamp(NOW, UTC) + timedelta(days=day):%Y-%m-%dT09:00}"'
+    for day in range(MOST_STARTS)
+)
 # Lines of events.yaml.
 ENTRIES: dict[str, Any] = {
     "rare": lambda number: (
@@ -111,43 +70,28 @@ ENTRIES: dict[str, Any] = {
     "sixties": lambda _: f"- {{people: 1{':59' * 400}}}",
     "merged": lambda _: "- {<<: {<<: {<<: {a: 1}}}}",
     "anchors": lambda number: f"- &a{number} x",
+    "listed": lambda number: (
+        f"- {{name: e{number}, people: 9, timeZone: Europe/Berlin, start: [{LISTED}]}}"
+    ),
     "keys": lambda _: "- {" + ", ".join(f"k{index}: 1" for index in range(200)) + "}",
 }
 
 
-def calendar(kind: str, each: int, size: int) -> str:
-    event = [*EVENTS[kind](each), "DESCRIPTION:people: 9"]
-    lines, length = ["BEGIN:VCALENDAR"], 0
-    while length < size:
-        uid = [] if event[0].startswith("UID") else [f"UID:{len(lines)}"]
-        lines += ["BEGIN:VEVENT", *uid, f"SUMMARY:e{len(lines)}", *event, "END:VEVENT"]
-        length = sum(map(len, lines[-200:])) * len(lines) // min(len(lines), 200)
-    moved = dates(size // 60, "RECURRENCE-ID:%Y%m%dT090000Z") if kind == "moved away" else []
-    lines += [line for one in moved for line in ("BEGIN:VEVENT", "UID:one", one, "END:VEVENT")]
-    return "\n".join([*lines, "END:VCALENDAR"])
+def written(kind: str, count: int) -> str:
+    """A text of events.yaml."""
+    return "\n".join(ENTRIES[kind](number) for number in range(count))
 
 
-CALENDARS = st.builds(
-    lambda kind, sizes: calendar(kind, *sizes),
-    st.sampled_from(sorted(EVENTS)),
-    # Many small events, fewer of some length, or a single long one.
-    st.sampled_from([(20, 27_000), (20, 27_000), (900, 27_000), (17_000, 27_000), (120_000, 300)]),
-)
-LISTS = st.builds(
-    lambda kind, count: "\n".join(ENTRIES[kind](number) for number in range(count)),
+CONFIG_MAPS = st.builds(
+    lambda kind, count: {"events.yaml": written(kind, count)},
     st.sampled_from(sorted(ENTRIES)),
-    st.sampled_from([1, 200, 300]),
-)
-CONFIG_MAPS = st.one_of(
-    st.builds(lambda text: {"a.ics": text}, CALENDARS),
-    st.builds(lambda text: {"events.yaml": text}, LISTS),
-    st.builds(lambda text: {f"{key}.ics": text for key in "abc"}, CALENDARS),
+    st.sampled_from([1, 14, 200, 300]),
 )
 
 
 @settings(max_examples=40)
-@example([{"a.ics": calendar("never", 20, 27_000)}], 10)
-@example([{"a.ics": calendar("a long rule", 120_000, 300)}], 1)
+@example([{"events.yaml": written("never", 300)}], 10)
+@example([{"events.yaml": written("listed", 14)}], 10)
 @given(st.lists(CONFIG_MAPS, min_size=1, max_size=2), st.sampled_from([1, 10, 10]))
 @pytest.mark.slow
 def test_whatever_is_booked_the_lease_is_renewed_and_gaps_are_said(
@@ -159,8 +103,8 @@ def test_whatever_is_booked_the_lease_is_renewed_and_gaps_are_said(
         )
         for number, each in enumerate(data * copies)
     }
-    work, world, today, seen = Work(), World(), [NOW], [[BookingSource("", "", "", ())]]
-    reader = ConfigMapReader(LIMITS, ReadingTime(work.seconds), wall=lambda: today[0])
+    work, world, today, seen = Work(), World(), [NOW], [[BookingSource("", "", ())]]
+    reader = ConfigMapReader(LIMITS, ReadingTime(work.seconds))
 
     def snapshot() -> Snapshot:
         seen.append([*reader.sources(texts)])

@@ -154,7 +154,7 @@ def booking(people: int, count: int, padding: int) -> JSONObject:
 BOOKINGS = st.one_of(
     st.none(),
     st.builds(booking, st.integers(0, 600), st.integers(0, 60), st.sampled_from([0, MOST_OF_HUB])),
-    st.builds(lambda text: {"events.yaml": text, "a.ics": text}, st.text(max_size=100)),
+    st.builds(lambda text: {"events.yaml": text}, st.text(max_size=100)),
 )
 
 
@@ -266,9 +266,7 @@ def plans(
     texts = (
         {"1": keep_config_map(item, namespace)} if books is not None and namespace == "evil" else {}
     )
-    sources = ConfigMapReader(release.events.limits, ReadingTime(), wall=lambda: WALL).sources(
-        texts
-    )
+    sources = ConfigMapReader(release.events.limits, ReadingTime()).sources(texts)
     snapshot = Snapshot(
         RELEASE,
         NAMESPACE,

@@ -32,13 +32,13 @@ from roost.controllers.runtime.booking_sources import (
 from roost_core.objects.pod import Pod
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.release.events import MOST_IN_ALL, Limits
+from roost_core.release.events import MOST_IN_ALL, Limits, first_start_after
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values, release_document
 from tests.popular_builders import node_of, node_state, popular_document, reference_of, user
 from tests.recorded_data import rows
 from tests.unit.controllers.planners import only, planner_from
-from tests.unit.controllers.test_calendars import cluster_of
+from tests.unit.controllers.test_booking_sources import cluster_of
 
 SET = "hub-roost-placeholder-default"
 COURSE = "quay.io/me/course:1"
@@ -80,7 +80,7 @@ def _plan(
         NAMESPACE,
         pods={pod.key: pod for pod in pods},
         stateful_sets={SET: StatefulSetState(SET, "uid-set", replicas)},
-        bookings={f"{source.kind} {source.name}": source for source in sources},
+        bookings={source.name: source for source in sources},
     )
     return planner.plan(snapshot, Moment(START + 60 * minutes, 1000.0 + 60 * minutes))
 
@@ -229,14 +229,36 @@ def test_a_config_map_without_a_known_key_or_that_fails_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source = _config_map(EVENT_YAML, key="event.yml")
-    assert source.faults == (
-        'data: found ["event.yml"], expected a key events.yaml, or one that ends with .ics.',
+    assert source.faults == ('data: found ["event.yml"], expected a key events.yaml.',)
+    (fault,) = _config_map("BEGIN:VCALENDAR", key="course.ics").faults
+    assert fault.endswith(
+        "a key events.yaml, which roost book --calendar FILE writes of a calendar."
     )
     assert max(map(len, _config_map("- ? " + "k" * 100_000 + "\n  : 1").faults)) == 500
     monkeypatch.setattr(booking_sources, "read_events", Mock(side_effect=ZeroDivisionError))
     assert _config_map(EVENT_YAML).faults == (
         'data: found "ZeroDivisionError", expected events that can be read.',
     )
+
+
+def test_an_event_may_list_its_date_times() -> None:
+    text = """
+- name: seminar
+  people: 20
+  start: ["2026-12-01T09:00", "2026-11-24T09:00", "2026-11-24T09:00"]
+  timeZone: Europe/Berlin
+  calendar: course.ics
+"""
+    source = _config_map(text)
+    assert source.faults == ()
+    moments = [START - 1, START, START + 7 * 86_400]
+    (event,) = source.events
+    assert [first_start_after(event, int(moment)) for moment in moments] == [
+        START,
+        START + 7 * 86_400,
+        None,
+    ]
+    assert _wanted(_plan(_planner(), 0, sources=(source,))) == 23
 
 
 def _many(count: int, name: str = "course") -> BookingSource:
@@ -247,17 +269,11 @@ def _many(count: int, name: str = "course") -> BookingSource:
     return _config_map(f"[{', '.join(entries)}]", name=name)
 
 
-def test_all_keys_of_a_config_map_book_200_events_together() -> None:
-    lines = "BEGIN:VEVENT\nDESCRIPTION:people: 1\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
-    calendar = f"BEGIN:VCALENDAR\n{lines * 150}END:VCALENDAR\n"
-    source = read_config_map(
-        keep_config_map(
-            {"metadata": {"name": "many"}, "data": {"a.ics": calendar, "b.ics": calendar}}
-        ),
-        LIMITS,
-    )
+def test_a_config_map_books_200_events() -> None:
+    source = _many(300)
     assert len(source.events) == 200
-    assert source.faults == ("data: found 300, expected at most 200 events; the first 200 count.",)
+    expected = "expected at most 200 events; the first 200 count."
+    assert source.faults == (f"events.yaml: found 300, {expected}",)
 
 
 def test_all_sources_book_2000_events_together_and_who_exceeds_that_is_told() -> None:
@@ -460,9 +476,9 @@ def test_nobody_gets_less_than_another_unless_that_is_all_that_it_needs(
 
 def test_of_too_many_events_in_all_those_of_hubs_with_few_count_and_the_releases_own() -> None:
     events = booking("physics", 1).events
-    own = BookingSource("ConfigMap", "own", "", events * (MOST_IN_ALL - 60))
-    large = BookingSource("ConfigMap", "roost-events", "", events * 50, hub="a")
-    small = BookingSource("ConfigMap", "roost-events", "", events * 20, hub="b")
+    own = BookingSource("own", "", events * (MOST_IN_ALL - 60))
+    large = BookingSource("roost-events", "", events * 50, hub="a")
+    small = BookingSource("roost-events", "", events * 20, hub="b")
     counted = {source.hub: len(source.events) for source in bounded([large, own, small])}
     assert counted == {"": MOST_IN_ALL - 60, "b": 20, "a": 0}
 

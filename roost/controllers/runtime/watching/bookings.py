@@ -1,8 +1,8 @@
-"""Bookings: ConfigMaps of the release's and of hubs' namespaces, and the calendar."""
+"""Bookings: ConfigMaps of the release's and of hubs' namespaces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from roost.controllers.contract.bookings import BookingSource, bounded
 from roost.controllers.contract.release import ReleaseDocument
@@ -36,10 +36,6 @@ class WatchedBookings:
         """others: hubs' bookings may be missing; no plan waits for them."""
         self._own_namespace = release.namespace
         self._namespaces = namespaces
-        # Of all bookings: the calendar's, too.
-        self.reading_time = ReadingTime(vital.clock)
-        # Besides ConfigMaps; set before the watches start.
-        self.calendar: Callable[[], BookingSource | None] = lambda: None
         # Label selectors of the hubs' namespaces, of the classes of users, which may book by
         # HUB_BOOKINGS, too.
         selectors = [
@@ -54,8 +50,10 @@ class WatchedBookings:
         if events is None or not events.config_maps:
             return
         labels = label_selector({EVENTS_LABEL: release.name})
-        self._reader = ConfigMapReader(events.limits, self.reading_time)
-        self._hubs_reader = ConfigMapReader(events.limits, self.reading_time)
+        # Of all bookings.
+        reading_time = ReadingTime(vital.clock)
+        self._reader = ConfigMapReader(events.limits, reading_time)
+        self._hubs_reader = ConfigMapReader(events.limits, reading_time)
         self._of_release.cache = vital.add(
             f"/api/v1/namespaces/{release.namespace}/configmaps",
             keep_config_map,
@@ -75,8 +73,7 @@ class WatchedBookings:
     @property
     def by_name(self) -> Mapping[str, BookingSource]:
         """`Snapshot.bookings`."""
-        calendar = self.calendar()
-        sources = [] if calendar is None else [calendar]
+        sources: list[BookingSource] = []
         if self._of_release.cache is not None:
             sources += self._reader.sources(self._of_release.objects())
         if self._of_hubs.cache is not None:
@@ -84,7 +81,7 @@ class WatchedBookings:
                 key: text for key, text in self._of_hubs.objects().items() if self._is_hub(text.hub)
             }
             sources += self._hubs_reader.sources(texts)
-        return {f"{source.kind} {source.hub}/{source.name}": source for source in bounded(sources)}
+        return {f"{source.hub}/{source.name}": source for source in bounded(sources)}
 
     def _is_hub(self, namespace: str) -> bool:
         """Whether a namespace has users of this release, beside the release's own namespace."""

@@ -1,0 +1,297 @@
+"""When the events of one series of a calendar begin, within a span: rules, exceptions, changes.
+
+icalendar reads the lines and dateutil computes rules. What stands here is what they leave open:
+zones under other names, rules that would take too long, exceptions, and faults that name the line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from dateutil.rrule import rrulestr
+from icalendar.prop import vBroken, vRecur
+
+from roost_core.release.events import FIRST_YEAR, LAST_YEAR
+from roost_core.release.reader import describe
+from roost_lab.calendars.zones import Zones
+
+if TYPE_CHECKING:
+    from icalendar import Component
+
+# EXDATE and RDATE of one event.
+_MOST_DATES: Final = 1000
+# Some programs write a far end for none.
+_LAST_END: Final = 9000
+_MOMENT: Final = timedelta(microseconds=1)
+_WEEKDAY: Final = re.compile(r"([+-]?[1-9][0-9]?)?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
+_ALWAYS: Final = frozenset({"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST"})
+_BY: Final[Mapping[str, frozenset[str]]] = {
+    "DAILY": frozenset({"BYMONTH", "BYMONTHDAY", "BYDAY"}),
+    "WEEKLY": frozenset({"BYMONTH", "BYDAY"}),
+    "MONTHLY": frozenset({"BYMONTH", "BYMONTHDAY", "BYDAY", "BYSETPOS"}),
+    "YEARLY": frozenset({"BYMONTH", "BYMONTHDAY", "BYDAY", "BYSETPOS"}),
+}
+# The n-th such weekday of the month, or of the year.
+_MOST_ORDINAL: Final[Mapping[str, int]] = {"MONTHLY": 5, "YEARLY": 53}
+_RANGES: Final[Mapping[str, tuple[int, int]]] = {
+    "INTERVAL": (1, 9999),
+    "COUNT": (1, 9999),
+    "BYMONTH": (1, 12),
+    "BYMONTHDAY": (-31, 31),
+    "BYSETPOS": (-366, 366),
+}
+_RULE: Final = (
+    "FREQ=DAILY, WEEKLY, MONTHLY or YEARLY, with BYDAY=MO,TU (in MONTHLY and YEARLY also 2TU),"
+    " BYMONTH, BYMONTHDAY or BYSETPOS, and INTERVAL, COUNT or UNTIL. Write other recurrences as"
+    " single events"
+)
+_TIME: Final = "a date-time like 20261124T090000. Give an event that takes all day a time"
+_ZONE: Final = (
+    "TZID= with a zone of the IANA database like Europe/Berlin, Windows' name of one, a VTIMEZONE"
+    " of the calendar that a program can read, a time in UTC, which ends with Z, or --zone"
+)
+
+
+class EventFaultError(Exception):
+    """An event can't be booked: which property, what was found, what is accepted with the fix."""
+
+    def __init__(self, key: str, found: str, expected: str) -> None:
+        super().__init__(key, found, expected)
+        self.key = key
+        self.found = found
+        self.expected = expected
+
+    def __str__(self) -> str:
+        shown = describe(self.found) if self.found else "nothing"
+        return f"{self.key}: found {shown}, expected {self.expected}."
+
+
+ALL_LATER: Final = EventFaultError(
+    "RECURRENCE-ID;RANGE",
+    "a change of all later occurrences",
+    "occurrences changed one by one, or a new event from there on. The series is read up to this"
+    " occurrence",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """When an event begins: a series, or a single occurrence of one."""
+
+    # By which its occurrences tell where they come from.
+    number: int
+    # With its zone.
+    first: datetime
+    # "": once.
+    rule: str = ""
+    # The rule's occurrences aren't later. None: no limit of its own.
+    last: datetime | None = None
+    # Of a single occurrence: when it would have been, and whether all later ones are changed, too.
+    instead_of: datetime | None = None
+    is_for_all_later: bool = False
+    # Beside the rule's, and of the rule's those that don't take place.
+    also: Sequence[datetime] = ()
+    without: frozenset[float] = frozenset()
+
+
+class Occurrence(NamedTuple):
+    """One beginning of an event."""
+
+    number: int
+    # A local time, without its zone.
+    local: datetime
+    # A zone of the IANA database.
+    zone: str
+
+
+def is_moved(event: Component) -> bool:
+    """Whether it is a single occurrence of a series, which was moved, changed or cancelled."""
+    return "RECURRENCE-ID" in event
+
+
+def read_times(number: int, event: Component, zones: Zones, until: datetime) -> EventTimes:
+    """When an event begins, not later than `until`. Raises EventFaultError.
+
+    number: as in EventTimes.
+    """
+    rules = _all(event, "RRULE")
+    if len(rules) > 1 or "EXRULE" in event:
+        expected = "one RRULE, and no EXRULE. Make several events of it"
+        raise EventFaultError("RRULE", f"{len(rules)} rules", expected)
+    first = _moment(event, "DTSTART", zones)
+    instead_of = None
+    is_for_all_later = False
+    if is_moved(event):
+        instead_of = _moment(event, "RECURRENCE-ID", zones)
+        is_for_all_later = "RANGE" in _all(event, "RECURRENCE-ID")[0].params
+    rule = ""
+    last = None
+    if rules and not is_moved(event):
+        last = _last(rules[0], first)
+        rule = _rule_text(rules[0], until if last is None else min(last, until))
+    return EventTimes(
+        number=number,
+        first=first,
+        rule=rule,
+        last=last,
+        instead_of=instead_of,
+        is_for_all_later=is_for_all_later,
+        also=_dates(event, "RDATE", zones),
+        without=frozenset(day.timestamp() for day in _dates(event, "EXDATE", zones)),
+    )
+
+
+def occurrences(
+    events: Sequence[EventTimes], since: datetime, until: datetime
+) -> Iterator[Occurrence]:
+    """When the events of one UID begin, in any order. Raises EventFaultError.
+
+    A single occurrence takes the place of the series' own. Of a series whose later occurrences are
+    all changed, those before the change count.
+    """
+    replaced = {event.instead_of.timestamp() for event in events if event.instead_of}
+    changed = [event.instead_of for event in events if event.instead_of and event.is_for_all_later]
+    for event in events:
+        if event.is_for_all_later:
+            continue
+        skipped = event.without
+        ends = [until]
+        if event.instead_of is None:
+            skipped |= replaced
+            ends += [day - _MOMENT for day in changed]
+        last = min(ends)
+        for start in _starts(event, since):
+            if since <= start <= last and start.timestamp() not in skipped:
+                yield _occurrence(event.number, start)
+
+
+def _starts(event: EventTimes, since: datetime) -> Iterator[datetime]:
+    """When an event begins, with what is taken out; not in order, and some before `since`."""
+    yield from event.also
+    if not event.rule:
+        yield event.first
+        return
+    try:
+        rule: Any = rrulestr(event.rule, dtstart=event.first)
+        for start in rule.xafter(since, inc=True):
+            if event.last is not None and start > event.last:
+                return
+            yield start
+    except (ValueError, OverflowError) as error:
+        raise EventFaultError("RRULE", f"{event.rule} ({error})", _RULE) from error
+
+
+def _occurrence(number: int, start: datetime) -> Occurrence:
+    if isinstance(start.tzinfo, ZoneInfo):
+        return Occurrence(number, start.replace(tzinfo=None), str(start.tzinfo))
+    # The calendar's own zone has no name that others know.
+    return Occurrence(number, start.astimezone(UTC).replace(tzinfo=None), "UTC")
+
+
+def _placed(key: str, moment: object, named: str, zones: Zones) -> datetime:
+    """A date-time with its zone. named: its TZID. Raises EventFaultError."""
+    if not isinstance(moment, datetime):
+        raise EventFaultError(key, _shown(moment), _TIME)
+    if not FIRST_YEAR <= moment.year <= LAST_YEAR:
+        raise EventFaultError(key, _shown(moment), f"a year from {FIRST_YEAR} to {LAST_YEAR}")
+    if moment.tzinfo is not None and not named:
+        return moment
+    zone = zones.find(named)
+    if zone is None:
+        raise EventFaultError(f"{key};TZID", named, _ZONE)
+    return moment.replace(tzinfo=zone)
+
+
+def _all(event: Component, name: str) -> Sequence[Any]:
+    found = event.get(name, [])
+    return found if isinstance(found, list) else [found]
+
+
+def _zone_name(prop: Any) -> str:  # noqa: ANN401 - of any type of icalendar's
+    return str(prop.params.get("TZID", "")).strip().strip('"')
+
+
+def _shown(found: object) -> str:
+    if isinstance(found, datetime):
+        return f"{found:%Y%m%dT%H%M%S}"
+    if isinstance(found, date):
+        return f"{found:%Y%m%d}"
+    return "" if found is None else str(found)
+
+
+def _moment(event: Component, name: str, zones: Zones) -> datetime:
+    """A property's date-time, with its zone. Raises EventFaultError."""
+    found = _all(event, name)
+    if not found or isinstance(found[0], vBroken):
+        raise EventFaultError(name, str(found[0]) if found else "", _TIME)
+    return _placed(name, found[0].dt, _zone_name(found[0]), zones)
+
+
+def _dates(event: Component, name: str, zones: Zones) -> Sequence[datetime]:
+    """The dates of EXDATE or RDATE, with their zones. Raises EventFaultError."""
+    placed: list[datetime] = []
+    for dates in _all(event, name):
+        if isinstance(dates, vBroken):
+            raise EventFaultError(name, str(dates), _TIME)
+        if len(placed) + len(dates.dts) > _MOST_DATES:
+            expected = f"at most {_MOST_DATES} dates of one event"
+            raise EventFaultError(name, f"more than {_MOST_DATES}", expected)
+        for value in dates.dts:
+            # A period begins with its first time.
+            moment = value.dt[0] if isinstance(value.dt, tuple) else value.dt
+            placed.append(_placed(name, moment, _zone_name(dates), zones))
+    return placed
+
+
+def _rule_text(rule: Any, last: datetime) -> str:  # noqa: ANN401 - as above
+    """A rule that ends by `last`, or by its count. Raises EventFaultError."""
+    if isinstance(rule, vBroken):
+        raise _refused(rule)
+    frequency = str(rule.get("FREQ", [""])[0]).upper()
+    allowed = _BY.get(frequency)
+    if allowed is None or not set(rule) <= _ALWAYS | allowed:
+        raise _refused(rule)
+    for key, (low, high) in _RANGES.items():
+        for number in rule.get(key, []):
+            if not low <= int(number) <= high or int(number) == 0:
+                raise _refused(rule)
+    for day in rule.get("BYDAY", []):
+        match = _WEEKDAY.fullmatch(str(day).upper())
+        if match is None or abs(int(match[1] or 0)) > _MOST_ORDINAL.get(frequency, 0):
+            raise _refused(rule)
+    made = vRecur(rule)
+    made.pop("UNTIL", None)
+    if "COUNT" not in rule:
+        made["UNTIL"] = [last]
+    return _text(made)
+
+
+def _last(rule: Any, first: datetime) -> datetime | None:  # noqa: ANN401 - as above
+    """UNTIL in UTC, if there is one: a last day counts whole, and a time without Z is local.
+
+    Raises EventFaultError.
+    """
+    ends = [] if isinstance(rule, vBroken) else rule.get("UNTIL", [])
+    if not ends:
+        return None
+    end = ends[0]
+    if len(ends) > 1 or not isinstance(end, date) or not FIRST_YEAR <= end.year <= _LAST_END:
+        raise _refused(rule)
+    last = end if isinstance(end, datetime) else datetime.combine(end, time(23, 59, 59))
+    placed = last if last.tzinfo is not None else last.replace(tzinfo=first.tzinfo)
+    return placed.astimezone(UTC)
+
+
+def _refused(rule: Any) -> EventFaultError:  # noqa: ANN401 - as above
+    return EventFaultError("RRULE", _text(rule), _RULE)
+
+
+def _text(rule: Any) -> str:  # noqa: ANN401 - icalendar's writers have no types
+    if isinstance(rule, vBroken):
+        return str(rule)
+    return bytes(rule.to_ical()).decode("utf-8", "replace")

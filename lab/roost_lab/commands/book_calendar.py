@@ -1,0 +1,127 @@
+"""`roost book --calendar`: a calendar's events become bookings, and follow it when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from roost_core.kube.client import ClusterError
+from roost_core.placement.headroom_windows import local_time
+from roost_core.release.events import Event, ListedStarts, first_start_after, hub_limits
+from roost_lab.calendars.reader import CalendarBooking, CalendarRules, Reading, read_calendar
+from roost_lab.calendars.source import CalendarOrder
+from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked
+from roost_lab.commands.timetable import busiest
+
+
+def book_calendar(
+    bookings: Bookings, order: CalendarOrder, data: bytes, now: float
+) -> tuple[str, Sequence[str]]:
+    """Book what a calendar says; what that means, and the faults of events that are left out.
+
+    Raises UsageError, ClusterError.
+    """
+    # Else the same would be told of each event.
+    bookings.limits({})
+    since, until = order.span(now)
+    rules = CalendarRules(
+        name=order.name,
+        source=order.source.shown,
+        zone=order.zone,
+        since=since,
+        until=until,
+        limits_of=bookings.limits,
+        taken=frozenset(bookings.entries) - frozenset(_names_of(bookings, order.name)),
+    )
+    reading = read_calendar(data, rules)
+    return _replace(bookings, reading, rules, now), reading.faults
+
+
+def _replace(bookings: Bookings, reading: Reading, rules: CalendarRules, now: float) -> str:
+    """Book what a calendar says in place of what it said before; what that means.
+
+    Bookings that aren't this calendar's stay as they are. Raises UsageError, ClusterError.
+    """
+    before = {name: bookings.entries[name] for name in _names_of(bookings, rules.name)}
+    lines: list[str] = []
+    changes = dict.fromkeys(("booked", "changed", "as before", "cancelled"), 0)
+    for booking in reading.bookings:
+        was = before.pop(booking.event.name, None)
+        verdict = "changed"
+        if was is None:
+            verdict = "booked"
+        elif was == booking.entry:
+            verdict = "as before"
+        changes[verdict] += 1
+        line = line_of(booking.entry, booking.event, now).rstrip()
+        more = before_of(was) if was is not None and verdict == "changed" else ""
+        lines.append(f"{verdict.capitalize()}: {line}{more}.\n")
+        bookings.entries[booking.event.name] = dict(booking.entry)
+    for name in before:
+        changes["cancelled"] += 1
+        lines.append(f"Cancelled: {name}, which the calendar doesn't have any more.\n")
+        del bookings.entries[name]
+    bookings.forget_past(now)
+    if changes["booked"] or changes["changed"] or changes["cancelled"]:
+        bookings.write()
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in changes.items())
+    lines.append(f"{rules.source}: {counts}.\n")
+    lines.append(_meaning(bookings, reading.bookings, rules))
+    return "".join(lines)
+
+
+def _names_of(bookings: Bookings, calendar: str) -> Sequence[str]:
+    """Names of the bookings that a calendar of this name made."""
+    return [name for name, entry in bookings.entries.items() if entry.get("calendar") == calendar]
+
+
+def _meaning(bookings: Bookings, booked: Sequence[CalendarBooking], rules: CalendarRules) -> str:
+    """What a calendar's bookings bring, set by set."""
+    events = bookings.events
+    if not booked:
+        return (
+            f"  No event of {rules.source} has people in its description. Write a line such as"
+            " people: 120 there.\n"
+        )
+    if not events:
+        return not_checked(bookings)
+    minutes = events["leadMinutes"] + events["settleMinutes"]
+    most = events["maxPlaceholders"]
+    zone = booked[0].event.starts.time_zone
+    lines: list[str] = []
+    misfits: list[tuple[str, str]] = []
+    for set_name in sorted({booking.event.set_name for booking in booked}):
+        of_set = [booking.event for booking in booked if booking.event.set_name == set_name]
+        wanted, minute = busiest(_minutes(of_set), minutes)
+        seats = min(wanted, most)
+        room = bookings.seats(set_name)
+        nodes = ""
+        if room.per_node:
+            nodes = f": about {-(-seats // room.per_node)} nodes ({room.per_node} a node)"
+        when = local_time(60 * minute, zone)
+        lines.append(
+            f"  Set {set_name} has at most {seats} placeholders more at one time, {when}{nodes}.\n"
+        )
+        # Whoever books may lack the right to read quotas and pools.
+        with suppress(ClusterError):
+            misfits += room.misfits(bookings.client, bookings.namespace, seats)
+    every = [booking.event for booking in booked]
+    wanted, minute = busiest(_minutes(every), minutes)
+    if wanted > most:
+        asked = f"the calendar asks for {wanted} placeholders, and events.maxPlaceholders is {most}"
+        later = "events that begin later get what is left"
+        lines.append(f"  {local_time(60 * minute, zone)} {asked}: {later}.\n")
+    at_once, _ = busiest(_minutes(every), 1)
+    for reason, fix in (*hub_limits(at_once, events), *misfits):
+        lines.append(f"  {reason} {fix}\n")
+    return "".join(lines)
+
+
+def _minutes(events: Sequence[Event]) -> Sequence[tuple[int, int]]:
+    """When events begin, in minutes since 1970, and how many people come."""
+    starts: list[tuple[int, int]] = []
+    for event in events:
+        single = first_start_after(event, 0)
+        listed = event.starts.moments if isinstance(event.starts, ListedStarts) else (single,)
+        starts += [(moment // 60, event.people) for moment in listed if moment is not None]
+    return starts

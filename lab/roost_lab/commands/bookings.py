@@ -1,0 +1,179 @@
+"""The ConfigMap that `roost book` keeps bookings in: read whole, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import yaml
+
+from generator.faults import UsageError
+from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
+from roost.doctor.seats import Seats
+from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.objects.node import Node, node_or_none
+from roost_core.placement.headroom_windows import local_time
+from roost_core.placement.labels import (
+    EVENTS_KEY,
+    EVENTS_LABEL,
+    HUB_BOOKINGS,
+    RELEASE_KEY,
+    base_name,
+    object_name,
+)
+from roost_core.release.events import (
+    MOST_EVENTS,
+    Event,
+    Limits,
+    ListedStarts,
+    bookable_sets,
+    first_start_after,
+)
+from roost_lab.booking import checked
+
+# Of one booking, where nobody knows `events.maxPeople`.
+_MOST_PEOPLE: Final = 100_000
+
+
+class Bookings:
+    """The ConfigMap with the bookings, and what is known of the release's limits."""
+
+    def __init__(self, client: Client, namespace: str, release: str, name: str | None) -> None:
+        base = base_name(release)
+        self.client, self.namespace, self.release = client, namespace, release
+        self.name = name or object_name(base, "bookings")
+        self._folder = f"/api/v1/namespaces/{namespace}/configmaps"
+        settings = f"{self._folder}/{object_name(base, 'release')}"
+        try:
+            found = client.find(settings)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            found = {}
+        # Of the release; empty where it isn't known.
+        self.document: Mapping[str, Any] = json.loads(found["data"][RELEASE_KEY]) if found else {}
+        self.events: Mapping[str, Any] = self.document.get("events") or {}
+        if found is None and name is None:
+            raise UsageError(
+                f"found no release {release} in namespace {namespace} (no ConfigMap"
+                f" {settings.rpartition('/')[2]}), expected one: say --release and --namespace, or"
+                f" --config-map {HUB_BOOKINGS} in a hub's own namespace"
+            )
+        self._found = client.find(f"{self._folder}/{self.name}")
+        labels = ((self._found or {}).get("metadata") or {}).get("labels") or {}
+        if (other := labels.get(EVENTS_LABEL, release)) != release:
+            raise UsageError(
+                f"ConfigMap {namespace}/{self.name} books for release {other}: say --release"
+                f" {other}"
+            )
+        text = ((self._found or {}).get("data") or {}).get(EVENTS_KEY) or "[]"
+        try:
+            entries = yaml.load(text, Loader=yaml.CSafeLoader)
+            names = {str(each["name"]) for each in entries}
+        except (yaml.YAMLError, ValueError, RecursionError, TypeError, KeyError):
+            entries, names = (), {""}
+        if len(names) != len(entries):
+            raise UsageError(
+                f"ConfigMap {namespace}/{self.name}, {EVENTS_KEY}: found {text[:40]!r}, expected a"
+                " list of events with names of their own. Nothing was changed: mend it, or say"
+                " another --config-map"
+            )
+        self.entries: dict[str, dict[str, Any]] = {str(each["name"]): each for each in entries}
+
+    def limits(self, entry: Mapping[str, Any]) -> Limits:
+        """What may be booked; anything where it isn't known."""
+        if not self.document:
+            return Limits((str(entry.get("set") or "the first set"),), _MOST_PEOPLE)
+        if not (self.events.get("enabled") and self.events.get("configMaps")):
+            raise UsageError(
+                f"release {self.release} in namespace {self.namespace} reads no bookings: the"
+                " operator sets events.enabled (and events.configMaps, if it is false) to true"
+            )
+        return Limits(bookable_sets(self.document), int(self.events["maxPeople"]))
+
+    def forget_past(self, now: float) -> None:
+        """Leave out what began a day ago and more, and doesn't come again."""
+        for name, entry in list(self.entries.items()):
+            with suppress(UsageError):
+                if (
+                    first_start_after(checked(entry, self.limits(entry)), int(now - PAST_SECONDS))
+                    is None
+                ):
+                    del self.entries[name]
+
+    def write(self) -> None:
+        """Store the entries, unless somebody else did meanwhile. Raises ClusterError."""
+        text = yaml.safe_dump(
+            list(self.entries.values()), sort_keys=False, allow_unicode=True, width=200
+        )
+        most = MOST_EVENTS_OF_HUB if self.name == HUB_BOOKINGS else MOST_EVENTS
+        if len(self.entries) > most or len(text) > MOST_TEXT:
+            raise UsageError(
+                f"ConfigMap {self.namespace}/{self.name}: would hold {len(self.entries)} bookings"
+                f" of {len(text)} characters, expected at most {most} of {MOST_TEXT}. Nothing was"
+                " changed: cancel some first"
+            )
+        metadata: dict[str, Any] = {"name": self.name, "labels": {EVENTS_LABEL: self.release}}
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": metadata,
+            "data": {EVENTS_KEY: text},
+        }
+        if self._found is None:
+            self.client.create(self._folder, body)
+            return
+        metadata["resourceVersion"] = self._found["metadata"]["resourceVersion"]
+        try:
+            self.client.merge(f"{self._folder}/{self.name}", body, "roost-book")
+        except ApiError as error:
+            if error.status == 409:
+                raise ClusterError(
+                    f"ConfigMap {self.name} changed meanwhile; nothing was booked: try again"
+                ) from None
+            raise
+
+    def seats(self, set_name: str) -> Seats:
+        """The placeholders of a set on the nodes; without the right to list nodes there are
+        none.
+        """
+        nodes: list[Node | None] = []
+        with suppress(ClusterError):
+            nodes = [node_or_none(item) for item in self.client.get("/api/v1/nodes")["items"]]
+        entry = next(each for each in self.document["placeholders"] if each["name"] == set_name)
+        return Seats(entry, [node for node in nodes if node])
+
+
+def not_checked(bookings: Bookings) -> str:
+    """What is said where the release's limits can't be known."""
+    return (
+        "  Not checked: what the release allows (its ConfigMap can't be read from here). The"
+        f" controllers answer with an Event: kubectl describe configmap {bookings.name}\n"
+    )
+
+
+def line_of(entry: Mapping[str, Any], event: Event, now: float) -> str:
+    """A booking in a line: how many people, when, and how often again."""
+    start = first_start_after(event, int(now))
+    zone = event.starts.time_zone
+    when = "over" if start is None else local_time(start, zone)
+    often = ""
+    if isinstance(event.starts, ListedStarts):
+        later = [moment for moment in event.starts.moments if start and moment > start]
+        if later:
+            often = f", then {len(later)} times until {local_time(later[-1], zone)}"
+    elif start is not None and first_start_after(event, start) is not None:
+        until = f" until {entry['until']}" if entry.get("until") else ""
+        often = f", then {entry['start']}{until}"
+    image = f", {event.image}" if event.image else ""
+    calendar = f" ({entry['calendar']})" if entry.get("calendar") else ""
+    return f"{event.name}: {event.people} people, {when}{often}{image}{calendar}\n"
+
+
+def before_of(entry: Mapping[str, Any]) -> str:
+    """What a booking was before it was changed."""
+    start = entry.get("start")
+    when = f"{len(start)} times" if isinstance(start, list) else start
+    return f" (before: {entry.get('people')} people, {when})"
