@@ -101,22 +101,22 @@ def policy_document(**changes: object) -> JSONObject:
     }
     hub: Any = changes.pop("singleuser", {})
     puller: Any = changes.pop("prePuller", {})
+    pre_puller = merged(values["prePuller"], puller)
     document = {
         "version": 1,
         "release": RELEASE,
         "namespace": NAMESPACE,
-        "schedulerTarget": values["scheduler"]["target"],
+        "scheduler": {"target": values["scheduler"]["target"]},
         "podClasses": values["podClasses"],
         "replaceSchedulers": values["replaceSchedulers"],
         "imageGate": {
             "mode": values["imageGate"]["mode"],
             "pullDeadlineSeconds": values["imageGate"]["pullDeadlineSeconds"],
-            "pullers": pullers(
-                base_name(RELEASE), merged(singleuser, hub), merged(values["prePuller"], puller)
-            ),
+            "pullers": pullers(base_name(RELEASE), merged(singleuser, hub), pre_puller),
         },
-        "readNodes": values["webhook"]["readNodes"],
-        "pullersRun": values["prePuller"]["enabled"],
+        "webhook": {"readNodes": values["webhook"]["readNodes"]},
+        "prePuller": {"enabled": pre_puller["enabled"]},
+        "pullersRun": pre_puller["enabled"],
         "placeholders": [{"name": "default"}],
     }
     return merged(document, changes)

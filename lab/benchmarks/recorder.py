@@ -262,7 +262,7 @@ def record(hub: Hub, url: str) -> JSONObject:
             "podClasses": yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())[
                 "podClasses"
             ],
-            "retentionDays": 0,
+            "recorder": {"retentionDays": 0},
             "imageGate": {"mode": "off", "pullDeadlineSeconds": 600},
         }
     )

@@ -51,6 +51,9 @@ class ReleaseSettings:
         if faults:
             raise SettingsError(faults)
 
+    def _section(self, key: str) -> Document:
+        return self.read.mapping(self.document.get(key), key)
+
     @cached_property
     def name(self) -> str:
         """The release's name."""
@@ -96,15 +99,17 @@ class ReleaseSettings:
     @cached_property
     def sets_scheduler(self) -> bool:
         """Whether pods get Roost's scheduler; False: they keep the cluster's."""
-        target = self.document.get("schedulerTarget")
-        if target not in ("deploy", "none"):
-            self.read.fault("schedulerTarget", target, "deploy or none")
-        return target == "deploy"
+        target = self._section("scheduler").get("target")
+        if not target:
+            self.read.fault("scheduler.target", target, "deploy, or who else schedules")
+        return self.read.text(target, "scheduler.target") == "deploy"
 
     @cached_property
     def packing_profiles(self) -> frozenset[str]:
         """Profiles of the strategy pack. Beside each is a strict one: STRICT_SUFFIX."""
-        profiles = self.read.mapping(self.document.get("schedulerProfiles"), "schedulerProfiles")
+        profiles = self.read.mapping(
+            self._section("scheduler").get("profiles"), "scheduler.profiles"
+        )
         return frozenset(
             name
             for name, each in profiles.items()
@@ -122,14 +127,15 @@ class ReleaseSettings:
     @cached_property
     def reads_nodes(self) -> bool:
         """Whether the webhook may read nodes; False: there are never facts about them."""
-        return self.read.flag(self.document.get("readNodes"), "readNodes")
+        return self.read.flag(self._section("webhook").get("readNodes"), "webhook.readNodes")
 
     @cached_property
     def shared_namespaces(self) -> Mapping[str, object] | None:
         """A label selector of the namespaces of all hubs that share nodes with this one; None: none
         does.
         """
-        return read_selector(self.read, self.document.get("sharedNamespaces"), "sharedNamespaces")
+        selector = self._section("sharedPools").get("namespaceSelector")
+        return read_selector(self.read, selector, "sharedPools.namespaceSelector")
 
     @cached_property
     def leases(self) -> Mapping[str, str]:

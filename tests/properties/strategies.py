@@ -230,7 +230,7 @@ facts: st.SearchStrategy[Facts] = st.builds(
 rule_changes: st.SearchStrategy[JSONObject] = st.fixed_dictionaries(
     {
         "replaceSchedulers": st.sampled_from([[], ["replace-me"]]),
-        "schedulerTarget": st.sampled_from(["deploy", "none"]),
+        "scheduler": st.fixed_dictionaries({"target": st.sampled_from(["deploy", "none"])}),
         "imageGate": st.fixed_dictionaries(
             {"mode": st.sampled_from(["requireLabel", "prefer", "off"])}
         ),

@@ -111,20 +111,20 @@ class GateSettings:
 
 
 def read_gate(release: ReleaseDocument) -> GateSettings:
-    """Read `gate` and `puller.tolerations` of release.json."""
+    """Read `imageGate` and `prePuller` of release.json."""
     read, shared = release.read, release.gate
     gate = read.mapping(release.document.get("imageGate"), "imageGate")
-    puller = read.mapping(release.document.get("puller"), "puller")
+    puller = read.mapping(release.document.get("prePuller"), "prePuller")
     return GateSettings(
         release=release.name,
         namespace=release.namespace,
         mode=shared.mode,
         pull_deadline_seconds=shared.pull_deadline_seconds,
         open_after_seconds=read.whole(gate.get("openAfterSeconds"), "imageGate.openAfterSeconds"),
-        has_puller=read.flag(gate.get("hasPuller"), "imageGate.hasPuller"),
+        has_puller=read.flag(puller.get("enabled"), "prePuller.enabled"),
         puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
         pullers=shared.pullers,
         tolerations=read_tolerations(
-            image_gate.read_mappings(read, puller.get("tolerations"), "puller.tolerations")
+            image_gate.read_mappings(read, puller.get("tolerations"), "prePuller.tolerations")
         ),
     )

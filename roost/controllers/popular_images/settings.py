@@ -64,11 +64,11 @@ class PopularSettings:
 
 
 def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
-    """Read `popularImages`, `events` and `puller` of release.json."""
+    """Read `popularImages`, `events` and `prePuller` of release.json."""
     read = release.read
     popular = read.mapping(release.document.get("popularImages"), "popularImages")
     read.known(popular, "popularImages", _KEYS)
-    puller = read.mapping(release.document.get("puller"), "puller")
+    puller = read.mapping(release.document.get("prePuller"), "prePuller")
 
     def whole(key: str) -> int:
         return read.whole(popular.get(key), f"popularImages.{key}")
@@ -79,22 +79,24 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
         per_node=whole("perNode"),
         disk_share=whole("diskHeadroomPercent") / 100,
         reported_images=whole("nodeStatusMaxImages"),
-        method=read.choice(puller.get("method"), "puller.method", PullMethod),
-        image=read.text(puller.get("image"), "puller.image"),
-        pause_image=read.text(puller.get("pauseImage"), "puller.pauseImage"),
+        method=read.choice(puller.get("method"), "prePuller.method", PullMethod),
+        image=read.text(puller.get("image"), "prePuller.image"),
+        pause_image=read.text(puller.get("pauseImage"), "prePuller.pauseImage"),
         pull_secrets=tuple(
-            read.text(name, f"puller.pullSecrets[{index}]")
+            read.text(name, f"prePuller.pullSecrets[{index}]")
             for index, name in enumerate(
-                read.items(puller.get("pullSecrets"), "puller.pullSecrets")
+                read.items(puller.get("pullSecrets"), "prePuller.pullSecrets")
             )
         ),
-        pod_tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
+        pod_tolerations=read_mappings(read, puller.get("tolerations"), "prePuller.tolerations"),
         annotations={
             key: str(text)
-            for key, text in read.mapping(puller.get("annotations"), "puller.annotations").items()
+            for key, text in read.mapping(
+                puller.get("annotations"), "prePuller.annotations"
+            ).items()
         },
-        priority_class=read.text(puller.get("priorityClassName"), "puller.priorityClassName"),
-        service_account=read.text(puller.get("serviceAccountName"), "puller.serviceAccountName"),
-        pod_security=read.mapping(puller.get("podSecurityContext"), "puller.podSecurityContext"),
-        container_security=read.mapping(puller.get("securityContext"), "puller.securityContext"),
+        priority_class=read.text(puller.get("priorityClassName"), "prePuller.priorityClassName"),
+        service_account=read.text(puller.get("serviceAccountName"), "prePuller.serviceAccountName"),
+        pod_security=read.mapping(puller.get("podSecurityContext"), "prePuller.podSecurityContext"),
+        container_security=read.mapping(puller.get("securityContext"), "prePuller.securityContext"),
     )

@@ -83,7 +83,6 @@ GATE: Final = {
     "mode": "requireLabel",
     "openAfterSeconds": OPEN_AFTER_SECONDS,
     "pullDeadlineSeconds": DEADLINE_SECONDS,
-    "hasPuller": True,
     "pullerPods": "roost",
 }
 SET: Final = "hub-roost-placeholder-default"

@@ -48,7 +48,7 @@ RULES: Final = builders.settings(
             "warm": {"podsPerNode": 4},
         }
     },
-    sharedNamespaces={"matchLabels": {"pool": "users"}},
+    sharedPools={"namespaceSelector": {"matchLabels": {"pool": "users"}}},
     leases=LEASES,
     schedulerHost=HOST,
 )

@@ -110,12 +110,7 @@ def test_whatever_the_values_a_review_is_cheap_and_its_answer_short(
         return
     assert find_faults(parse_values(json.dumps(values).encode(), "values.yaml")) == []
     classes = merged(default_values()["podClasses"], values["podClasses"])
-    desk = Desk(
-        settings_of(
-            podClasses=classes, sharedNamespaces=values["sharedPools"]["namespaceSelector"]
-        ),
-        NODES,
-    )
+    desk = Desk(settings_of(podClasses=classes, sharedPools=values["sharedPools"]), NODES)
     body = review_of(make())
     desk.reviewer.review(body)
     calls = calls_of(lambda: desk.answer(make()))

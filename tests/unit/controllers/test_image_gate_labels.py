@@ -278,7 +278,6 @@ def test_all_faults_of_the_settings_come_at_once() -> None:
         "mode",
         "pullDeadlineSeconds",
         "openAfterSeconds",
-        "hasPuller",
         "pullerPods",
         "pullers[0].images[0]",
     }

@@ -81,7 +81,7 @@ def test_the_pod_that_pulls_asks_for_nothing_holds_nobody_and_passes_the_restric
 
 
 def test_without_image_volumes_roosts_own_pause_is_run_in_the_image() -> None:
-    _, _, body = begun(popular_settings(document={"puller": {"method": "noop"}}))
+    _, _, body = begun(popular_settings(document={"prePuller": {"method": "noop"}}))
     (container,), (init,) = body["spec"]["containers"], body["spec"]["initContainers"]
     assert (container["image"], container["command"]) == (POPULAR, ["/roost-pause/pause"])
     # As in the puller's DaemonSet.
@@ -270,10 +270,10 @@ def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
 
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
     wrong = {"perNode": "5", "diskHeadroomPercent": 0.5, "nodeStatusMaxImages": None, "perNodes": 3}
-    document = popular_document(popularImages=wrong, puller={"method": "magic"})
+    document = popular_document(popularImages=wrong, prePuller={"method": "magic"})
     assert {*faults_of(POPULAR_IMAGES, document)} == {
         *(f"popularImages.{key}" for key in wrong),
-        "puller.method",
+        "prePuller.method",
     }
 
 

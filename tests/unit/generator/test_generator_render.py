@@ -336,7 +336,7 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
         singleuser: {image: {name: a/b, tag: "1", pullSecrets: [both, users]}}}
     """
     manifests = rendered(text)
-    secrets = release_document(text)["puller"]["pullSecrets"]
+    secrets = release_document(text)["prePuller"]["pullSecrets"]
     assert secrets == ["registry", "both", "users"]
     policies = [
         str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"

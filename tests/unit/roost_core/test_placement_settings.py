@@ -31,10 +31,10 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
     user = {"join": {"user": 101, "nobody": 1}, "match": {"labels": {}}}
     classes = {"user": user, "build": build, "placeholder": {"match": {"labels": None}}}
     found = faults(
-        version=2, schedulerTarget="eks", imageGate={"mode": "maybe"}, podClasses=classes
+        version=2, scheduler={"target": None}, imageGate={"mode": "maybe"}, podClasses=classes
     )
     assert set(found) == {
-        *("version", "schedulerTarget", "imageGate.mode"),
+        *("version", "scheduler.target", "imageGate.mode"),
         *(f"podClasses.user.join.{key}" for key in ("user", "nobody")),
         *(f"podClasses.build.home.{key}" for key in ("weights", "maxLoad")),
         *(f"podClasses.build.resources.{key}" for key in build["resources"]),

@@ -58,7 +58,7 @@ VERSION: Final = ("version",)
 # What a class leaves out is off for it.
 OFF_WHEN_ABSENT: Final = ("imageGate", "warm")
 # Templates and `roost book` alone read these, and what the hub's own limits are.
-NOT_FOR_PROGRAMS: Final = ("profiles", "schedulerProfiles", "concurrentSpawnLimit", "resources")
+NOT_FOR_PROGRAMS: Final = ("profiles", "concurrentSpawnLimit", "resources")
 # Kubernetes reads them.
 OF_PODS: Final = ("podSecurityContext", "securityContext")
 
@@ -108,7 +108,7 @@ def test_a_rendered_document_has_no_fault_and_the_paths_are_its_keys() -> None:
     assert ("imageGate", "pullDeadlineSeconds") in READ
     assert ("podClasses", "dask", "home", "maxLoad") in READ
     assert ("placeholders", 0, "prices", "nodeHour") in READ
-    assert ("retentionDays",) in READ
+    assert ("recorder", "retentionDays") in READ
 
 
 NUMBERS: Final = [

@@ -110,7 +110,7 @@ def test_new_rules_hold_from_the_next_review_on() -> None:
 def test_an_authors_terms_about_pods_decide_before_packing(
     spec: JSONObject, strategy: str, name: str
 ) -> None:
-    desk = Desk(settings(schedulerProfiles={"user": {"strategy": strategy}}), HERE)
+    desk = Desk(settings(scheduler={"profiles": {"user": {"strategy": strategy}}}), HERE)
     placed, usual = desk.place(user_pod(**spec)), desk.place(user_pod())
     assert (placed["spec"]["schedulerName"], usual["spec"]["schedulerName"]) == (
         name,
@@ -127,7 +127,10 @@ def test_an_authors_terms_about_pods_decide_before_packing(
 
 def test_binderhubs_spreading_which_gives_way_to_homes_is_none_of_an_authors_terms() -> None:
     packing = {name: {"strategy": "pack"} for name in ("user", "build")}
-    desk, own = Desk(settings(schedulerProfiles=packing), FIVE), {**spread_term(), "weight": 50}
+    desk, own = (
+        Desk(settings(scheduler={"profiles": packing}), FIVE),
+        {**spread_term(), "weight": 50},
+    )
     for body, name in (
         (build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}}), "build"),
         (

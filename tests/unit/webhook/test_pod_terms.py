@@ -90,7 +90,7 @@ AWAY = replace(HERE, leases={SCHEDULER: LeaseState.STALE})
         (KARPENTERS, {}, "Karpenter"),
         (Facts(), {}, "can't be read"),
         (AWAY, {}, "another scheduler"),
-        (HERE, {"schedulerTarget": "none"}, "another scheduler"),
+        (HERE, {"scheduler": {"target": "none"}}, "another scheduler"),
         (HERE, {"podClasses": {"build": {"profile": ""}}}, "another scheduler"),
     ],
     ids=[
@@ -186,7 +186,9 @@ def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair_unless_a_quot
     quotas: dict[str, frozenset[str]] | None, why: str
 ) -> None:
     desk = Desk(
-        settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}}),
+        settings(
+            sharedPools={"namespaceSelector": SHARED}, podClasses={"user": {"avoid": {"build": 3}}}
+        ),
         replace(HERE, quotas=quotas),
     )
     more: JSONObject = {} if why else {"namespaces": [NAMESPACE], "namespaceSelector": SHARED}
@@ -202,7 +204,7 @@ def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair_unless_a_quot
 
 def test_of_a_class_in_other_namespaces_the_shared_ones_count() -> None:
     elsewhere = {"match": {"labels": USERS, "namespaceSelector": {"matchLabels": {"team": "a"}}}}
-    rules = settings(sharedNamespaces=SHARED, podClasses={"user": elsewhere})
+    rules = settings(sharedPools={"namespaceSelector": SHARED}, podClasses={"user": elsewhere})
     known = replace(HERE, namespaces={"of-ada": {"team": "a"}})
     (term,) = pod_terms(Desk(rules, known).place(user_pod(), "of-ada"), "podAffinity")
     assert term["podAffinityTerm"]["namespaceSelector"] == SHARED

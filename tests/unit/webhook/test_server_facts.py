@@ -28,7 +28,7 @@ USERS, EVERYWHERE = (
 )
 IMAGE = "docker.io/team/x:latest"
 WARM = {"user": {"warm": {"podsPerNode": 4}}}
-SHARED = {"sharedNamespaces": {"matchLabels": {"pool": "users"}}}
+SHARED = {"sharedPools": {"namespaceSelector": {"matchLabels": {"pool": "users"}}}}
 LEASES = {"leases": {"scheduler": "hub-roost-scheduler"}}
 SELECTED = {
     "user": {
@@ -180,7 +180,7 @@ def builds(server: FakeServer, *pods: JSONObject) -> None:
 
 def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> None:
     assert not kept.keeper.verdict().passed
-    kept.keeper.follow(settings(readNodes=False))
+    kept.keeper.follow(settings(webhook={"readNodes": False}))
     kept.wait(lambda: kept.keeper.verdict().passed)
     assert server.asked == {
         (PODS, "app=binder,component=image-builder"),
@@ -479,7 +479,7 @@ def test_a_pod_gone_before_it_started_shows_no_image_and_after_seconds_that_the_
     assert kept.keeper.facts.failed_pulls == {}
 
 
-@pytest.mark.parametrize("changes", [{}, {"readNodes": False}])
+@pytest.mark.parametrize("changes", [{}, {"webhook": {"readNodes": False}}])
 def test_without_a_warm_set_a_start_given_up_is_no_failed_pull_where_the_image_has_run(
     changes: JSONObject, server: FakeServer, kept: Kept
 ) -> None:
@@ -523,7 +523,7 @@ def test_without_warm_sets_or_nodes_no_images_are_kept(
     kept.wait(lambda: kept.keeper.verdict().passed)
     facts = kept.keeper.facts
     assert facts.warm == {}
-    if changes.get("readNodes", True):
+    if not changes:
         assert facts.nodes is not None
         assert (facts.nodes["a"].allocatable, facts.nodes["a"].images) == ({"cpu": 2000}, {})
 
@@ -540,7 +540,7 @@ def test_a_lease_that_may_not_be_read_leaves_the_facts_without_it_and_is_told(
 
 
 def test_without_a_scheduler_of_roosts_its_lease_is_nobodys_concern(kept: Kept) -> None:
-    kept.keeper.follow(settings(schedulerTarget="none", **LEASES))
+    kept.keeper.follow(settings(scheduler={"target": "none"}, **LEASES))
     kept.wait(lambda: kept.keeper.verdict().passed)
     assert kept.keeper.facts.leases == {}
 

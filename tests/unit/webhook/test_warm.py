@@ -516,7 +516,7 @@ def test_the_classs_own_terms_stay_beside_those_of_the_set() -> None:
 
 def test_another_schedulers_join_would_outvote_the_set_so_pods_with_warm_nodes_dont_join() -> None:
     classes = {"user": {**WARM["user"], "avoid": {"build": 2}}}
-    rules = settings(schedulerTarget="none", podClasses=classes)
+    rules = settings(scheduler={"target": "none"}, podClasses=classes)
     desk = Desk(rules, known([N1, N2], ("n1", IMAGE)))
     warm = desk.place(user_pod(IMAGE))
     assert homes_of(warm) == [(100, "n1"), (50, "n2")]

@@ -51,6 +51,7 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
     """Check the document. Raises SettingsError with every fault at once."""
     release = ReleaseSettings(Reader(), document, settings_hash)
     homes = [pod_class.home for pod_class in release.classes.values() if pod_class.home is not None]
+    recorder = release.read.mapping(document.get("recorder"), "recorder")
     settings = RecorderSettings(
         release=release.name,
         namespace=release.namespace,
@@ -59,7 +60,7 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
             dict.fromkeys([source for home in homes for source in home.key] + [BINDER_REPOSITORY])
         ),
         pullers=release.gate.labelling,
-        retention_days=release.read.whole(document.get("retentionDays"), "retentionDays"),
+        retention_days=release.read.whole(recorder.get("retentionDays"), "recorder.retentionDays"),
         settings_hash=settings_hash,
     )
     release.raise_faults()

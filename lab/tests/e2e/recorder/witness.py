@@ -73,7 +73,7 @@ def start_recorder(
         "release": "hub",
         "namespace": namespace,
         "podClasses": classes,
-        "retentionDays": 0,
+        "recorder": {"retentionDays": 0},
     }
     settings = folder / "release.json"
     settings.write_text(

@@ -44,7 +44,7 @@ def gated_settings(**gate: Any) -> RecorderSettings:
         "release": "hub",
         "namespace": "jhub",
         "podClasses": {},
-        "retentionDays": 0,
+        "recorder": {"retentionDays": 0},
     }
     usual = {"mode": "requireLabel", "pullDeadlineSeconds": 600, "pullers": pullers}
     return parse_settings({**document, "imageGate": {**usual, **gate}})

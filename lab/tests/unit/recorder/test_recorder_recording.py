@@ -121,7 +121,7 @@ class Run:
             "release": "hub",
             "namespace": "hub",
             "podClasses": {},
-            "retentionDays": 0,
+            "recorder": {"retentionDays": 0},
         }
         settings = parse_settings(
             {**named, "imageGate": {"mode": "off", "pullDeadlineSeconds": 600}, **more}
