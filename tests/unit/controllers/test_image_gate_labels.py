@@ -274,13 +274,7 @@ def test_all_faults_of_the_settings_come_at_once() -> None:
         "pullerPods": "x",
     }
     read_gate(ReleaseDocument(read, {**DOCUMENT, "imageGate": gate}))
-    keys = {
-        "mode",
-        "pullDeadlineSeconds",
-        "openAfterSeconds",
-        "pullerPods",
-        "pullers[0].images[0]",
-    }
+    keys = {"mode", "pullDeadlineSeconds", "openAfterSeconds", "pullerPods", "pullers[0].images[0]"}
     assert {fault.key for fault in read.faults} == {f"imageGate.{key}" for key in keys}
 
 
