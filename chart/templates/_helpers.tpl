@@ -1,5 +1,5 @@
 {{- /*
-What Helm alone needs, written by hand; `_functions.tpl` has the names. Each takes a list whose first item is the chart's
+What Helm alone needs, written by hand, as are `_names.tpl` and `_images.tpl`. Each takes a list whose first item is the chart's
 root (`$`), but for merge, core_pod and laid_over. tests/parity/ holds them and generator/render/functions.py together.
 */}}
 
@@ -128,7 +128,7 @@ what it doesn't name. */}}
    `roost validate` (generator/checks/controllers.py). */}}
 {{- define "roost.refuse_too_many" -}}
 {{- $values := (index . 0).Values -}}
-{{- if (include "roost.are_too_many" (list (index . 0) $values.singleuser $values.prePuller) | fromJson).value -}}
+{{- if eq (include "roost.uses" (list $values.singleuser $values.prePuller)) "[]" -}}
 {{- fail (printf "%s: its images, each with all that its users have, come to more than 8 MiB. Give fewer choices or images, or fewer tolerations, terms, labels and containers to all users." (ternary "singleuser.profileList" "prePuller.extraImages" (not (empty $values.singleuser.profileList)))) -}}
 {{- end -}}
 {{- end }}

@@ -330,7 +330,6 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         **{function.__name__: partial(function, name, namespace) for function in of_release},
         "kube_at_least": lambda version: cluster >= kube_minor(version),
         "object_name": object_name,
-        "puller_component": labels.puller_component,
         "puller_container": labels.puller_container,
         "profile_seats": profile_seats,
         "pullers": lambda *_: made,

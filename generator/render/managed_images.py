@@ -4,8 +4,8 @@ And what those need who choose a profile: whoever books says its name. Keys and 
 zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
 profileList; where users may go: nodeSelector, extraTolerations, extraNodeAffinity.required;
 `prePuller.extraImages`. What is missing, null or malformed is ignored: a profile list may contain
-whatever KubeSpawner accepts. The chart's are written from these functions:
-`tools/compile/python.py` says what they may use.
+whatever KubeSpawner accepts. The chart's twins of these functions are in
+chart/templates/_images.tpl.
 """
 
 from collections.abc import Mapping, Sequence

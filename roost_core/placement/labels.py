@@ -1,8 +1,7 @@
 """All labels, annotations and object names that Roost writes or reads; no other module spells one.
 
-The names that a chart makes are written from these functions: `tools/compile/python.py` says what
-they may use. A release name may contain dots, a namespace and a component must not, so
-`<release>.<namespace>.<thing>` is never ambiguous.
+The chart's twins of these functions are in chart/templates/_names.tpl. A release name may contain
+dots, a namespace and a component must not, so `<release>.<namespace>.<thing>` is never ambiguous.
 """
 
 from __future__ import annotations

@@ -174,47 +174,140 @@ def _object(
     )
 
 
+# What an operator may write where something else is meant.
+ODD: SearchStrategy[Json] = st.sampled_from([None, "", 7, True, [], {}, "x"])
+
+
+def _odd_or(drawn: SearchStrategy[Json]) -> SearchStrategy[Json]:
+    return st.one_of(ODD, drawn)
+
+
+def _selectors() -> SearchStrategy[Json]:
+    value = _odd_or(st.sampled_from(["gpu", "A_b.C", "ß", "a,b=c"]))
+    return _odd_or(
+        st.dictionaries(st.sampled_from(["pool", "size", "é", "a=b"]), value, max_size=3)
+    )
+
+
+def _lists_of_objects() -> SearchStrategy[Json]:
+    """Tolerations and terms: the puller hands them on as they are."""
+    entry = st.fixed_dictionaries({"key": st.sampled_from(["gpu", "a/b", "é"])})
+    return _odd_or(st.lists(_odd_or(entry), max_size=2))
+
+
+def _resources() -> SearchStrategy[Json]:
+    amount = st.sampled_from([None, 0, "0", 1, "2", 0.5, True])
+    names = st.sampled_from(["nvidia.com/gpu", "a/b", "cpu"])
+    return _odd_or(st.dictionaries(names, amount, max_size=2))
+
+
+def _containers() -> SearchStrategy[Json]:
+    image = st.sampled_from(["side:1", "docker.io/side:1", "{image}", "", None, 3])
+    container = _odd_or(st.fixed_dictionaries({}, optional={"image": image}))
+    named = st.dictionaries(st.sampled_from("ba"), container, max_size=2)
+    return _odd_or(st.one_of(st.lists(container, max_size=2), named))
+
+
 def _profiles() -> SearchStrategy[Json]:
     """Profile lists, of which the schema says nothing: likely shapes, and shapes that nobody
     meant.
     """
-    odd: SearchStrategy[Json] = st.sampled_from([None, "", 7, True, [], {}, "x"])
-    image = st.one_of(
-        odd,
-        st.sampled_from(["a", "a:latest", "docker.io/library/a", "B/c@sha256:0", "{value}", "é:1"]),
+    image = st.sampled_from(
+        ["a", "a:latest", "docker.io/library/a", "B/c@sha256:0", "{value}", "é:1"]
     )
-    value = st.one_of(odd, st.sampled_from(["gpu", "A_b.C", "ß", "a,b=c"]))
-    selector = st.one_of(
-        odd, st.dictionaries(st.sampled_from(["pool", "size", "é", "a=b"]), value, max_size=3)
+    overridden = {
+        "image": _odd_or(image),
+        "node_selector": _selectors(),
+        "tolerations": _lists_of_objects(),
+        "node_affinity_required": _lists_of_objects(),
+        "extra_resource_limits": _resources(),
+        "extra_resource_guarantees": _resources(),
+        "init_containers": _containers(),
+        "extra_containers": _containers(),
+    }
+    override = _odd_or(st.fixed_dictionaries({}, optional=overridden))
+    is_true = st.sampled_from([True, False, None, "true", 1])
+    holder = _odd_or(
+        st.fixed_dictionaries({}, optional={"kubespawner_override": override, "default": is_true})
     )
-    override = st.one_of(
-        odd, st.fixed_dictionaries({}, optional={"image": image, "node_selector": selector})
+    choices = _odd_or(
+        st.one_of(
+            st.lists(holder, max_size=3),
+            st.dictionaries(st.sampled_from("bac"), holder, max_size=3),
+        )
     )
-    holder = st.one_of(odd, st.fixed_dictionaries({}, optional={"kubespawner_override": override}))
-    choices = st.one_of(
-        odd,
-        st.lists(holder, max_size=3),
-        st.dictionaries(st.sampled_from("bac"), holder, max_size=3),
-    )
-    enabled = st.sampled_from([True, False, None, "true", 1])
     unlisted = st.fixed_dictionaries(
-        {"enabled": enabled}, optional={"kubespawner_override": override}
+        {"enabled": is_true}, optional={"kubespawner_override": override}
     )
-    option = st.one_of(
-        odd,
+    option = _odd_or(
         st.fixed_dictionaries(
-            {}, optional={"choices": choices, "unlisted_choice": st.one_of(odd, unlisted)}
-        ),
+            {}, optional={"choices": choices, "unlisted_choice": _odd_or(unlisted)}
+        )
     )
-    options = st.one_of(
-        odd,
-        st.lists(option, max_size=2),
-        st.dictionaries(st.sampled_from("yx"), option, max_size=2),
+    options = _odd_or(
+        st.one_of(
+            st.lists(option, max_size=2), st.dictionaries(st.sampled_from("yx"), option, max_size=2)
+        )
     )
+    names = _odd_or(st.sampled_from(["Large", "é"]))
     profile = st.fixed_dictionaries(
-        {}, optional={"kubespawner_override": override, "profile_options": options}
+        {},
+        optional={
+            "display_name": names,
+            "slug": names,
+            "kubespawner_override": override,
+            "profile_options": options,
+        },
     )
     return st.lists(profile, max_size=3)
+
+
+def users() -> SearchStrategy[dict[str, Json]]:
+    """`singleuser` and `prePuller` as helpers of the chart get them: all that they read, likely or
+    not.
+    """
+    image = _odd_or(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "name": _odd_or(st.sampled_from(["quay.io/a/b", "localhost:5000/x", "é"])),
+                "tag": st.sampled_from([None, "", "1", 2026, 20.5, "x_y"]),
+            },
+        )
+    )
+    profiles = _profiles()
+    singleuser = st.fixed_dictionaries(
+        {},
+        optional={
+            "image": image,
+            "networkTools": _odd_or(st.fixed_dictionaries({"image": image})),
+            "initContainers": _containers(),
+            "extraContainers": _containers(),
+            "nodeSelector": _selectors(),
+            "extraTolerations": _lists_of_objects(),
+            "extraNodeAffinity": _odd_or(st.fixed_dictionaries({"required": _lists_of_objects()})),
+            "extraResource": _odd_or(
+                st.fixed_dictionaries(
+                    {}, optional={"limits": _resources(), "guarantees": _resources()}
+                )
+            ),
+            "profileList": st.one_of(
+                ODD, profiles, profiles.map(lambda found: dict(zip("cab", found, strict=False)))
+            ),
+        },
+    )
+    pre_puller = st.fixed_dictionaries(
+        {},
+        optional={
+            "tolerations": _lists_of_objects(),
+            "nodeSelector": _selectors(),
+            "pullProfileListImages": st.sampled_from([True, False, None]),
+            "extraImages": _odd_or(st.dictionaries(st.sampled_from("zy"), image, max_size=2)),
+        },
+    )
+    return st.fixed_dictionaries(
+        {"singleuser": _odd_or(singleuser), "prePuller": _odd_or(pre_puller)}
+    )
 
 
 def overrides(defaults: LoadedFile) -> SearchStrategy[dict[str, Json]]:

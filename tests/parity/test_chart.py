@@ -11,17 +11,14 @@ import pytest
 import yaml
 
 from generator.checks import lint
-from generator.render.functions import Chart, context
 from generator.render.managed_images import are_too_many
 from generator.values.files import read_values
-from generator.values.helm_release import Release
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import (
     CHART,
     RELEASE,
     HelmError,
     assert_same,
-    by_identity,
     helm_template,
     roost_render,
     run_helm,
@@ -240,77 +237,3 @@ USERLESS = [
 @pytest.mark.parametrize("setting", USERLESS)
 def test_there_is_no_test_where_no_users_pod_can_be_made_up(helm: Path, setting: str) -> None:
     assert hooked(helm, setting) == []
-
-
-# --- names: roost_core/placement/labels.py and chart/templates/_functions.tpl
-# --------------------------------
-
-REFERENCES = [
-    "nginx",
-    "nginx:1.25",
-    "jupyter/base-notebook",
-    "jupyter/base-notebook:2024-01-01",
-    "quay.io/jupyter/scipy:x_y.z",
-    "localhost/a",
-    "localhost:5000/a",
-    "localhost:5000/a/b:c",
-    "ghcr.io/o/r@sha256:" + "ab" * 32,
-    "a:b@sha256:" + "0" * 64,
-    "gcr.io/p/--weird__name--:v1",
-    "r.io/" + "x" * 80 + ":" + "y" * 60,
-    "a.b/c",
-    "UPPER/Case:Tag",
-    "r.io/...:_",
-]
-RELEASES = [
-    ("hub", "jhub"),
-    ("a.b.c", "jhub"),
-    ("h" * 53, "n" * 63),
-    ("hub." + "x" * 49, "default"),
-    ("a-b-c", "n"),
-    ("roost", "hub"),
-]
-COMPONENTS = [
-    "webhook",
-    "placeholder-default",
-    "placeholder-" + "long-" * 10 + "x",
-    "p-" + "a" * 61,
-]
-
-
-@pytest.mark.parametrize(
-    "override", ["", "seats", "with.dots.and-a-" + "long" * 12], ids=["none", "short", "long"]
-)
-@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release[0][:12])
-def test_names_are_made_alike_on_both_sides(
-    helm: Path, release: tuple[str, str], override: str, tmp_path: Path
-) -> None:
-    name, namespace = release
-    values = {"fullnameOverride": override}
-    functions = context(values, Release(name, namespace), Chart("0", "0"))
-    calls: list[tuple[str, tuple[object, ...]]] = [
-        *(("object_name", (component,)) for component in COMPONENTS),
-        *(("object_name", (component, 52)) for component in COMPONENTS),
-        *(("cluster_object_name", (component,)) for component in COMPONENTS),
-        *(("scheduler_name", (profile,)) for profile in ("user", "p" * 63)),
-        *(("attract_label", (one,)) for one in ("default", "s" * 64)),
-        *(("pulled_label", (reference,)) for reference in REFERENCES),
-        *(("puller_container", (reference,)) for reference in REFERENCES),
-        *((function, ()) for function in ("startup_taint", "pulled_prefix", "attract_prefix")),
-    ]
-    chart = tmp_path / "chart"
-    (chart / "templates").mkdir(parents=True)
-    (chart / "Chart.yaml").write_text("{apiVersion: v2, name: names, version: 1.0.0}")
-    (chart / "values.yaml").write_text(json.dumps(values))
-    shutil.copy(CHART / "templates/_functions.tpl", chart / "templates/_functions.tpl")
-    lines = ["apiVersion: v1", "kind: ConfigMap", "metadata: {name: names}", "data:"]
-    for number, (function, arguments) in enumerate(calls):
-        given = " ".join(json.dumps(argument) for argument in arguments)
-        lines.append(f'  c{number}: {{{{ include "roost.{function}" (list $ {given}) | toJson }}}}')
-    (chart / "templates/names.yaml").write_text("\n".join(lines) + "\n")
-    rendered = by_identity(run_helm(helm, "template", name, str(chart), f"--namespace={namespace}"))
-    (theirs,) = (body["data"] for body in rendered.values())
-    for number, (function, arguments) in enumerate(calls):
-        ours = functions[function]
-        assert callable(ours)
-        assert theirs[f"c{number}"] == ours(*arguments), (function, arguments)

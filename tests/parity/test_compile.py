@@ -2,9 +2,7 @@
 what it writes.
 """
 
-import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,12 +17,10 @@ from generator.render.functions import (
     to_json,
 )
 from generator.values.helm_release import Release, kube_minor
-from roost_core.placement import labels
 from tests.parity.renderers import ROOT
 from tests.recorded_data import object_of, rows
 from tools.compile.chart import check_fresh, write_chart
 from tools.compile.expressions import CompileError
-from tools.compile.python import define_functions
 from tools.compile.shape import Shape
 from tools.compile.template import compile_template
 
@@ -55,6 +51,21 @@ def test_a_macro_must_begin_and_end_with_text(body: str) -> None:
         compiled("{% macro two(a, b) %}\n" + body + "{%- endmacro %}\n", name="_macros.yaml.j2")
 
 
+def test_two_strings_are_compared() -> None:
+    source = "{% if values.name == values.map.a %}\na: 1\n{% endif %}\n"
+    assert compiled(source) == "{{- if eq $.Values.name $.Values.map.a }}\na: 1\n{{- end }}\n"
+
+
+def test_a_macro_and_a_helper_may_not_share_a_name(tmp_path: Path) -> None:
+    for folder in ("templates", "chart"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    helpers = tmp_path / "chart/templates/_names.tpl"
+    helpers.write_text(helpers.read_text() + '{{- define "roost.metadata" -}}{{- end }}\n')
+    says = "macro 'metadata' is in chart/templates/_names.tpl too: rename one"
+    with pytest.raises(CompileError, match=says):
+        check_fresh(tmp_path)
+
+
 def test_writing_the_chart_mends_what_is_stale_and_nothing_else(tmp_path: Path) -> None:
     for folder in ("templates", "chart"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
@@ -68,52 +79,6 @@ def test_writing_the_chart_mends_what_is_stale_and_nothing_else(tmp_path: Path) 
     assert check_fresh(tmp_path) == []
     assert (tmp_path / "chart/templates/_helpers.tpl").read_text() == helpers
     assert not (tmp_path / "chart/templates/scheduler/role.yaml").exists()
-
-
-def endless(name: str) -> str:
-    while name:
-        name = name[:1]
-    return name
-
-
-def ordered(pods: dict[str, str], nodes: dict[str, str]) -> str:
-    return "same" if pods == nodes else "others"
-
-
-def in_another_release(namespace: str) -> str:
-    return labels.cluster_object_name("another", namespace, "webhook")
-
-
-def eager(name: str) -> str:
-    return name and (name if name.startswith("a") else "b")
-
-
-@pytest.mark.parametrize(
-    ("function", "says"),
-    [
-        (endless, "while name:"),
-        (ordered, "a comparison of maps or lists, but for to_json of them"),
-        (in_another_release, "cluster_object_name with another release"),
-        (eager, "a part of 'and' or 'or' that takes more than one action"),
-    ],
-    ids=lambda given: getattr(given, "__name__", ""),
-)
-def test_what_has_no_equal_meaning_in_go_is_refused_with_file_and_line(
-    function: Callable[..., object], says: str
-) -> None:
-    with pytest.raises(
-        CompileError,
-        match=rf"^tests/parity/test_compile\.py:\d+: {re.escape(says)}: not in the subset",
-    ):
-        define_functions([function])
-
-
-def test_a_function_is_compiled_with_those_that_it_calls() -> None:
-    assert set(define_functions([labels.scheduler_name])) == {
-        "roost.scheduler_name",
-        "roost.shorten",
-        "roost.hash",
-    }
 
 
 def rendered(source: str, values: dict[str, object], folder: Path) -> str:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
-from generator.render import functions
 from generator.render.environment import SUFFIX, holds_macros, template_names
-from generator.render.managed_images import are_too_many, profile_seats
-from roost_core.placement import labels
-from tools.compile.expressions import WRITTEN_HELPERS, CompileError, Macros
-from tools.compile.python import define_functions
+from tools.compile.expressions import CompileError, Macros
 from tools.compile.shape import read_shape
 from tools.compile.template import compile_template, macros_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 _SOURCES: Final = "templates"
 _CHART: Final = "chart"
 _GENERATED: Final = "{{- /* Written by `make generated` from "
-_FUNCTIONS: Final = "templates/_functions.tpl"
+_DEFINED: Final = re.compile(r'\bdefine "roost\.(\w+)"')
 
 
 def compile_chart(root: Path) -> dict[str, str]:
@@ -33,30 +30,29 @@ def compile_chart(root: Path) -> dict[str, str]:
     macros: Macros = {
         name: macros_of((folder / name).read_text()) for name in template_names(folder, macros=True)
     }
-    names = [getattr(labels, name) for name in WRITTEN_HELPERS]
-    own = (
-        labels.base_name,
-        functions.pulled_labels,
-        functions.pullers,
-        are_too_many,
-        profile_seats,
-    )
-    defined = define_functions([*names, *own])
-    _check_names(macros, defined)
+    _check_names(macros, _helpers(root / _CHART))
     compiled = {}
     for name in (*macros, *template_names(folder)):
         target = f"templates/{name.removesuffix(SUFFIX)}{'.tpl' if holds_macros(name) else '.yaml'}"
         text = compile_template(name, (folder / name).read_text(), shape, macros)
         compiled[target] = f"{_GENERATED}templates/{name}: edit that file. */}}}}\n{text}"
-    compiled[_FUNCTIONS] = "\n".join(
-        [f"{_GENERATED}Python's own, which each names. */}}}}\n", *defined.values()]
-    )
     return compiled
 
 
-def _check_names(macros: Macros, functions: Iterable[str]) -> None:
-    """Refuse two macros or functions of one name: to Go, all files of a chart are one."""
-    first = {name.removeprefix("roost."): "Python" for name in functions}
+def _helpers(chart: Path) -> dict[str, str]:
+    """Helpers that are written by hand: the file of each, by its name."""
+    found: dict[str, str] = {}
+    for path in sorted((chart / "templates").glob("*.tpl")):
+        text = path.read_text()
+        if not text.startswith(_GENERATED):
+            file = path.relative_to(chart.parent).as_posix()
+            found |= dict.fromkeys(_DEFINED.findall(text), file)
+    return found
+
+
+def _check_names(macros: Macros, helpers: Mapping[str, str]) -> None:
+    """Refuse two macros or helpers of one name: to Go, all files of a chart are one."""
+    first = dict(helpers)
     for file, names in macros.items():
         for name in names:
             if first.setdefault(name, file) != file:

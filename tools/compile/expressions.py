@@ -23,9 +23,9 @@ Macros = Mapping[str, Mapping[str, Sequence[str]]]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# Functions of a template's context that give a string: those that tools/compile/python.py writes
-# from Python's own,
-WRITTEN_HELPERS: Final = (
+# Functions of a template's context that give a string: written by hand in chart/templates, as
+# `roost.NAME`.
+_HELPERS: Final = (
     "object_name",
     "cluster_object_name",
     "scheduler_name",
@@ -35,12 +35,7 @@ WRITTEN_HELPERS: Final = (
     "startup_taint",
     "pulled_prefix",
     "attract_prefix",
-    "puller_component",
     "puller_container",
-)
-# and those in chart/templates/_helpers.tpl.
-_HELPERS: Final = (
-    *WRITTEN_HELPERS,
     "puller_method",
     "lab_image",
     "own_image",
@@ -401,20 +396,12 @@ class ExpressionCompiler:
             )
         if len(node.ops) != 1 or node.ops[0].op not in ("eq", "ne"):
             raise self.fault("a comparison other than one ==, != or constant in string")
-        other = node.ops[0].expr
-        is_key = (
-            isinstance(other, nodes.Getattr)
-            and isinstance(other.node, nodes.Name)
-            and other.node.name == "keys"
-        )
-        if not is_key and not (isinstance(other, nodes.Const) and isinstance(other.value, str)):
-            raise self.fault(
-                "== and != take a string constant on the right: Go refuses mixed types"
-            )
-        given = self.expression(node.expr)
-        self._need_string(given, "== and !=")
+        sides = self.expression(node.expr), self.expression(node.ops[0].expr)
+        for side in sides:
+            # Go refuses mixed types.
+            self._need_string(side, "== and !=")
         word = "eq" if node.ops[0].op == "eq" else "ne"
-        return Expression(f"({word} {given.go} {self.expression(other).go})", self.plain("boolean"))
+        return Expression(f"({word} {sides[0].go} {sides[1].go})", self.plain("boolean"))
 
     def _mapping(self, node: nodes.Dict) -> Expression:
         parts = ["dict"]
