@@ -1,4 +1,4 @@
-"""Decide which images a node holds, from three reports of its kubelet, each with its own delay.
+"""Find which images each node holds, from three reports of its kubelet, each with its own delay.
 
 `status.images` of the node is reliable but late: kubelets query their runtime every 30 s and post
 changes every 10 s (some are configured to wait minutes), and list the 50 largest images only.
@@ -16,30 +16,36 @@ and statuses count for nothing, because the image may have been deleted since.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Final, NamedTuple
 
-from roost.controllers.contract.pod_kinds import is_puller, is_z2jh_puller
+from roost.controllers.contract.pod_kinds import gate_labels
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.image_gate.settings import GateSettings, PullerPods
-from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.node import Node
-from roost_core.objects.pod import ContainerState, Pod
-from roost_core.placement.beliefs import LIST_LAGS
-from roost_core.placement.kubelet_pulls import (
-    AFTER_PULL_FAULTS,
-    PULL_FAULTS,
-    PULLED,
-    PullEvent,
-    image_in_message,
+from roost.controllers.image_gate.puller_pods import (
+    NO_PULLER_SECONDS,
+    NO_TOKENS,
+    RENAMED,
+    PodEvidence,
+    PullFault,
+    Token,
 )
-from roost_core.placement.labels import OWN_INSTANCE_LABEL
+from roost.controllers.image_gate.settings import GateSettings
+from roost_core.objects.node import Node
+from roost_core.objects.selectors import Taint
+from roost_core.placement.beliefs import LIST_LAGS
+from roost_core.placement.labels import HELD
 from roost_core.release.image_gate import ManagedImage
 
 # kubelet's nodeStatusMaxImages.
 LISTED_IMAGES: Final = 50
-Z2JH_CONTAINER: Final = "image-pull-"
+# Shared empty values: most of thousands of nodes have nothing to remember.
+_NO_TIMES: Final[Mapping[str, float]] = {}
+_NO_FAULTS: Final[Mapping[str, PullFault]] = {}
+_NO_BYTES: Final[Mapping[str, int]] = {}
 
 
 class Listing(Enum):
@@ -49,45 +55,6 @@ class Listing(Enum):
     NO = "not there"
     # The list is empty, or was cut and the image may be below the cut.
     SILENT = "silent"
-
-
-# The reason of a fault whose message is another image, by which admission replaced the one that was
-# asked for.
-RENAMED: Final = "RenamedByAdmission"
-
-
-class PullFault(NamedTuple):
-    """A pull that failed, at least for now."""
-
-    # What can't be pulled: the managed image, or the puller's own as the pod has it.
-    reference: str
-    # The managed image that waits for it.
-    image: ManagedImage
-    reason: str
-    message: str
-
-
-# A pod's uid, and the Unix time of its `Pulled` event, or None for a container's status.
-Token = tuple[str, float | None]
-
-
-class PodEvidence(NamedTuple):
-    """What one puller pod reports about its node's images."""
-
-    pod: Pod
-    # (normalised reference, Unix time) of each `Pulled` event.
-    events: tuple[tuple[str, float], ...]
-    tokens: Mapping[str, frozenset[Token]]
-    # By normalised reference.
-    faults: Mapping[str, PullFault]
-    # The images that its containers pull, normalised.
-    images: frozenset[str] = frozenset()
-
-    def still_brings(self, image: str) -> bool:
-        """Whether the pod has yet to pull an image."""
-        return image in self.images and (self.pod.uid, None) not in self.tokens.get(
-            image, NO_TOKENS
-        )
 
 
 class Fact(NamedTuple):
@@ -102,171 +69,256 @@ class Fact(NamedTuple):
     tokens: frozenset[Token]
 
 
-NO_TOKENS: Final[frozenset[Token]] = frozenset()
-
-
-def find_evidence(
-    snapshot: Snapshot, settings: GateSettings, before: Mapping[str, PodEvidence]
-) -> dict[str, PodEvidence]:
-    """Return what each puller pod reports, by uid. before: an earlier result, whose unchanged
-    entries are reused.
+class NodeFacts(NamedTuple):
+    """What is known about one node, remembered until the next plan. Times are steady seconds;
+    images are named by their normalised references.
     """
-    is_of_roost = settings.puller_pods is PullerPods.ROOST
-    pullers = {
-        pod.uid: pod
-        for pod in snapshot.pods.values()
-        # An evicted pod is no evidence: its containers count as terminated although they never
-        # started.
-        if pod.containers
-        and not pod.is_finished
-        and pod.node_name
-        and pod.namespace == settings.namespace
-        and (is_puller if is_of_roost else is_z2jh_puller)(pod.labels)
-        # Another release's pods in the same namespace have other images, secrets and faults.
-        and (not is_of_roost or pod.labels.get(OWN_INSTANCE_LABEL) == settings.release)
-    }
-    events = _events_by_pod(snapshot.pull_events.values(), pullers, settings)
-    evidence: dict[str, PodEvidence] = {}
-    for uid, pod in pullers.items():
-        pod_events = events.get(uid, ())
-        earlier = before.get(uid)
-        if earlier is None or earlier.pod is not pod or earlier.events != pod_events:
-            earlier = _read_pod(pod, pod_events, settings)
-        evidence[uid] = earlier
-    return evidence
+
+    # It is Ready: only then does its kubelet report the present state.
+    is_reporting: bool
+    # It was, in an earlier plan.
+    was_ready: bool
+    # As first read: later jumps of the clock don't move it.
+    ready_since: float | None
+    # The taint that keeps the puller's pods away; not looked for while the node isn't reporting.
+    puller_taint: Taint | None
+    # The images that belong on it, and what is known of each.
+    wanted: tuple[ManagedImage, ...]
+    images: Mapping[str, Fact]
+    # Those that it lacks; empty where the gate is off.
+    absent: tuple[ManagedImage, ...]
+    # Those that it lacks and that the puller can bring; empty while the node isn't reporting.
+    missing: tuple[ManagedImage, ...]
+    # Since when something is missing.
+    waiting_since: float | None
+    # By absent image: since when no puller's pod on the node is there to pull it.
+    unattended_since: Mapping[str, float]
+    # Those that are missing, if for long no puller's pod has come to the node.
+    unserved: tuple[ManagedImage, ...]
+    # By missing image.
+    faults: Mapping[str, PullFault]
+    # Labels of images that don't belong on the node, and since when that is known.
+    unwanted: Mapping[str, float]
+    # Sizes in its list that differ from those known before.
+    image_bytes: Mapping[str, int]
+    # Seconds until any of this may change although nothing is reported; inf: it can't.
+    wait_seconds: float
+
+    @property
+    def awaited(self) -> tuple[ManagedImage, ...]:
+        """The images that the puller can bring, or has brought."""
+        return self.wanted if self.is_reporting and self.puller_taint is None else ()
+
+    @property
+    def failing(self) -> frozenset[str]:
+        """Labels of the images that can't be pulled now."""
+        return frozenset(image.label for image in self.missing if image.normalised in self.faults)
 
 
-def _events_by_pod(
-    events: Iterable[PullEvent], pullers: Mapping[str, Pod], settings: GateSettings
-) -> dict[str, tuple[tuple[str, float], ...]]:
-    times_by_pod: dict[str, dict[str, float]] = {}
-    normalised: dict[str, str] = {}
-    for event in events:
-        if event.reason != PULLED or event.pod_uid not in pullers:
-            continue
-        image = normalised.get(event.image)
-        if image is None:
-            image = normalised[event.image] = normalise_reference(event.image)
-        if image in settings.images:
-            times = times_by_pod.setdefault(event.pod_uid, {})
-            times[image] = max(event.at, times.get(image, event.at))
-    return {uid: tuple(sorted(times.items())) for uid, times in times_by_pod.items()}
+@dataclass(frozen=True, kw_only=True)
+class PlanContext:
+    """What all nodes of one plan share."""
+
+    settings: GateSettings
+    now: Moment
+    snapshot: Snapshot
+    # Nothing is remembered: this replica has just begun to lead.
+    is_first: bool
+    # A puller's pod can be expected on every node that it tolerates.
+    expects_puller: bool
+
+    @cached_property
+    def required_labels(self) -> frozenset[str]:
+        """The image labels that pending pods require."""
+        keys: set[str] = set()
+        for pod in self.snapshot.pods.values():
+            if pod.node_name or pod.is_finished or pod.leaving:
+                continue
+            keys.update(key for key, _ in pod.spec.node_selector)
+            for term in pod.spec.required_node_terms or ():
+                # NotIn also matches nodes without the label.
+                keys.update(rule.key for rule in term.expressions if rule.operator != "NotIn")
+        return frozenset(key for key in keys if key.startswith(self.settings.label_prefix))
+
+    @cached_property
+    def users(self) -> frozenset[tuple[str, str]]:
+        """Nodes and image labels of pods that are or will be there, and must keep off nodes that
+        are pulling.
+        """
+        users: set[tuple[str, str]] = set()
+        for pod in self.snapshot.pods.values():
+            # Nominated: kube-scheduler has chosen, and waits for a volume, say.
+            node = pod.node_name or pod.nominated_node
+            if node and not pod.is_finished:
+                labels = gate_labels(pod.spec, self.settings.label_prefix)
+                users.update((node, label) for label in labels)
+        return frozenset(users)
 
 
-def _read_pod(
-    pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSettings
-) -> PodEvidence:
-    tokens: dict[str, set[Token]] = {}
-    faults: dict[str, PullFault] = {}
-    runs = {normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images)}
-    for name, at in events:
-        tokens.setdefault(name, set()).add((pod.uid, at))
-    for container in pod.containers:
-        managed = _image_of(container, settings)
-        if managed is None:
-            if container.init and container.waiting_reason in PULL_FAULTS and is_puller(pod.labels):
-                # Roost's own image, which every container of the pod waits for.
-                for image in _images_of_pod(pod, settings):
-                    faults.setdefault(image.normalised, _fault(container, image))
-            continue
-        if runs and managed.normalised not in runs:
-            # What comes to the node is no evidence for the image that was asked for.
-            others = [
-                image
-                for image in pod.spec.volume_images
-                if normalise_reference(image) not in settings.images
-            ]
-            renamed = next(iter(others), container.image)
-            faults[managed.normalised] = PullFault(managed.reference, managed, RENAMED, renamed)
-        elif (
-            container.running
-            or container.ready
-            or (container.terminated and bool(container.image_id))
-            or container.waiting_reason in AFTER_PULL_FAULTS
-        ):
-            tokens.setdefault(managed.normalised, set()).add((pod.uid, None))
-        elif container.waiting_reason in PULL_FAULTS:
-            faults[managed.normalised] = _fault(container, managed)
-    images = frozenset(image.normalised for image in _images_of_pod(pod, settings))
-    return PodEvidence(
-        pod, events, {name: frozenset(seen) for name, seen in tokens.items()}, faults, images
+class ObservedNode(NamedTuple):
+    """One node as one plan sees it."""
+
+    node: Node
+    # What the puller's pods there report.
+    evidence: tuple[PodEvidence, ...]
+    # What was known of this very node; None at first.
+    before: NodeFacts | None
+    context: PlanContext
+
+
+def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFacts:
+    """Find what is known about a node now. image_bytes: sizes by the lists of all nodes so far."""
+    node = observed.node
+    before = observed.before
+    settings = observed.context.settings
+    now = observed.context.now
+    is_reporting = node.ready and not node.deleting
+    ready_since = before.ready_since if before is not None else None
+    if ready_since is None:
+        ready_since = observed.context.snapshot.sight_of(node, now).ready_since
+    wanted = settings.images_for(node)
+    waits: list[float] = []
+
+    earlier: Mapping[str, Fact] = before.images if before is not None else {}
+    weighed: dict[str, Fact] = {}
+    new_bytes: dict[str, int] = {}
+    for image in wanted if is_reporting else ():
+        name = image.normalised
+        known_bytes = image_bytes.get(name)
+        report = _observe_image(observed, image, known_bytes)
+        fact = _weigh(earlier.get(name), report, now)
+        weighed[name] = fact
+        if report.listed_bytes is not None and report.listed_bytes != known_bytes:
+            new_bytes[name] = report.listed_bytes
+        if fact.holds and not fact.confirmed and report.listing is Listing.NO:
+            # Then its absence from the list becomes proof.
+            waits.append(max(0.0, fact.since + LIST_LAGS.age_seconds - now.steady))
+    images = weighed if is_reporting else earlier
+    absent = tuple(
+        image
+        for image in wanted
+        if image.normalised not in images or not images[image.normalised].holds
+    )
+
+    waiting_since = _begin_of_wait(observed, ready_since) if absent else now.steady
+    if before is None and is_reporting:
+        # At a new leader's first look, the puller's pod may know since when images are awaited.
+        for image in absent:
+            fact = weighed[image.normalised]
+            weighed[image.normalised] = fact._replace(since=waiting_since)
+    puller_taint = settings.taint_against_pullers(node) if is_reporting else None
+    missing = absent if is_reporting and puller_taint is None else ()
+    unserved: tuple[ManagedImage, ...] = ()
+    if missing and not observed.evidence:
+        seconds_left = waiting_since + NO_PULLER_SECONDS - now.steady
+        if seconds_left > 0:
+            waits.append(seconds_left)
+        else:
+            unserved = missing
+    return NodeFacts(
+        is_reporting=is_reporting,
+        was_ready=before is not None and (before.was_ready or before.is_reporting),
+        ready_since=ready_since,
+        puller_taint=puller_taint,
+        wanted=wanted,
+        images=images,
+        absent=absent if settings.labels_nodes else (),
+        missing=missing,
+        waiting_since=waiting_since if missing else None,
+        unattended_since=_find_unattended(observed, absent) if is_reporting else _NO_TIMES,
+        unserved=unserved,
+        faults=_find_faults(observed, missing),
+        unwanted=_find_unwanted(observed, wanted),
+        image_bytes=new_bytes or _NO_BYTES,
+        wait_seconds=min(waits, default=math.inf),
     )
 
 
-def _images_of_pod(pod: Pod, settings: GateSettings) -> list[ManagedImage]:
-    images = (_image_of(container, settings) for container in pod.containers)
-    return [image for image in images if image is not None]
+def _begin_of_wait(observed: ObservedNode, ready_since: float | None) -> float:
+    """Since when a node has waited for the images that it lacks, in steady seconds."""
+    before = observed.before
+    if before is not None and before.waiting_since is not None:
+        return before.waiting_since
+    now = observed.context.now
+    if ready_since is None or not observed.evidence or not observed.context.is_first:
+        return now.steady
+    # A new leader's first look: the puller's pod was created when its images began to be awaited.
+    created = max(evidence.pod.created for evidence in observed.evidence)
+    return max(ready_since, now.began(created, math.inf))
 
 
-def _image_of(container: ContainerState, settings: GateSettings) -> ManagedImage | None:
-    """The managed image that the container pulls."""
-    if settings.puller_pods is PullerPods.ROOST:
-        return settings.by_container.get(container.name)
-    if not (container.init and container.name.startswith(Z2JH_CONTAINER)):
-        return None
-    return settings.images.get(normalise_reference(container.image))
+class _ImageReport(NamedTuple):
+    """What is reported now about one image on one node."""
+
+    listing: Listing
+    # Its size in the node's list; None: not listed.
+    listed_bytes: int | None
+    # What the puller's pods report.
+    tokens: frozenset[Token]
+    # The node has the label that says that it holds the image.
+    labelled: bool
 
 
-def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
-    # The message names what could not be pulled: an image volume's, or the image that the container
-    # runs.
-    named = image_in_message(container.waiting_message)
-    if named and normalise_reference(named) == image.normalised:
-        named = image.reference
-    runs_it = normalise_reference(container.image) == image.normalised
-    reference = named or (container.image if container.init and not runs_it else image.reference)
-    return PullFault(reference, image, container.waiting_reason, container.waiting_message)
-
-
-def look_up(node: Node, image: ManagedImage, known_bytes: int | None) -> Listing:
-    """Look an image up in the node's list. known_bytes: its size by an earlier list, None if no
-    list had it.
+def _observe_image(
+    observed: ObservedNode, image: ManagedImage, known_bytes: int | None
+) -> _ImageReport:
+    """Gather what is reported about an image. known_bytes: its size by an earlier list of any node,
+    None if no list had it.
     """
-    listed = node.images
+    node = observed.node
+    name = image.normalised
+    tokens = NO_TOKENS.union(*(pod.tokens.get(name, NO_TOKENS) for pod in observed.evidence))
+    labelled = node.labels.get(image.label) == HELD
     for spelling in image.spellings:
-        if spelling in listed:
-            return Listing.YES
-    # An empty list: the kubelet hasn't queried its runtime yet, or is configured to list nothing.
-    if not listed:
-        return Listing.SILENT
-    if (node.image_count or len(listed)) < LISTED_IMAGES:
-        return Listing.NO
-    return (
-        Listing.NO
-        if known_bytes is not None and known_bytes > min(listed.values())
-        else Listing.SILENT
+        if spelling in node.images:
+            return _ImageReport(Listing.YES, node.images[spelling], tokens, labelled)
+    # It would be above the cut.
+    is_too_large = (
+        bool(node.images) and known_bytes is not None and known_bytes > min(node.images.values())
+    )
+    is_absent = has_complete_list(node) or is_too_large or _is_refuted(observed, image)
+    return _ImageReport(Listing.NO if is_absent else Listing.SILENT, None, tokens, labelled)
+
+
+def _is_refuted(observed: ObservedNode, image: ManagedImage) -> bool:
+    """Whether the kubelet failed to pull this very image, which it tries only if the node lacks
+    it.
+    """
+    faults = (pod.faults.get(image.normalised) for pod in observed.evidence)
+    return any(
+        fault is not None and fault.reference == image.reference and fault.reason != RENAMED
+        for fault in faults
     )
 
 
-def weigh(
-    before: Fact | None, listing: Listing, tokens: frozenset[Token], *, labelled: bool, now: Moment
-) -> Fact:
+def has_complete_list(node: Node) -> bool:
+    """Whether the node lists all of its images. An empty list says nothing: the kubelet hasn't
+    queried its runtime yet, or is configured to list nothing.
+    """
+    return bool(node.images) and (node.image_count or len(node.images)) < LISTED_IMAGES
+
+
+def _weigh(before: Fact | None, report: _ImageReport, now: Moment) -> Fact:
     """Decide whether the node holds the image, from the fact so far and what is reported now.
 
-    before: None at the first look at the node. labelled: it has the image's label.
+    before: None at the first look at the node.
     """
+    listing = report.listing
+    tokens = report.tokens
     if listing is Listing.YES:
         return Fact(True, now.steady if before is None else before.since, True, tokens)
     if before is None:
-        is_reported = labelled or any(
+        is_reported = report.labelled or any(
             at is not None and abs(now.wall - at) < LIST_LAGS.age_seconds for _, at in tokens
         )
-        return Fact(
-            is_reported or (listing is Listing.SILENT and bool(tokens)), now.steady, False, tokens
-        )
+        holds = is_reported or (listing is Listing.SILENT and bool(tokens))
+        return Fact(holds, now.steady, False, tokens)
     if _has_news(before.tokens, tokens):
         return Fact(True, now.steady, False, tokens)
     has_waited = now.steady - before.since >= LIST_LAGS.age_seconds
     if before.holds and listing is Listing.NO and (before.confirmed or has_waited):
         return Fact(False, now.steady, False, tokens)
     return before if before.tokens == tokens else before._replace(tokens=tokens)
-
-
-def seconds_until_doubt(fact: Fact, listing: Listing, now: Moment) -> float | None:
-    """Seconds until the image's absence from the list becomes proof; None: that can't happen."""
-    if not fact.holds or fact.confirmed or listing is not Listing.NO:
-        return None
-    return max(0.0, fact.since + LIST_LAGS.age_seconds - now.steady)
 
 
 def _has_news(known: frozenset[Token], tokens: frozenset[Token]) -> bool:
@@ -278,3 +330,47 @@ def _has_news(known: frozenset[Token], tokens: frozenset[Token]) -> bool:
         return False
     pods = {uid for uid, _ in known}
     return any(at is not None or uid not in pods for uid, at in fresh)
+
+
+def _find_unattended(
+    observed: ObservedNode, absent: tuple[ManagedImage, ...]
+) -> Mapping[str, float]:
+    """Return the absent images that no puller's pod is there to pull, and since when."""
+    if not absent or not observed.context.settings.closes_nodes:
+        return _NO_TIMES
+    since = observed.before.unattended_since if observed.before is not None else _NO_TIMES
+    names = [image.normalised for image in absent]
+    return {
+        name: since.get(name, observed.context.now.steady)
+        for name in names
+        if not any(name in pod.images for pod in observed.evidence)
+    }
+
+
+def _find_faults(
+    observed: ObservedNode, missing: tuple[ManagedImage, ...]
+) -> Mapping[str, PullFault]:
+    """Return why missing images can't be pulled; the last pod's word counts."""
+    if not missing:
+        return _NO_FAULTS
+    return {
+        image.normalised: pod.faults[image.normalised]
+        for image in missing
+        for pod in observed.evidence
+        if image.normalised in pod.faults
+    }
+
+
+def _find_unwanted(observed: ObservedNode, wanted: tuple[ManagedImage, ...]) -> Mapping[str, float]:
+    """Return labels of this hub's images that don't belong on the node, and since when that is
+    known.
+    """
+    settings = observed.context.settings
+    prefix = settings.label_prefix
+    ours = [label for label in observed.node.labels if label.startswith(prefix)]
+    if not ours:
+        return _NO_TIMES
+    belonging = {image.label for image in wanted} if settings.labels_nodes else set()
+    since = observed.before.unwanted if observed.before is not None else _NO_TIMES
+    now = observed.context.now.steady
+    return {label: since.get(label, now) for label in ours if label not in belonging}

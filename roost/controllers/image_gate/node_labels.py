@@ -1,267 +1,405 @@
-"""Decide a node's labels and its startup taint: the target of each wanted image's label, and what
-must go.
+"""Decide what labels of a node and its startup taint should be, and the change that makes them so.
+
+The label of an image that a Ready node lacks closes the node to the image's users, or opens it to
+them. A node is closed only while this release's puller can be expected to bring the image soon. On
+any doubt it is opened, and it stays open until the image is there, so that the label doesn't flap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Final
+from enum import StrEnum
+from typing import Final, NamedTuple
 
-from roost.controllers.contract.actions import ChangeNode
-from roost.controllers.image_gate.closed_or_open import (
-    NO_LABEL,
-    SENTENCES,
-    Absence,
-    LabelTarget,
-    Opening,
-    find_target,
-    is_startup_taint,
-)
-from roost.controllers.image_gate.facts import LISTED_IMAGES, Fact
-from roost.controllers.image_gate.node_share import NO_OPENINGS, NO_TIMES, NodeShare, count_any
+from roost.controllers.contract.actions import ChangeNode, Notice
+from roost.controllers.image_gate.facts import NodeFacts, ObservedNode, has_complete_list
+from roost.controllers.image_gate.puller_pods import count_any
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
+from roost_core.objects.node import Node
+from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import COMING
-from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
+from roost_core.placement.labels import HELD, OPENED, PULLING, STARTUP_PREFIXES, pulled_label
 from roost_core.release.image_gate import ManagedImage
 
 # Webhooks get a new set of images within a kubelet's refresh of ConfigMaps; until then they may
 # require an old label.
 LEFT_SET_SECONDS: Final = 90.0
+# Taints that are removed within seconds of a node's start. Until then they keep pullers away, but
+# users too.
+_STARTUP_KEYS: Final = frozenset(
+    {"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"}
+)
+_STARTUP_PREFIXES: Final = ("node.kubernetes.io/", "readiness.k8s.io/", *STARTUP_PREFIXES)
+# Cilium's, and those of storage drivers.
+_STARTUP_SUFFIX: Final = "/agent-not-ready"
+# Reasons of Events about a startup taint that was lifted: the node had its images, or lacked some.
+TAINT_LIFTED: Final = "StartupTaintLifted"
+OPENED_WITHOUT_IMAGES: Final = "OpenedWithoutImages"
+# The reason of Events about a node that is open to users of an image that it lacks.
+GATE_OPENED: Final = "ImageGateOpened"
+
+
+class Opening(StrEnum):
+    """Why a node was opened; the values are a metric's label values."""
+
+    REMOVED = "removed"
+    NO_PULLER = "no-puller"
+    DEADLINE = "deadline"
+    USER_WAITS = "user-waits"
+    USER_CAME = "user-came"
+    # An earlier leader knew why.
+    EARLIER = "earlier"
+
+
+SENTENCES: Final = {
+    Opening.REMOVED: "it was removed from the node, and the puller doesn't bring it again",
+    Opening.NO_PULLER: f"no puller's pod has come within {COMING.age_seconds:.0f} s",
+    Opening.DEADLINE: "it hasn't come within imageGate.pullDeadlineSeconds",
+    Opening.USER_WAITS: (
+        "a user waits for nothing else, or would only have nodes that can't pull it"
+    ),
+    Opening.USER_CAME: (
+        "a user's pod came before it was closed, and its kubelet would refuse that pod"
+    ),
+    Opening.EARLIER: "it was before",
+}
+NO_OPENINGS: Final[Mapping[str, Opening]] = {}
+
+
+class LabelTarget(NamedTuple):
+    """What a label should be."""
+
+    # None: no label.
+    value: str | None
+    # When first opened.
+    why: Opening | None = None
+    # Seconds until it may change although nothing is reported; inf: it can't.
+    wait_seconds: float = math.inf
+
+
+_NO_LABEL: Final = LabelTarget(None)
 _HELD: Final = LabelTarget(HELD)
 
 
-def find_unwanted(share: NodeShare) -> Mapping[str, float]:
-    """Return labels of this hub's images that don't belong on the node, and since when that is
-    known.
-    """
-    prefix = share.settings.label_prefix
-    ours = [label for label in share.node.labels if label.startswith(prefix)]
-    if not ours:
-        return NO_TIMES
-    wanted = {image.label for image in share.wanted} if share.settings.labels_nodes else set()
-    before = share.before.unwanted if share.before is not None else NO_TIMES
-    return {label: before.get(label, share.now.steady) for label in ours if label not in wanted}
+class NodeTargets(NamedTuple):
+    """What the labels of a node and its startup taint should be."""
 
-
-def find_unattended(share: NodeShare, absent: tuple[ManagedImage, ...]) -> Mapping[str, float]:
-    """Return the absent images that no puller's pod is there to pull, and since when; by normalised
-    reference.
-    """
-    if not share.is_reporting or not absent or not share.settings.closes_nodes:
-        return NO_TIMES
-    before = share.before.unattended_since if share.before is not None else NO_TIMES
-    names = [image.normalised for image in absent]
-    unattended = [name for name in names if not any(name in pod.images for pod in share.evidence)]
-    return {name: before.get(name, share.now.steady) for name in unattended}
+    # By label, of the images that belong on the node.
+    labels: Mapping[str, LabelTarget]
+    # Labels of other images that go now.
+    out_of_set: tuple[str, ...]
+    # Why the startup taint goes now; "": it stays, or the node has none.
+    why_taint_goes: str
+    # Labels that close the node to users of an image while it is pulled.
+    closed: frozenset[str]
+    # Labels that open it, and why.
+    opened: Mapping[str, Opening]
+    # As of a label.
+    wait_seconds: float
 
 
 def choose_targets(
-    share: NodeShare, facts: Mapping[str, Fact], unattended_since: Mapping[str, float]
-) -> Mapping[str, LabelTarget]:
-    """Decide what the labels of the images that belong on the node should be, by label."""
-    if not share.settings.labels_nodes:
-        return {}
-    labels = share.node.labels
-    if not share.is_reporting:
-        return {
-            image.label: _target_before_ready(share, image, labels.get(image.label))
-            for image in share.wanted
-        }
-    targets: dict[str, LabelTarget] = {}
-    taint = share.settings.taint_against_pullers(share.node)
+    observed: ObservedNode, facts: NodeFacts, opened_before: Mapping[str, Opening]
+) -> NodeTargets:
+    """Decide what a node's labels and startup taint should be. opened_before: the `opened` of the
+    last plan.
+    """
+    node = observed.node
+    settings = observed.context.settings
     # Or a taint says that it leaves or may leave.
-    is_draining = share.node.unschedulable or any(
-        one.key in ANY_LEAVING_TAINTS for one in share.node.taints
+    is_draining = node.unschedulable or any(
+        taint.key in ANY_LEAVING_TAINTS for taint in node.taints
     )
-    for image in share.wanted:
-        fact = facts[image.normalised]
-        label = labels.get(image.label)
-        if fact.holds:
+    labels: dict[str, LabelTarget] = {}
+    for image in facts.wanted if settings.labels_nodes else ():
+        label = node.labels.get(image.label)
+        if not facts.is_reporting:
+            target = _target_before_ready(observed, facts, image)
+        elif facts.images[image.normalised].holds:
             target = _HELD
-        elif not share.settings.closes_nodes:
-            target = NO_LABEL
+        elif not settings.closes_nodes:
+            target = _NO_LABEL
         elif is_draining:
             # No pod is bound here. cluster-autoscaler models a group's new nodes on its last one,
             # labels included: the copy must not say "pulling".
-            target = LabelTarget(OPENED) if label == OPENED else NO_LABEL
-        elif taint is not None:
-            target = _target_under_taint(share, label)
+            target = LabelTarget(OPENED) if label == OPENED else _NO_LABEL
+        elif facts.puller_taint is not None:
+            target = _target_under_taint(observed, facts, label)
         else:
-            absence = _absence(share, image, fact, unattended_since)
-            target = find_target(absence, share.settings.pull_deadline_seconds)
-        targets[image.label] = target
-    share.waits += [
-        target.wait_seconds for target in targets.values() if target.wait_seconds is not None
-    ]
-    return targets
+            target = _target_while_absent(observed, facts, image)
+        labels[image.label] = target
+    # A node that was never Ready will soon be; one that was and isn't doesn't count as closed.
+    is_closing = facts.is_reporting or not facts.was_ready
+    closed = [label for label, target in labels.items() if target.value == PULLING and is_closing]
+    opened = {
+        label: target.why or opened_before.get(label, Opening.EARLIER)
+        for label, target in labels.items()
+        if target.value == OPENED
+    }
+    out_of_set, out_of_set_wait = _find_out_of_set(observed, facts)
+    why_taint_goes, taint_wait = _judge_taint(observed, facts)
+    waits = [target.wait_seconds for target in labels.values()]
+    return NodeTargets(
+        labels=labels,
+        out_of_set=tuple(out_of_set),
+        why_taint_goes=why_taint_goes,
+        closed=frozenset(closed),
+        opened=opened or NO_OPENINGS,
+        wait_seconds=min(out_of_set_wait, taint_wait, *waits),
+    )
 
 
-def _target_before_ready(share: NodeShare, image: ManagedImage, label: str | None) -> LabelTarget:
+def _target_before_ready(
+    observed: ObservedNode, facts: NodeFacts, image: ManagedImage
+) -> LabelTarget:
     """Close a new node before any pod can be bound there; labels of other nodes stay as they
     are.
     """
-    if _is_kept_from_pullers(share):
+    node = observed.node
+    label = node.labels.get(image.label)
+    if _is_kept_from_pullers(observed):
         # No puller comes. The taint may be a startup taint unknown to us that Karpenter ignores
         # (startupTaints of its NodePool): then the gate alone would keep off the very user that the
         # node is for.
-        return NO_LABEL if not share.was_ready and label == PULLING else LabelTarget(label)
+        return _NO_LABEL if not facts.was_ready and label == PULLING else LabelTarget(label)
     if (
         label is None
-        and not share.was_ready
-        and share.settings.closes_nodes
-        and share.context.has_puller
-        and not share.node.deleting
-        and not any(spelling in share.node.images for spelling in image.spellings)
+        and not facts.was_ready
+        and observed.context.settings.closes_nodes
+        and observed.context.expects_puller
+        and not node.deleting
+        and not any(spelling in node.images for spelling in image.spellings)
     ):
         return LabelTarget(PULLING)
     return LabelTarget(label)
 
 
-def _is_kept_from_pullers(share: NodeShare) -> bool:
+def _is_kept_from_pullers(observed: ObservedNode) -> bool:
     """Whether a taint keeps the puller away that isn't known to be a startup taint."""
-    node = share.node
+    node = observed.node
     lasting = tuple(taint for taint in node.taints if not is_startup_taint(taint))
-    return share.settings.taint_against_pullers(replace(node, taints=lasting)) is not None
+    untainted = replace(node, taints=lasting)
+    return observed.context.settings.taint_against_pullers(untainted) is not None
 
 
-def _target_under_taint(share: NodeShare, label: str | None) -> LabelTarget:
-    """Keep a node closed while a startup taint keeps all pods away: the taint goes without
-    warning.
-    """
-    if _is_kept_from_pullers(share) or not share.context.has_puller:
-        return NO_LABEL
-    if label == OPENED:
-        return LabelTarget(OPENED)
-    ready_seconds = 0.0 if share.ready_since is None else share.now.steady - share.ready_since
-    seconds_left = COMING.age_seconds - ready_seconds
-    return LabelTarget(PULLING, None, seconds_left) if seconds_left > 0 else NO_LABEL
-
-
-def _absence(
-    share: NodeShare, image: ManagedImage, fact: Fact, unattended_since: Mapping[str, float]
-) -> Absence:
-    name = image.normalised
-    return Absence(
-        label=share.node.labels.get(image.label),
-        is_coming=any(pod.still_brings(name) for pod in share.evidence),
-        was_brought=any(name in pod.images for pod in share.evidence),
-        is_expected=share.context.has_puller,
-        has_user=(share.node.name, image.label) in share.context.users,
-        missing_seconds=share.now.steady - fact.since,
-        unattended_seconds=share.now.steady - unattended_since.get(name, share.now.steady),
+def is_startup_taint(taint: Taint) -> bool:
+    """Whether a taint is one that nodes start with and that goes by itself."""
+    key = taint.key
+    return (
+        key in _STARTUP_KEYS or key.startswith(_STARTUP_PREFIXES) or key.endswith(_STARTUP_SUFFIX)
     )
 
 
-def find_openings(share: NodeShare, targets: Mapping[str, LabelTarget]) -> Mapping[str, Opening]:
-    """Return why each label that says "opened" does."""
-    reasons = {label: target.why for label, target in targets.items() if target.value == OPENED}
-    if not reasons:
-        return NO_OPENINGS
-    before = share.before.opened if share.before is not None else NO_OPENINGS
-    return {label: why or before.get(label, Opening.EARLIER) for label, why in reasons.items()}
+def _target_under_taint(observed: ObservedNode, facts: NodeFacts, label: str | None) -> LabelTarget:
+    """Keep a node closed while a startup taint keeps all pods away: the taint goes without
+    warning.
+    """
+    if _is_kept_from_pullers(observed) or not observed.context.expects_puller:
+        return _NO_LABEL
+    if label == OPENED:
+        return LabelTarget(OPENED)
+    seconds_left = COMING.age_seconds - _ready_seconds(observed, facts)
+    return LabelTarget(PULLING, None, seconds_left) if seconds_left > 0 else _NO_LABEL
+
+
+def _ready_seconds(observed: ObservedNode, facts: NodeFacts) -> float:
+    """For how long the node has been Ready; 0: nobody knows."""
+    if facts.ready_since is None:
+        return 0.0
+    return observed.context.now.steady - facts.ready_since
+
+
+def _target_while_absent(
+    observed: ObservedNode, facts: NodeFacts, image: ManagedImage
+) -> LabelTarget:
+    """Decide what the label of an absent image should be where the puller may go."""
+    context = observed.context
+    name = image.normalised
+    now = context.now.steady
+    label = observed.node.labels.get(image.label)
+    is_coming = any(pod.still_brings(name) for pod in observed.evidence)
+    if not (is_coming or context.expects_puller):
+        return _NO_LABEL
+    if label == OPENED:
+        return LabelTarget(OPENED)
+    if (observed.node.name, image.label) in context.users:
+        # Kubelets look at required node terms, too: of new pods, and of all when they start.
+        return LabelTarget(OPENED, Opening.USER_CAME)
+    deadline_seconds = context.settings.pull_deadline_seconds - (now - facts.images[name].since)
+    wait_seconds = deadline_seconds
+    # Where the pull fails it's closed, too: it would be the only one open among those that are
+    # pulling.
+    if not is_coming:
+        if any(name in pod.images for pod in observed.evidence):
+            # A puller's pod has pulled it once.
+            return LabelTarget(OPENED, Opening.REMOVED)
+        unattended_seconds = now - facts.unattended_since.get(name, now)
+        wait_seconds = min(deadline_seconds, COMING.age_seconds - unattended_seconds)
+        if unattended_seconds >= COMING.age_seconds:
+            return LabelTarget(OPENED, Opening.NO_PULLER)
+    if deadline_seconds <= 0:
+        return LabelTarget(OPENED, Opening.DEADLINE)
+    return LabelTarget(PULLING, None, wait_seconds)
+
+
+def _find_out_of_set(observed: ObservedNode, facts: NodeFacts) -> tuple[list[str], float]:
+    """Return the labels that go as their images don't belong on the node, and the seconds until
+    another one may.
+    """
+    labels: list[str] = []
+    waits: list[float] = []
+    for label, since in facts.unwanted.items() if not observed.node.deleting else ():
+        is_held = observed.node.labels[label] == HELD
+        seconds_left = since + LEFT_SET_SECONDS - observed.context.now.steady
+        if is_held and seconds_left > 0:
+            waits.append(seconds_left)
+            continue
+        is_required = is_held and label in observed.context.required_labels
+        if not is_required or (facts.is_reporting and _is_disproved(observed, label)):
+            labels.append(label)
+    return labels, min(waits, default=math.inf)
+
+
+def _is_disproved(observed: ObservedNode, label: str) -> bool:
+    """Whether the node's complete list has no image of that label, whatever its name."""
+    settings = observed.context.settings
+    return has_complete_list(observed.node) and all(
+        pulled_label(settings.release, settings.namespace, name) != label
+        for name in observed.node.images
+    )
+
+
+def _judge_taint(observed: ObservedNode, facts: NodeFacts) -> tuple[str, float]:
+    """Return why the startup taint goes now, and the seconds until it goes at the latest.
+
+    "": it stays, or the node has none. inf: there is no deadline.
+    """
+    settings = observed.context.settings
+    if all(taint.key != settings.taint_key for taint in observed.node.taints):
+        return "", math.inf
+    if not settings.labels_nodes:
+        return "the image gate is off", math.inf
+    if not facts.wanted:
+        return "no image belongs on this node", math.inf
+    if not facts.is_reporting:
+        return "", math.inf
+    if not facts.absent:
+        why = count_any(facts.wanted, "image is on the node", "images are on the node")
+        return why, math.inf
+    deadline = settings.pull_deadline_seconds
+    seconds_left = deadline - _ready_seconds(observed, facts)
+    if seconds_left > 0:
+        return "", seconds_left
+    taint = facts.puller_taint
+    kept_away = f", as taint {taint.key} keeps the puller away" if taint is not None else ""
+    lacks = ", ".join(image.reference for image in facts.absent)
+    why = f"its deadline of {deadline} s has passed, and it still lacks {lacks}{kept_away}"
+    return why, math.inf
 
 
 def plan_change(
-    share: NodeShare,
-    targets: Mapping[str, LabelTarget],
-    absent: tuple[ManagedImage, ...],
-    unwanted: Mapping[str, float],
+    observed: ObservedNode, facts: NodeFacts, targets: NodeTargets
 ) -> ChangeNode | None:
-    """Return what makes the node's labels and startup taint what they should be; None if they
-    are.
+    """Return what makes the node's labels and startup taint what they should be; None if they are,
+    or the node is being deleted.
     """
-    labels = share.node.labels
+    node = observed.node
+    labels = node.labels
     differing = {
-        label: target for label, target in targets.items() if target.value != labels.get(label)
+        label: target
+        for label, target in targets.labels.items()
+        if target.value != labels.get(label)
     }
-    values = (HELD, PULLING, OPENED)
+    if node.deleting or not (differing or targets.out_of_set or targets.why_taint_goes):
+        return None
     by_value = {
         value: [label for label, target in differing.items() if target.value == value]
-        for value in values
+        for value in (HELD, PULLING, OPENED)
     }
     left = [label for label in differing if labels.get(label) == HELD]
     removed = [label for label, target in differing.items() if target.value is None]
-    out_of_set = [label for label, since in unwanted.items() if _may_remove(share, label, since)]
-    lift_reason = _why_taint_goes(share, absent)
-    if not (differing or out_of_set or lift_reason):
-        return None
     no_longer = [label for label in removed if label not in left]
-    references = {image.label: image.reference for image in share.wanted}
+    references = {image.label: image.reference for image in facts.wanted}
     why = [
-        lift_reason or count_any(by_value[HELD], "image is on the node", "images are on the node"),
+        targets.why_taint_goes
+        or count_any(by_value[HELD], "image is on the node", "images are on the node"),
         count_any(left, "image left the node", "images left the node"),
         count_any(by_value[PULLING], "image is being pulled", "images are being pulled"),
         *(
-            describe_opening(references[label], targets[label].why or Opening.EARLIER)
+            _describe_opening(references[label], targets.labels[label].why or Opening.EARLIER)
             for label in by_value[OPENED]
         ),
         count_any(no_longer, "image is no longer awaited", "images are no longer awaited"),
         count_any(
-            out_of_set,
+            targets.out_of_set,
             "label is of an image not needed here",
             "labels are of images not needed here",
         ),
     ]
+    taints = {observed.context.settings.taint_key} if targets.why_taint_goes else ()
     return ChangeNode(
-        node=share.node.name,
-        uid=share.node.uid,
+        node=node.name,
+        uid=node.uid,
         set_labels={label: value for value, changed in by_value.items() for label in changed},
-        remove_labels=frozenset((*removed, *out_of_set)),
-        remove_taints=frozenset({share.settings.taint_key} if lift_reason else ()),
+        remove_labels=frozenset((*removed, *targets.out_of_set)),
+        remove_taints=frozenset(taints),
         why="; ".join(filter(None, why)),
     )
 
 
-def describe_opening(image: str, why: Opening) -> str:
+def open_to_users(
+    change: ChangeNode | None, node: Node, labels: Iterable[str], references: Mapping[str, str]
+) -> ChangeNode:
+    """Return the change that also opens labels of a node, as users wait. change: what else changes
+    there. references: of images, by label.
+    """
+    opened = dict.fromkeys(sorted(labels), OPENED)
+    why = "; ".join(
+        _describe_opening(references.get(label, label), Opening.USER_WAITS) for label in opened
+    )
+    if change is None:
+        return ChangeNode(node=node.name, uid=node.uid, set_labels=opened, why=why)
+    set_labels = {**change.set_labels, **opened}
+    return replace(change, set_labels=set_labels, why=f"{change.why}; {why}")
+
+
+def _describe_opening(image: str, why: Opening) -> str:
     """Say that a node is open to users of an image that it lacks."""
     return f"opened to users of {image}, as {SENTENCES[why]}"
 
 
-def _may_remove(share: NodeShare, label: str, since: float) -> bool:
-    """Whether a label that doesn't belong on the node may be removed."""
-    if share.node.labels[label] != HELD:
-        return True
-    seconds_left = since + LEFT_SET_SECONDS - share.now.steady
-    if seconds_left > 0:
-        share.waits.append(seconds_left)
-        return False
-    return label not in share.context.required_labels or (
-        share.is_reporting and _is_disproved(share, label)
-    )
+def urgency(change: ChangeNode) -> int:
+    """Rank a change for when the write budget is short: those that somebody may wait for come
+    first.
+    """
+    # Nodes are closed before one is known to hold a new image: from then on pods require it, and
+    # kubelets refuse.
+    values = change.set_labels.values()
+    if OPENED in values:
+        return 0
+    if PULLING in values:
+        return 1
+    return 2 if values or change.remove_taints else 3
 
 
-def _is_disproved(share: NodeShare, label: str) -> bool:
-    """Whether the node's complete list has no image of that label, whatever its name."""
-    listed = share.node.images
-    if not listed or (share.node.image_count or len(listed)) >= LISTED_IMAGES:
-        return False
-    return all(
-        pulled_label(share.settings.release, share.settings.namespace, name) != label
-        for name in listed
-    )
-
-
-def _why_taint_goes(share: NodeShare, absent: tuple[ManagedImage, ...]) -> str:
-    """Return why the startup taint goes now; "" if it stays, or the node has none."""
-    if all(taint.key != share.settings.taint_key for taint in share.node.taints):
-        return ""
-    if not share.settings.labels_nodes:
-        return "the image gate is off"
-    if not share.wanted:
-        return "no image belongs on this node"
-    if not share.is_reporting:
-        return ""
-    if not absent:
-        return count_any(share.wanted, "image is on the node", "images are on the node")
-    deadline = share.settings.pull_deadline_seconds
-    seconds_left = deadline - (
-        share.now.steady - share.ready_since if share.ready_since is not None else 0.0
-    )
-    if seconds_left > 0:
-        share.waits.append(seconds_left)
-        return ""
-    taint = share.settings.taint_against_pullers(share.node)
-    kept_away = f", as taint {taint.key} keeps the puller away" if taint is not None else ""
-    lacks = ", ".join(image.reference for image in absent)
-    return f"its deadline of {deadline} s has passed, and it still lacks {lacks}{kept_away}"
+def describe_change(
+    change: ChangeNode, *, is_for_users: bool, lacks_images: bool
+) -> tuple[Notice, ...]:
+    """Return the Events to write once a change is done. is_for_users: it opens the node as users
+    wait, which is usual when nodes join; every other opening is worth a warning.
+    """
+    events: list[Notice] = []
+    if OPENED in change.set_labels.values():
+        message = f"Node {change.node}: {change.why}."
+        events.append(
+            Notice.on_node(change.node, change.uid, GATE_OPENED, message, warning=not is_for_users)
+        )
+    if change.remove_taints:
+        reason = OPENED_WITHOUT_IMAGES if lacks_images else TAINT_LIFTED
+        message = f"Node {change.node} lost its startup taint: {change.why}."
+        events.append(
+            Notice.on_node(change.node, change.uid, reason, message, warning=lacks_images)
+        )
+    return tuple(events)

@@ -13,10 +13,11 @@ its images' labels stay as they are.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import (
     Action,
@@ -31,18 +32,43 @@ from roost.controllers.contract.actions import (
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.pod_kinds import is_z2jh_continuous_puller
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.image_gate.closed_or_open import SENTENCES, Opening
-from roost.controllers.image_gate.facts import PodEvidence, find_evidence
-from roost.controllers.image_gate.node import ECHO_SECONDS, judge_node
-from roost.controllers.image_gate.node_labels import describe_opening
-from roost.controllers.image_gate.node_reports import NO_PULLER
-from roost.controllers.image_gate.node_share import NodeMemory, NodeShare, PlanContext
-from roost.controllers.image_gate.pull_fault_texts import find_cause
+from roost.controllers.image_gate.facts import NodeFacts, ObservedNode, PlanContext, find_facts
+from roost.controllers.image_gate.node_labels import (
+    GATE_OPENED,
+    NO_OPENINGS,
+    OPENED_WITHOUT_IMAGES,
+    TAINT_LIFTED,
+    Opening,
+    choose_targets,
+    describe_change,
+    open_to_users,
+    plan_change,
+    urgency,
+)
+from roost.controllers.image_gate.puller_pods import (
+    NO_PULLER,
+    PodEvidence,
+    PullWarning,
+    find_cause,
+    find_evidence,
+    find_warnings,
+)
 from roost.controllers.image_gate.settings import GateSettings, PullerPods, read_gate
-from roost.controllers.image_gate.waiting import find_since, plan_openings
-from roost_core.placement.labels import OPENED as OPENED_VALUE
-from roost_core.placement.labels import PULLING
+from roost.controllers.image_gate.waiting_users import Openings, find_since, plan_openings
+from roost_core.objects.node import Node
+from roost_core.placement.labels import OPENED
 
+NAME: Final = "image-gate"
+# Until a write comes back by the watch; after that it is requested again.
+ECHO_SECONDS: Final = 10.0
+# Nodes with an Event about the same fault: a registry that is down would use up the write budget
+# that labels need.
+NODES_PER_FAULT: Final = 3
+# Reasons of Events that are requested once, so these are retried.
+_RETRIED: Final = frozenset({TAINT_LIFTED, OPENED_WITHOUT_IMAGES, GATE_OPENED})
+_UNSENT: Final = frozenset({Outcome.HELD_BACK, Outcome.FAILED})
+# API servers keep Events for an hour: older ones are no longer retried.
+STALE_NOTICE_SECONDS: Final = 3600.0
 GAUGES: Final = (
     PlanGauge(
         "gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)
@@ -76,76 +102,18 @@ GAUGES: Final = (
 )
 
 
-def gauge_values(
-    nodes: Mapping[str, NodeMemory],
-    settings: GateSettings,
-    opened_late: frozenset[str],
-    to_users: Mapping[tuple[str, str], float],
-    now: Moment,
-) -> Gauges:
-    """Count over all nodes. opened_late: names of nodes; to_users: nodes and labels opened for
-    waiting users.
-    """
-    missing: Counter[str] = Counter()
-    wanted: Counter[str] = Counter()
-    faults: Counter[str] = Counter()
-    closed: Counter[str] = Counter()
-    opened: Counter[str] = Counter()
-    waiting = tainted = 0
-    oldest = now.steady
-    for memory in nodes.values():
-        wanted.update(image.normalised for image in memory.wanted)
-        closed.update(memory.closed)
-        name = memory.node.name
-        opened.update(
-            Opening.USER_WAITS if (name, label) in to_users and why is Opening.EARLIER else why
-            for label, why in memory.opened.items()
-        )
-        tainted += any(taint.key == settings.taint_key for taint in memory.node.taints)
-        if not memory.missing:
-            continue
-        waiting += 1
-        missing.update(image.normalised for image in memory.missing)
-        faults.update(find_cause(fault).value for fault in memory.faults.values())
-        if not memory.evidence:
-            faults[NO_PULLER] += len(memory.missing)
-        if memory.waiting_since is not None:
-            oldest = min(oldest, memory.waiting_since)
-    images = settings.images.items()
-    return {
-        "gate_images_missing": {(image.reference,): float(missing[name]) for name, image in images},
-        "gate_images_held": {
-            (image.reference,): float(wanted[name] - missing[name]) for name, image in images
-        },
-        "gate_nodes_waiting": {(): float(waiting)},
-        "gate_oldest_wait_seconds": {(): now.steady - oldest},
-        "gate_pull_faults": {(reason,): float(number) for reason, number in sorted(faults.items())},
-        "gate_nodes_closed": {
-            (image.reference,): float(closed[image.label]) for image in settings.images.values()
-        },
-        "gate_nodes_opened": {
-            (reason.value,): float(opened[reason]) for reason in Opening if opened[reason]
-        },
-        "gate_nodes_tainted": {(): float(tainted)},
-        "gate_nodes_opened_without_images": {
-            (): float(sum(bool(nodes[name].missing) for name in opened_late))
-        },
-    }
+class NodeMemory(NamedTuple):
+    """What is remembered of one node."""
 
-
-NAME: Final = "image-gate"
-# Nodes with an Event about the same fault: a registry that is down would use up the write budget
-# that labels need.
-NODES_PER_FAULT: Final = 3
-# Reasons of Events about a lifted startup taint. It is lifted once, so these are retried.
-OPENED: Final = "StartupTaintLifted"
-OPENED_LATE: Final = "OpenedWithoutImages"
-# The reason of Events about a node that is open to users of an image that it lacks.
-GATE_OPENED: Final = "ImageGateOpened"
-_RETRIED: Final = frozenset({OPENED, OPENED_LATE, GATE_OPENED})
-_UNSENT: Final = frozenset({Outcome.HELD_BACK, Outcome.FAILED})
-# API servers keep Events for an hour: older ones are no longer retried.
-STALE_NOTICE_SECONDS: Final = 3600.0
+    node: Node
+    evidence: tuple[PodEvidence, ...]
+    facts: NodeFacts
+    # Labels that close the node to users of an image while it is pulled.
+    closed: frozenset[str]
+    # Labels that open it, and why.
+    opened: Mapping[str, Opening]
+    # Nothing is left to do until something changes.
+    is_settled: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,115 +128,130 @@ class GateMemory:
     # The last change written to each node, and when (steady seconds): the watch may not show it
     # yet.
     changes: Mapping[str, tuple[ChangeNode, float]] = field(default_factory=dict)
-    # Notices to retry, and since when, in steady seconds.
-    notices: Mapping[Notice, float] = field(default_factory=dict)
-    # Names of nodes opened at the deadline.
-    opened_late: frozenset[str] = frozenset()
+    # By node: Events to write once the last plan's change of it is done.
+    events_of_changes: Mapping[str, tuple[Notice, ...]] = field(default_factory=dict)
+    # Events to write now or again, and since when, in steady seconds.
+    events: Mapping[Notice, float] = field(default_factory=dict)
+    # Names of nodes that lost the startup taint at the deadline.
+    opened_without_images: frozenset[str] = frozenset()
     # Whether a puller's pod could be expected on new nodes.
-    has_puller: bool | None = None
-    # By node and label: when it was opened to a waiting user, in steady seconds.
-    opened: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    # By uid: when pods that wait at the gate were first seen to, in steady seconds. None: nothing
-    # was looked at yet.
+    expected_puller: bool | None = None
+    # By node and label: when it was opened, in steady seconds.
+    opened_at: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # By uid: since when pods have waited at the gate, in steady seconds. None: nothing was looked
+    # at yet.
     waiting: Mapping[str, float] | None = None
 
 
 def plan_image_gate(
     snapshot: Snapshot, memory: GateMemory, settings: GateSettings, now: Moment
 ) -> Planned[GateMemory]:
-    """Decide which labels and taints to write, the most urgent first, and what to report."""
+    """Decide which labels and taints to write, the most urgent first, and which Events.
+
+    Each node goes from what is observed to facts, from facts to targets, and from targets to a
+    change. Then nodes are opened to users who wait.
+    """
     evidence = find_evidence(snapshot, settings, memory.evidence)
     context = PlanContext(
         settings=settings,
         now=now,
         snapshot=snapshot,
         is_first=memory.waiting is None,
-        has_puller=_has_puller(evidence.values(), settings),
-        image_bytes=dict(memory.image_bytes),
+        expects_puller=_expects_puller(evidence.values(), settings),
     )
-    nodes, shares = _judge_all(snapshot, memory, evidence, context)
-    sent = {
-        name: (change, at)
-        for name, (change, at) in memory.changes.items()
-        if 0 <= now.steady - at < ECHO_SECONDS
+    judged: dict[str, NodeMemory] = {}
+    changes: dict[str, ChangeNode] = {}
+    warnings: list[PullWarning] = []
+    wait_seconds = math.inf
+    image_bytes = dict(memory.image_bytes)
+    for observed in _observe_nodes(memory, evidence.values(), context):
+        name = observed.node.name
+        opened_before = NO_OPENINGS if observed.before is None else memory.nodes[name].opened
+        facts = find_facts(observed, image_bytes)
+        targets = choose_targets(observed, facts, opened_before)
+        change = plan_change(observed, facts, targets)
+        node_warnings = list(
+            find_warnings(
+                observed.node, observed.evidence, facts.faults, facts.unserved, settings.mode
+            )
+        )
+        echo_seconds = math.inf if change is None else ECHO_SECONDS
+        node_wait = min(facts.wait_seconds, targets.wait_seconds, echo_seconds)
+        judged[name] = NodeMemory(
+            node=observed.node,
+            evidence=observed.evidence,
+            facts=facts,
+            closed=targets.closed,
+            opened=targets.opened,
+            is_settled=math.isinf(node_wait) and not (node_warnings or facts.unwanted),
+        )
+        image_bytes.update(facts.image_bytes)
+        if change is not None:
+            changes[name] = change
+        warnings += node_warnings
+        wait_seconds = min(wait_seconds, node_wait)
+    nodes = {
+        name: judged[name] if name in judged else memory.nodes[name] for name in snapshot.nodes
     }
+
     waited = settings.open_after_seconds if memory.waiting is None else 0.0
-    memory = replace(
-        memory, waiting=find_since(snapshot.pods.values(), memory.waiting or {}, now, waited)
-    )
-    to_waiting, wait_seconds = _open_to_waiting(snapshot, nodes, memory, settings, now)
-    openings = dict(to_waiting)
-    for name, labels in _open_beside_failing(nodes).items():
-        openings[name] = openings.get(name, frozenset()) | labels
-    wanted = [share.change for share in shares if share.change is not None]
-    planned = _with_openings(wanted, snapshot, openings, settings)
-    changes = [
-        change for change in planned if change.node not in sent or sent[change.node][0] != change
+    waiting = find_since(snapshot.pods.values(), memory.waiting or {}, now, waited)
+    openings = _find_openings(nodes, waiting, memory.opened_at, context)
+    if openings.wait_seconds is not None:
+        wait_seconds = min(wait_seconds, openings.wait_seconds)
+    references = {image.label: image.reference for image in settings.images.values()}
+    for name, labels in openings.labels.items():
+        changes[name] = open_to_users(changes.get(name), snapshot.nodes[name], labels, references)
+
+    sent = {
+        name: (change, at) for name, (change, at) in memory.changes.items() if _is_fresh(at, now)
+    }
+    unsent = [
+        change for name, change in changes.items() if name not in sent or sent[name][0] != change
     ]
-    opened_late = frozenset(
-        name for name in memory.opened_late if name in nodes and nodes[name].absent
+    events_of_changes = {
+        change.node: describe_change(
+            change,
+            is_for_users=change.node in openings.labels,
+            lacks_images=bool(nodes[change.node].facts.absent),
+        )
+        for change in unsent
+    }
+    opened_without_images = frozenset(
+        name for name in memory.opened_without_images if name in nodes and nodes[name].facts.absent
     )
-    actions: list[Action] = [*sorted(changes, key=_urgency)]
-    actions += memory.notices
-    actions += _notices(shares)
-    waits = [seconds for share in shares for seconds in share.waits]
+    actions: list[Action] = [*sorted(unsent, key=urgency)]
+    actions += memory.events
+    actions += _first_of_each(warnings)
     return Planned(
         actions=actions,
-        memory=replace(
-            memory,
+        memory=GateMemory(
             nodes=nodes,
             evidence=evidence,
-            image_bytes=context.image_bytes,
+            image_bytes=image_bytes,
             changes=sent,
-            opened_late=opened_late,
-            has_puller=context.has_puller,
-            opened={
-                (name, label): since
-                for (name, label), since in memory.opened.items()
-                if name in nodes
-                and (label in nodes[name].opened or now.steady - since < ECHO_SECONDS)
+            events_of_changes=events_of_changes,
+            events=memory.events,
+            opened_without_images=opened_without_images,
+            expected_puller=context.expects_puller,
+            opened_at={
+                (name, label): at
+                for (name, label), at in memory.opened_at.items()
+                if name in nodes and (label in nodes[name].opened or _is_fresh(at, now))
             },
+            waiting=waiting,
         ),
-        wake_after_seconds=min(
-            waits if wait_seconds is None else [*waits, wait_seconds], default=None
-        ),
-        gauges=gauge_values(nodes, settings, opened_late, memory.opened, now),
+        wake_after_seconds=None if math.isinf(wait_seconds) else wait_seconds,
+        gauges=gauge_values(nodes, settings, opened_without_images, memory.opened_at, now),
     )
 
 
-def _judge_all(
-    snapshot: Snapshot,
-    memory: GateMemory,
-    evidence: Mapping[str, PodEvidence],
-    context: PlanContext,
-) -> tuple[dict[str, NodeMemory], list[NodeShare]]:
-    """Judge every node that changed or isn't settled."""
-    by_node: dict[str, list[PodEvidence]] = {}
-    for pod_evidence in evidence.values():
-        by_node.setdefault(pod_evidence.pod.node_name, []).append(pod_evidence)
-    nodes: dict[str, NodeMemory] = {}
-    shares: list[NodeShare] = []
-    for name, node in snapshot.nodes.items():
-        before = memory.nodes.get(name)
-        if before is not None and before.node.uid != node.uid:
-            before = None
-        node_evidence = tuple(by_node.get(name, ()))
-        if (
-            before is not None
-            and before.is_settled
-            and before.node is node
-            and before.evidence == node_evidence
-            and memory.has_puller is context.has_puller
-        ):
-            nodes[name] = before
-            continue
-        share = NodeShare(node, node_evidence, before, context)
-        nodes[name] = judge_node(share)
-        shares.append(share)
-    return nodes, shares
+def _is_fresh(at: float, now: Moment) -> bool:
+    """Whether a write at `at`, in steady seconds, may not have come back by the watch yet."""
+    return 0 <= now.steady - at < ECHO_SECONDS
 
 
-def _has_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool:
+def _expects_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool:
     """Whether a puller's pod can be expected on new nodes: those of a hook are created at upgrades
     only.
     """
@@ -277,37 +260,74 @@ def _has_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool
     return any(is_z2jh_continuous_puller(pod_evidence.pod.labels) for pod_evidence in evidence)
 
 
-def _open_to_waiting(
-    snapshot: Snapshot,
+def _observe_nodes(
+    memory: GateMemory, evidence: Iterable[PodEvidence], context: PlanContext
+) -> list[ObservedNode]:
+    """Return the nodes that changed or aren't settled."""
+    by_node: dict[str, list[PodEvidence]] = {}
+    for pod_evidence in evidence:
+        by_node.setdefault(pod_evidence.pod.node_name, []).append(pod_evidence)
+    nodes: list[ObservedNode] = []
+    for name, node in context.snapshot.nodes.items():
+        node_evidence = tuple(by_node.get(name, ()))
+        before = memory.nodes.get(name)
+        if before is not None and before.node.uid != node.uid:
+            before = None
+        is_unchanged = (
+            before is not None
+            and before.is_settled
+            and before.node is node
+            and before.evidence == node_evidence
+            and memory.expected_puller is context.expects_puller
+        )
+        if not is_unchanged:
+            facts = before.facts if before is not None else None
+            nodes.append(ObservedNode(node, node_evidence, facts, context))
+    return nodes
+
+
+def _first_of_each(warnings: Iterable[PullWarning]) -> Iterable[Notice]:
+    """Return Events of the first few nodes where the same happens."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for subject, event in warnings:
+        counts[subject] += 1
+        if counts[subject] <= NODES_PER_FAULT:
+            yield event
+
+
+def _find_openings(
     nodes: Mapping[str, NodeMemory],
-    memory: GateMemory,
-    settings: GateSettings,
-    now: Moment,
-) -> tuple[Mapping[str, frozenset[str]], float | None]:
-    fresh = {key for key, since in memory.opened.items() if 0 <= now.steady - since < ECHO_SECONDS}
-    closed = {
-        name: labels
-        for name, node in nodes.items()
-        if node.closed
-        and (labels := frozenset(label for label in node.closed if (name, label) not in fresh))
-    }
-    failing = {
-        name: labels for name, node in nodes.items() if node.faults and (labels := node.failing)
-    }
-    since = {**(memory.waiting or {})}
-    since.update(
-        (one.node.uid, one.ready_since) for one in nodes.values() if one.ready_since is not None
-    )
-    return plan_openings(
-        snapshot,
+    waiting: Mapping[str, float],
+    opened_at: Mapping[tuple[str, str], float],
+    context: PlanContext,
+) -> Openings:
+    """Decide which nodes to open although they lack images. waiting: by uid, since when pods do."""
+    just_opened = {key for key, at in opened_at.items() if _is_fresh(at, context.now)}
+    closed: dict[str, frozenset[str]] = {}
+    failing: dict[str, frozenset[str]] = {}
+    since = dict(waiting)
+    for name, memory in nodes.items():
+        labels = frozenset(label for label in memory.closed if (name, label) not in just_opened)
+        if labels:
+            closed[name] = labels
+        if memory.facts.faults:
+            failing[name] = memory.facts.failing
+        if memory.facts.ready_since is not None:
+            since[memory.node.uid] = memory.facts.ready_since
+    openings = plan_openings(
+        context.snapshot,
         closed,
-        {name for name, _ in fresh},
+        {name for name, _ in just_opened},
         failing=failing,
         since=since,
-        prefix=settings.label_prefix,
-        open_after_seconds=settings.open_after_seconds,
-        now=now,
+        prefix=context.settings.label_prefix,
+        open_after_seconds=context.settings.open_after_seconds,
+        now=context.now,
     )
+    labels_by_node = dict(openings.labels)
+    for name, labels in _open_beside_failing(nodes).items():
+        labels_by_node[name] = labels_by_node.get(name, frozenset()) | labels
+    return Openings(labels_by_node, openings.wait_seconds)
 
 
 def _open_beside_failing(nodes: Mapping[str, NodeMemory]) -> Mapping[str, frozenset[str]]:
@@ -316,109 +336,104 @@ def _open_beside_failing(nodes: Mapping[str, NodeMemory]) -> Mapping[str, frozen
     """
     drawing = {
         label
-        for node in nodes.values()
-        if node.faults
-        for label in node.failing
-        if label in node.opened
+        for memory in nodes.values()
+        if memory.facts.faults
+        for label in memory.facts.failing
+        if label in memory.opened
     }
     if not drawing:
         return {}
-    others = {name: frozenset(node.closed & drawing - node.failing) for name, node in nodes.items()}
+    others = {
+        name: frozenset(memory.closed & drawing - memory.facts.failing)
+        for name, memory in nodes.items()
+    }
     return {name: labels for name, labels in others.items() if labels}
 
 
-def _with_openings(
-    changes: Sequence[ChangeNode],
-    snapshot: Snapshot,
-    openings: Mapping[str, frozenset[str]],
+def gauge_values(
+    nodes: Mapping[str, NodeMemory],
     settings: GateSettings,
-) -> list[ChangeNode]:
-    """Return the changes together with those that open nodes to waiting users. openings: labels by
-    node.
-    """
-    remaining = dict(openings)
-    by_label = {image.label: image.reference for image in settings.images.values()}
-
-    def why(labels: frozenset[str]) -> str:
-        return "; ".join(
-            describe_opening(by_label.get(label, label), Opening.USER_WAITS)
-            for label in sorted(labels)
-        )
-
-    merged: list[ChangeNode] = []
-    for change in changes:
-        labels = remaining.pop(change.node, frozenset())
-        if not labels:
-            merged.append(change)
+    opened_without_images: frozenset[str],
+    opened_at: Mapping[tuple[str, str], float],
+    now: Moment,
+) -> Gauges:
+    """Count over all nodes. opened_without_images: names of nodes; opened_at: by node and label."""
+    missing: Counter[str] = Counter()
+    awaited: Counter[str] = Counter()
+    faults: Counter[str] = Counter()
+    closed: Counter[str] = Counter()
+    opened: Counter[str] = Counter()
+    waiting = 0
+    tainted = 0
+    oldest = now.steady
+    for name, memory in nodes.items():
+        facts = memory.facts
+        for image in facts.awaited:
+            awaited[image.normalised] += 1
+        for label in memory.closed:
+            closed[label] += 1
+        for label, why in memory.opened.items():
+            # The node's own targets don't know that it was opened to users.
+            is_for_users = why is Opening.EARLIER and (name, label) in opened_at
+            opened[Opening.USER_WAITS if is_for_users else why] += 1
+        tainted += any(taint.key == settings.taint_key for taint in memory.node.taints)
+        if not facts.missing:
             continue
-        opened = {**change.set_labels, **dict.fromkeys(labels, OPENED_VALUE)}
-        merged.append(replace(change, set_labels=opened, why=f"{change.why}; {why(labels)}"))
-    for name, labels in remaining.items():
-        node = snapshot.nodes[name]
-        opened = dict.fromkeys(sorted(labels), OPENED_VALUE)
-        merged.append(ChangeNode(node=name, uid=node.uid, set_labels=opened, why=why(labels)))
-    return merged
-
-
-def _notices(shares: Sequence[NodeShare]) -> Iterable[Notice]:
-    counts: Counter[tuple[str, str]] = Counter()
-    for share in shares:
-        for subject, notice in share.notices:
-            counts[subject] += 1
-            if counts[subject] <= NODES_PER_FAULT:
-                yield notice
-
-
-def _urgency(change: ChangeNode) -> int:
-    """Rank a change for when the write budget is short: those that somebody may wait for come
-    first.
-    """
-    # Nodes are closed before one is known to hold a new image: from then on pods require it, and
-    # kubelets refuse.
-    values = change.set_labels.values()
-    if OPENED_VALUE in values:
-        return 0
-    if PULLING in values:
-        return 1
-    return 2 if values or change.remove_taints else 3
+        waiting += 1
+        missing.update(image.normalised for image in facts.missing)
+        faults.update(find_cause(fault).value for fault in facts.faults.values())
+        if not memory.evidence:
+            faults[NO_PULLER] += len(facts.missing)
+        if facts.waiting_since is not None:
+            oldest = min(oldest, facts.waiting_since)
+    images = settings.images.items()
+    late = sum(bool(nodes[name].facts.missing) for name in opened_without_images)
+    return {
+        "gate_images_missing": {(image.reference,): float(missing[name]) for name, image in images},
+        "gate_images_held": {
+            (image.reference,): float(awaited[name] - missing[name]) for name, image in images
+        },
+        "gate_nodes_waiting": {(): float(waiting)},
+        "gate_oldest_wait_seconds": {(): now.steady - oldest},
+        "gate_pull_faults": {(reason,): float(number) for reason, number in sorted(faults.items())},
+        "gate_nodes_closed": {
+            (image.reference,): float(closed[image.label]) for image in settings.images.values()
+        },
+        "gate_nodes_opened": {
+            (reason.value,): float(opened[reason]) for reason in Opening if opened[reason]
+        },
+        "gate_nodes_tainted": {(): float(tainted)},
+        "gate_nodes_opened_without_images": {(): float(late)},
+    }
 
 
 def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> GateMemory:
     """Remember what was written: the watch shows it a little later."""
     changes = dict(memory.changes)
-    # Those that were not sent are retried.
-    notices: dict[Notice, float] = {}
-    opened_late = set(memory.opened_late)
-    opened = dict(memory.opened)
+    opened_at = dict(memory.opened_at)
+    opened_without_images = set(memory.opened_without_images)
+    # Those that were written go.
+    events: dict[Notice, float] = {}
     for action, outcome in done:
         if isinstance(action, Notice) and outcome in _UNSENT and action.reason in _RETRIED:
-            since = memory.notices.get(action, now.steady)
+            since = memory.events.get(action, now.steady)
             if now.steady - since < STALE_NOTICE_SECONDS:
-                notices[action] = since
-        if outcome is not Outcome.DONE:
-            continue
-        if isinstance(action, ChangeNode):
+                events[action] = since
+        if isinstance(action, ChangeNode) and outcome is Outcome.DONE:
             changes[action.node] = (action, now.steady)
             for label, value in action.set_labels.items():
-                if value == OPENED_VALUE:
-                    opened[action.node, label] = now.steady
-                    warning = SENTENCES[Opening.USER_WAITS] not in action.why
-                    said = f"Node {action.node}: {action.why}."
-                    notices[
-                        Notice.on_node(action.node, action.uid, GATE_OPENED, said, warning=warning)
-                    ] = now.steady
-            if action.remove_taints:
-                node = memory.nodes.get(action.node)
-                absent = node.absent if node is not None else ()
-                said = f"Node {action.node} lost its startup taint: {action.why}."
-                reason = OPENED_LATE if absent else OPENED
-                notices[
-                    Notice.on_node(action.node, action.uid, reason, said, warning=bool(absent))
-                ] = now.steady
-                if absent:
-                    opened_late.add(action.node)
+                if value == OPENED:
+                    opened_at[action.node, label] = now.steady
+            for event in memory.events_of_changes.get(action.node, ()):
+                events[event] = now.steady
+                if event.reason == OPENED_WITHOUT_IMAGES:
+                    opened_without_images.add(action.node)
     return replace(
-        memory, changes=changes, notices=notices, opened_late=frozenset(opened_late), opened=opened
+        memory,
+        changes=changes,
+        events=events,
+        opened_without_images=frozenset(opened_without_images),
+        opened_at=opened_at,
     )
 
 

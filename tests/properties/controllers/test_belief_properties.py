@@ -31,7 +31,7 @@ from roost.controllers.contract.actions import (
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
-from roost.controllers.image_gate.closed_or_open import SENTENCES, Opening
+from roost.controllers.image_gate.node_labels import SENTENCES, Opening
 from roost.controllers.image_gate.plan import CONTROLLER
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost.controllers.runtime.loop import Loop

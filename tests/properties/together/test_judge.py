@@ -15,7 +15,7 @@ import pytest
 
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate import plan as gate
-from roost.controllers.image_gate import waiting
+from roost.controllers.image_gate import waiting_users as waiting
 from roost_core.placement.lease_state import LeaseObserver
 from tests.judge.cases import BASE, OTHER, Case, Other, Pool, Profile, Trouble, burst, draw
 from tests.judge.hubs import read_hub

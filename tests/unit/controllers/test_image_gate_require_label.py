@@ -10,9 +10,10 @@ import pytest
 
 from roost.controllers.contract.actions import ChangeNode, Notice, Planned
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.image_gate.plan import GATE_OPENED, GateMemory, plan_image_gate
+from roost.controllers.image_gate.node_labels import GATE_OPENED
+from roost.controllers.image_gate.plan import GateMemory, plan_image_gate
 from roost.controllers.image_gate.settings import PullerPods
-from roost.controllers.image_gate.waiting import plan_openings
+from roost.controllers.image_gate.waiting_users import plan_openings
 from roost.controllers.runtime.watching.pods import is_minor
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec

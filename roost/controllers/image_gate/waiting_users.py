@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import gate_labels, is_gate, waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
-from roost.controllers.image_gate.closed_or_open import is_startup_taint
+from roost.controllers.image_gate.node_labels import is_startup_taint
 from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
@@ -29,11 +29,22 @@ PATIENCE: Final = 2.0
 _PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
+class Openings(NamedTuple):
+    """Which nodes to open to users who wait."""
+
+    # Labels to open, by node.
+    labels: Mapping[str, frozenset[str]]
+    # Seconds until a pod that is waiting now has waited long enough; None: no pod is.
+    wait_seconds: float | None
+
+
 class _Waiting(NamedTuple):
     pod: Pod
     # Its spec without what the gate requires.
     spec: PodSpec
     labels: frozenset[str]
+    # In steady seconds.
+    since: float
 
 
 def plan_openings(
@@ -46,26 +57,26 @@ def plan_openings(
     prefix: str,
     open_after_seconds: float,
     now: Moment,
-) -> tuple[Mapping[str, frozenset[str]], float | None]:
+) -> Openings:
     """Decide which nodes to open to waiting pods, the one that has waited longest first.
 
-    Returns the labels by node, and the seconds until a pod that is waiting now has waited long
-    enough; None: no pod is. closed: labels that say "pulling", by node. failing: labels of images
-    whose pull fails there; such nodes come last. just_opened: nodes that schedulers may not have
-    seen opened yet. since: by uid, when a pod began to wait and a node got ready, in steady
-    seconds. prefix: of this hub's labels.
+    closed: labels that say "pulling", by node. failing: labels of images whose pull fails there;
+    such nodes come last. just_opened: nodes that schedulers may not have seen opened yet. since: by
+    uid, when a pod began to wait and a node got ready, in steady seconds. prefix: of this hub's
+    labels.
     """
     if not closed:
-        return {}, None
-    nodes, pods, claimable = snapshot.nodes, snapshot.pods, snapshot.claimable
+        return Openings({}, None)
+    nodes = snapshot.nodes
+    pods = snapshot.pods.values()
 
     def may_admit(spec: PodSpec, name: str) -> bool:
         node = nodes[name]
         return _may_admit(spec, node, snapshot.sight_of(node, now), now.steady)
 
-    waiting = _find_waiting(pods.values(), prefix, since, claimable)
+    waiting = _find_waiting(pods, prefix, since, snapshot.claimable)
     if not waiting:
-        return {}, None
+        return Openings({}, None)
     reachable = [name for name in just_opened if name in nodes]
     # Opened before they were Ready, and still not Ready: the pods that they were opened for can't
     # be bound yet.
@@ -74,63 +85,64 @@ def plan_openings(
         for name, node in nodes.items()
         if name not in reachable and _is_awaited(node, prefix, snapshot, now)
     ]
-    room = _Room(nodes, pods.values(), {*closed, *reachable}, claimable)
+    room = _Room(nodes, pods, {*closed, *reachable}, snapshot.claimable)
     by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
     opened: dict[str, frozenset[str]] = {}
     waits: list[float] = []
     for pending in waiting:
-        waiting_since = since[pending.pod.uid]
+        admitting = [
+            name
+            for name in by_age
+            if pending.labels & closed[name] and may_admit(pending.spec, name)
+        ]
+        # The wait counts from before the node joined or was Ready: it may have been added for this
+        # very pod, an autoscaler that finds the pod kept off it adds another, and a pod that is
+        # bound late waits behind all pulls requested there since.
+        seconds_left = open_after_seconds - (now.steady - pending.since)
+        if seconds_left > 0 and admitting:
+            waits.append(seconds_left)
+        if seconds_left > 0 or not admitting:
+            continue
+        admitting.sort(key=lambda name: bool(pending.labels & failing.get(name, frozenset())))
         due: list[str] = []
-        # Nodes that may yet report the devices that the pod requests.
-        unsure: list[str] = []
         overdue: list[str] = []
-        for name in sorted(
-            by_age, key=lambda name: bool(pending.labels & failing.get(name, frozenset()))
-        ):
+        # They may yet report the devices that the pod requests.
+        unsure: list[str] = []
+        for name in admitting:
             node = nodes[name]
-            if not (pending.labels & closed[name]) or not may_admit(pending.spec, name):
-                continue
-            # The wait counts from before the node joined or was Ready: it may have been added for
-            # this very pod, an autoscaler that finds the pod kept off it adds another, and a pod
-            # that is bound late waits behind all pulls requested there since.
-            waited = now.steady - waiting_since
-            if waited < open_after_seconds:
-                waits.append(open_after_seconds - waited)
-                continue
             if not node_covers(pending.spec.requests, node.allocatable):
                 unsure.append(name)
                 continue
             due.append(name)
             # For how long the pod could have been bound there.
-            bindable_seconds = now.steady - max(waiting_since, since.get(node.uid, now.steady))
-            if bindable_seconds >= PATIENCE * open_after_seconds:
-                overdue.append(name)
+            bindable_seconds = now.steady - max(pending.since, since.get(node.uid, now.steady))
+            patience_left = PATIENCE * open_after_seconds - bindable_seconds
+            if patience_left > 0:
+                waits.append(patience_left)
             else:
-                waits.append(PATIENCE * open_after_seconds - bindable_seconds)
-        if not (due or unsure):
-            continue
+                overdue.append(name)
         chosen = [*overdue, *unsure]
         if not overdue:
-            open_ones = [name for name in reachable if may_admit(pending.spec, name)]
-            # A node that is open to others may still be closed to this pod's image. How many pods a
-            # node without its devices will take is unknown, so it counts as full; if no other has
-            # room, all of those are opened.
-            chosen = next(
-                ([name] for name in (*open_ones, *due) if room.take(name, pending.pod)),
-                [*due, *unsure],
-            )
+            # A node that is open to others may still be closed to this pod's image.
+            open_nodes = [name for name in reachable if may_admit(pending.spec, name)]
+            roomy = room.take_first((*open_nodes, *due), pending.pod)
+            # How many pods a node without its devices will take is unknown, so it counts as full;
+            # if no other has room, all of those are opened.
+            chosen = [*due, *unsure] if roomy is None else [roomy]
         for name in chosen:
-            if labels := pending.labels & closed.get(name, frozenset()):
+            labels = pending.labels & closed.get(name, frozenset())
+            if labels:
                 opened[name] = opened.get(name, frozenset()) | labels
             if name not in reachable:
                 reachable.append(name)
-    return opened, min(waits, default=None)
+    return Openings(opened, min(waits, default=None))
 
 
 def find_since(
     pods: Iterable[Pod], before: Mapping[str, float], now: Moment, at_most: float
 ) -> Mapping[str, float]:
-    """By uid: when each pod that waits at the gate was first seen to, in steady seconds.
+    """By uid: since when each pod has waited at the gate, in steady seconds, as far as this program
+    saw it.
 
     at_most: how long one that is new may have waited by the cluster's clock; 0 but after a start,
     as clocks differ.
@@ -145,15 +157,18 @@ def find_since(
 def _find_waiting(
     pods: Iterable[Pod], prefix: str, since: Mapping[str, float], claimable: frozenset[str]
 ) -> list[_Waiting]:
-    waiting = [
-        _Waiting(pod, _without(pod.spec, prefix, claimable), labels)
-        for pod in pods
-        if pod.uid in since and (labels := gate_labels(pod.spec, prefix))
-    ]
-    return sorted(waiting, key=lambda each: (-each.pod.priority, since[each.pod.uid], each.pod.key))
+    waiting: list[_Waiting] = []
+    for pod in pods:
+        labels = gate_labels(pod.spec, prefix) if pod.uid in since else None
+        if labels:
+            spec = _without_gate(pod.spec, prefix, claimable)
+            waiting.append(_Waiting(pod, spec, labels, since[pod.uid]))
+    return sorted(
+        waiting, key=lambda pending: (-pending.pod.priority, pending.since, pending.pod.key)
+    )
 
 
-def _without(spec: PodSpec, prefix: str, claimable: frozenset[str]) -> PodSpec:
+def _without_gate(spec: PodSpec, prefix: str, claimable: frozenset[str]) -> PodSpec:
     """Leave out the gate's terms, and devices that nodes don't list."""
     spec = replace(
         spec, requests=tuple(request for request in spec.requests if request[0] not in claimable)
@@ -234,7 +249,11 @@ class _Room:
             if node_pods is not None and not pod.is_finished:
                 node_pods.append(pod)
 
-    def take(self, name: str, pod: Pod) -> bool:
+    def take_first(self, names: Iterable[str], pod: Pod) -> str | None:
+        """Reserve room for the pod on the first node that has enough; None: no node has."""
+        return next((name for name in names if self._take(name, pod)), None)
+
+    def _take(self, name: str, pod: Pod) -> bool:
         """Reserve room for the pod if there is enough; return whether there was."""
         allocatable = self._allocatable.get(name)
         if allocatable is None:

@@ -1,0 +1,356 @@
+"""Read what the puller's pods report of the node where they run: images that they pulled, pulls
+that fail, and why.
+
+The kubelet writes both: `Pulled` events, and statuses of the containers, each of which pulls one
+image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from roost.controllers.contract.actions import Notice
+from roost.controllers.contract.pod_kinds import is_puller, is_z2jh_puller
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.image_gate.settings import GateSettings, PullerPods
+from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import Node
+from roost_core.objects.pod import ContainerState, Pod
+from roost_core.placement.kubelet_pulls import (
+    AFTER_PULL_FAULTS,
+    PULL_FAULTS,
+    PULLED,
+    PullEvent,
+    image_in_message,
+)
+from roost_core.placement.labels import OWN_INSTANCE_LABEL
+from roost_core.release.image_gate import GateMode, ManagedImage
+
+_Z2JH_CONTAINER: Final = "image-pull-"
+# A puller's pod is created within seconds of its node; longer without one is worth an Event.
+NO_PULLER_SECONDS: Final = 120.0
+# In place of a fault's cause: the node has no puller's pod.
+NO_PULLER: Final = "no-puller"
+# The reason of a fault whose message is another image, by which admission replaced the one that was
+# asked for.
+RENAMED: Final = "RenamedByAdmission"
+
+
+class PullFault(NamedTuple):
+    """A pull that failed, at least for now."""
+
+    # What can't be pulled: the managed image, or the puller's own as the pod has it.
+    reference: str
+    # The managed image that waits for it.
+    image: ManagedImage
+    reason: str
+    message: str
+
+
+# A pod's uid, and the Unix time of its `Pulled` event, or None for a container's status.
+Token = tuple[str, float | None]
+NO_TOKENS: Final[frozenset[Token]] = frozenset()
+
+
+class PodEvidence(NamedTuple):
+    """What one puller pod reports about its node's images."""
+
+    pod: Pod
+    # (normalised reference, Unix time) of each `Pulled` event.
+    events: tuple[tuple[str, float], ...]
+    tokens: Mapping[str, frozenset[Token]]
+    # By normalised reference.
+    faults: Mapping[str, PullFault]
+    # The images that its containers pull, normalised.
+    images: frozenset[str] = frozenset()
+
+    def still_brings(self, image: str) -> bool:
+        """Whether the pod has yet to pull an image."""
+        return image in self.images and (self.pod.uid, None) not in self.tokens.get(
+            image, NO_TOKENS
+        )
+
+
+class Cause(StrEnum):
+    """Why a pull fails; the values are a metric's label values."""
+
+    REGISTRY = "registry"
+    MISSING = "missing"
+    CREDENTIALS = "credentials"
+    CERTIFICATE = "certificate"
+    THROTTLED = "throttled"
+    DISK = "disk"
+    NAME = "name"
+    NEVER = "never"
+    RENAMED = "renamed"
+    OTHER = "other"
+
+
+def find_evidence(
+    snapshot: Snapshot, settings: GateSettings, before: Mapping[str, PodEvidence]
+) -> dict[str, PodEvidence]:
+    """Return what each puller pod reports, by uid. before: an earlier result, whose unchanged
+    entries are reused.
+    """
+    pullers = {
+        pod.uid: pod
+        for pod in snapshot.pods.values()
+        if pod.containers and _is_evidence(pod, settings)
+    }
+    events = _events_by_pod(snapshot.pull_events.values(), pullers, settings)
+    evidence: dict[str, PodEvidence] = {}
+    for uid, pod in pullers.items():
+        pod_events = events.get(uid, ())
+        earlier = before.get(uid)
+        if earlier is None or earlier.pod is not pod or earlier.events != pod_events:
+            earlier = _read_pod(pod, pod_events, settings)
+        evidence[uid] = earlier
+    return evidence
+
+
+def _is_evidence(pod: Pod, settings: GateSettings) -> bool:
+    """Whether a pod is a puller's of this release and has reached its node."""
+    # An evicted pod is no evidence: its containers count as terminated although they never started.
+    if pod.is_finished or not pod.node_name or pod.namespace != settings.namespace:
+        return False
+    if settings.puller_pods is not PullerPods.ROOST:
+        return is_z2jh_puller(pod.labels)
+    # Another release's pods in the same namespace have other images, secrets and faults.
+    return is_puller(pod.labels) and pod.labels.get(OWN_INSTANCE_LABEL) == settings.release
+
+
+def _events_by_pod(
+    events: Iterable[PullEvent], pullers: Mapping[str, Pod], settings: GateSettings
+) -> dict[str, tuple[tuple[str, float], ...]]:
+    times_by_pod: dict[str, dict[str, float]] = {}
+    normalised: dict[str, str] = {}
+    for event in events:
+        if event.reason != PULLED or event.pod_uid not in pullers:
+            continue
+        image = normalised.get(event.image)
+        if image is None:
+            image = normalised[event.image] = normalise_reference(event.image)
+        if image in settings.images:
+            times = times_by_pod.setdefault(event.pod_uid, {})
+            times[image] = max(event.at, times.get(image, event.at))
+    return {uid: tuple(sorted(times.items())) for uid, times in times_by_pod.items()}
+
+
+def _read_pod(
+    pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSettings
+) -> PodEvidence:
+    tokens: dict[str, set[Token]] = {}
+    faults: dict[str, PullFault] = {}
+    runs = {normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images)}
+    for name, at in events:
+        tokens.setdefault(name, set()).add((pod.uid, at))
+    for container in pod.containers:
+        managed = _image_of(container, settings)
+        if managed is None:
+            if container.init and container.waiting_reason in PULL_FAULTS and is_puller(pod.labels):
+                # Roost's own image, which every container of the pod waits for.
+                for image in _images_of_pod(pod, settings):
+                    faults.setdefault(image.normalised, _fault(container, image))
+            continue
+        if runs and managed.normalised not in runs:
+            # What comes to the node is no evidence for the image that was asked for.
+            others = (
+                image
+                for image in pod.spec.volume_images
+                if normalise_reference(image) not in settings.images
+            )
+            renamed = next(others, container.image)
+            faults[managed.normalised] = PullFault(managed.reference, managed, RENAMED, renamed)
+        elif _has_image(container):
+            tokens.setdefault(managed.normalised, set()).add((pod.uid, None))
+        elif container.waiting_reason in PULL_FAULTS:
+            faults[managed.normalised] = _fault(container, managed)
+    images = frozenset(image.normalised for image in _images_of_pod(pod, settings))
+    return PodEvidence(
+        pod, events, {name: frozenset(found) for name, found in tokens.items()}, faults, images
+    )
+
+
+def _has_image(container: ContainerState) -> bool:
+    """Whether the container is beyond the pull of its image."""
+    return (
+        container.running
+        or container.ready
+        or (container.terminated and bool(container.image_id))
+        or container.waiting_reason in AFTER_PULL_FAULTS
+    )
+
+
+def _images_of_pod(pod: Pod, settings: GateSettings) -> list[ManagedImage]:
+    images = (_image_of(container, settings) for container in pod.containers)
+    return [image for image in images if image is not None]
+
+
+def _image_of(container: ContainerState, settings: GateSettings) -> ManagedImage | None:
+    """The managed image that the container pulls."""
+    if settings.puller_pods is PullerPods.ROOST:
+        return settings.by_container.get(container.name)
+    if not (container.init and container.name.startswith(_Z2JH_CONTAINER)):
+        return None
+    return settings.images.get(normalise_reference(container.image))
+
+
+def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
+    # The message names what could not be pulled: an image volume's, or the image that the container
+    # runs.
+    named = image_in_message(container.waiting_message)
+    if named and normalise_reference(named) == image.normalised:
+        named = image.reference
+    runs_it = normalise_reference(container.image) == image.normalised
+    reference = named or (container.image if container.init and not runs_it else image.reference)
+    return PullFault(reference, image, container.waiting_reason, container.waiting_message)
+
+
+# Searched in this order, in lower case: a refusal may also say "not found". HTTP status codes are
+# left out: ports and digests contain the same digits.
+_PHRASES: Final = (
+    (Cause.DISK, ("no space left on device", "disk quota exceeded")),
+    (Cause.THROTTLED, ("toomanyrequests", "too many requests", "pull qps exceeded", "rate limit")),
+    (Cause.CERTIFICATE, ("x509:", "certificate", "http response to https client")),
+    (
+        Cause.CREDENTIALS,
+        (
+            "unauthorized",
+            "forbidden",
+            "authorization failed",
+            "authentication required",
+            "insufficient_scope",
+            "no basic auth credentials",
+            "access denied",
+            "permission denied",
+        ),
+    ),
+    (
+        Cause.REGISTRY,
+        (
+            "connection refused",
+            "connection reset",
+            "no such host",
+            "timeout",
+            "deadline exceeded",
+            "unexpected eof",
+            ": eof",
+            "network is unreachable",
+            "no route to host",
+            "server misbehaving",
+            "service unavailable",
+            "bad gateway",
+            "internal server error",
+        ),
+    ),
+    (Cause.MISSING, ("not found", "manifest unknown", "name unknown")),
+)
+_BY_REASON: Final = {
+    "InvalidImageName": Cause.NAME,
+    "ErrImageNeverPull": Cause.NEVER,
+    "RegistryUnavailable": Cause.REGISTRY,
+    RENAMED: Cause.RENAMED,
+}
+_SENTENCES: Final = {
+    Cause.REGISTRY: (
+        "its registry does not answer; see that the registry is up and that the node reaches it"
+    ),
+    Cause.MISSING: "the registry has no such image; fix its name and tag in the values, or push it",
+    Cause.CREDENTIALS: (
+        "the registry refuses the credentials; fix the Secrets named in imagePullSecrets"
+    ),
+    Cause.CERTIFICATE: (
+        "the registry's certificate is not trusted; fix it, or make the node trust it"
+    ),
+    Cause.THROTTLED: (
+        "the registry limits pulls; wait, or use credentials with a higher limit in"
+        " imagePullSecrets"
+    ),
+    Cause.DISK: "the node's disk is full; free some space, or use larger disks",
+    Cause.NAME: "it is not a valid image name; fix it in the values",
+    Cause.NEVER: "its pull policy is Never; change it to IfNotPresent",
+    Cause.RENAMED: (
+        "name that one in the values, or exempt Roost's puller from what renames images and"
+        " restart it"
+    ),
+    Cause.OTHER: "the runtime's message is in the status of the puller's pod",
+}
+_MEANWHILE: Final = {
+    GateMode.REQUIRE_LABEL: "its users go to other nodes that hold it, if any",
+    GateMode.PREFER: "its users may still start on this node",
+    GateMode.STARTUP_TAINT: (
+        "a new node stays closed until its images are there or its deadline has passed"
+    ),
+    GateMode.OFF: "its users may still start on this node",
+}
+
+
+def find_cause(fault: PullFault) -> Cause:
+    """Classify a fault by the kubelet's reason and message."""
+    if fault.reason in _BY_REASON:
+        return _BY_REASON[fault.reason]
+    # The image's name may contain any of the phrases.
+    message = fault.message.lower()
+    for name in {fault.reference, fault.image.reference, fault.image.normalised}:
+        message = message.replace(name.lower(), "IMAGE")
+    for cause, phrases in _PHRASES:
+        if any(phrase in message for phrase in phrases):
+            return cause
+    return Cause.OTHER
+
+
+class PullWarning(NamedTuple):
+    """An Event about a node that doesn't get its images."""
+
+    # Equal on all nodes where the same happens: Events of a few nodes are enough.
+    subject: tuple[str, str]
+    event: Notice
+
+
+def find_warnings(
+    node: Node,
+    evidence: Iterable[PodEvidence],
+    faults: Mapping[str, PullFault],
+    unserved: Sized,
+    mode: GateMode,
+) -> Iterator[PullWarning]:
+    """Make the warnings about a node. faults: why missing images can't be pulled, by normalised
+    reference. unserved: missing images that no puller's pod has come to pull.
+    """
+    messages: set[str] = set()
+    for pod in evidence if faults else ():
+        for name, fault in pod.faults.items():
+            if name not in faults:
+                continue
+            cause = find_cause(fault)
+            message = _describe_fault(fault, cause, node.name, mode)
+            if message not in messages:
+                messages.add(message)
+                event = Notice.on_pod(pod.pod, "CannotPullImage", message, warning=True)
+                yield PullWarning((fault.reference, cause.value), event)
+    if unserved:
+        effect = count_any(unserved, "image stays missing", "images stay missing")
+        fix = "look for pending pods of the puller's DaemonSet, and at its tolerations"
+        message = f"No puller pod runs on node {node.name}, so {effect} there; {fix}."
+        event = Notice.on_node(node.name, node.uid, "NoPullerPod", message, warning=True)
+        yield PullWarning(("", NO_PULLER), event)
+
+
+def _describe_fault(fault: PullFault, cause: Cause, node: str, mode: GateMode) -> str:
+    """Say in one sentence which image can't be pulled, to which node, why, what to do, and the
+    effect until then.
+    """
+    subject = f"Image {fault.reference} can't be pulled to node {node}"
+    if fault.reference != fault.image.reference:
+        subject = f"The puller's own image {fault.reference} can't be pulled to node {node}"
+    if fault.reason == RENAMED:
+        subject = f"{subject}: admission changed the puller's image to {fault.message}"
+    return f"{subject}: {_SENTENCES[cause]} ({_MEANWHILE[mode]})."
+
+
+def count_any(things: Sized, singular: str, plural: str) -> str:
+    """Return "1 singular" or "n plural"; "" for none."""
+    number = len(things)
+    return f"{number} {singular if number == 1 else plural}" if number else ""
