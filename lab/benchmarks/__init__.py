@@ -1,10 +1,10 @@
 """Measure Roost against peers, always as a ratio within one run. Figures are printed, never
 asserted.
 
-Webhook: `equality.py` (both sides patch alike), `direct.py`, `admission.py`, `ring.py`; their peers
-are in `go/`. `render.py`, `scheduling.py`, `preemptions.py`, `controllers.py`, `recorder*.py`,
-`simulator.py`: what their name says. `never_worse.py` compares hubs with and without Roost
-(`hub_scenarios.py`), `lectures.py` lectures with and without a booking. Shared: `figures.py`
-(medians, tables), `programs.py` and `servers.py` (start the peers), `policy.py`, `stage.py` and
-`scene.py` (small and large clusters), `certificates.py`.
+Webhook: `admission.py`, beside the same rules in Go (`go/`; `equality.py`: both sides patch alike),
+`direct.py`, `ring.py`. `render.py`, `scheduling.py`, `preemptions.py`, `controllers.py`,
+`recorder*.py`, `simulator.py`: what their name says. `never_worse.py` compares hubs with and
+without Roost (`hub_scenarios.py`), `lectures.py` lectures with and without a booking. Shared:
+`figures.py` (medians, tables), `programs.py` and `servers.py` (start the webhooks), `policy.py`,
+`stage.py` and `scene.py` (small and large clusters), `certificates.py`.
 """

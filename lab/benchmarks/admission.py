@@ -156,7 +156,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     with ControlPlane(controllers=()) as cluster:
         stage = Stage(cluster, nodes=given.nodes)
-        servers = (stage.servers.start_go("rules"), stage.servers.start_roost())
+        servers = (stage.servers.start_go(), stage.servers.start_roost())
         for server in servers:
             register(stage, server)
         register_policy(stage)

@@ -2,7 +2,7 @@
 reasons.
 
 Only equals can be compared. `python -m benchmarks.equality`: 0 when all are equal, 1 with the
-differences otherwise. The other benchmarks run it first. The Go webhook is frozen: it knows the
+differences otherwise. `admission.py` runs it first. The Go webhook is frozen: it knows the
 rules of lab/benchmarks/values.yaml, and the two are compared under these values alone. Pods: those
 of the benchmarks, variants of them that reach every rule, and the recorded ones.
 """
@@ -69,14 +69,11 @@ def differences() -> list[str]:
             f"equality: {len(cases)} pods, {changed} of them changed; the gate of {degraded}"
             " degraded"
         )
-        for mode in ("rules", "lean"):
-            theirs = _placed_by_go(mode, folder, policy, known, reviews)
-            for name, mine, other in zip(cases, ours, theirs, strict=True):
-                if mine != other:
-                    patch = jsonpatch.make_patch(other, mine).to_string()
-                    found.append(
-                        f"{name}: from what Go's `{mode}` made to what Roost made: {patch}"
-                    )
+        theirs = _placed_by_go(folder, policy, known, reviews)
+        for name, mine, other in zip(cases, ours, theirs, strict=True):
+            if mine != other:
+                patch = jsonpatch.make_patch(other, mine).to_string()
+                found.append(f"{name}: from what Go made to what Roost made: {patch}")
     return found
 
 
@@ -124,7 +121,7 @@ def facts_of(known: JSONObject, home_class: str, labels: Mapping[str, str]) -> F
 
 
 def _placed_by_go(
-    mode: str, folder: Path, policy: Path, known: JSONObject, reviews: dict[str, JSONObject]
+    folder: Path, policy: Path, known: JSONObject, reviews: dict[str, JSONObject]
 ) -> list[JSONObject]:
     facts_file = folder / "facts.json"
     facts_file.write_text(json.dumps(known))
@@ -136,7 +133,6 @@ def _placed_by_go(
     command = [
         str(program("webhook")),
         "-apply",
-        f"-mode={mode}",
         f"-policy={policy}",
         f"-facts={facts_file}",
         *files,

@@ -1,8 +1,8 @@
 """Reviews with 1,000 nodes: builds, whose ring has all of them, and 50 pods a second while nodes
 change.
 
-`python -m benchmarks.ring`. First in one process, without HTTP: whole reviews, beside the Go
-webhook in the same run, in processor time. Then over TLS at a steady pace (open loop: a slow answer
+`python -m benchmarks.ring`. First in one process, without HTTP: whole reviews, in processor time.
+Then over TLS at a steady pace (open loop: a slow answer
 doesn't delay the next review), with 0 and with 100 node changes a second, in turns. The nodes come
 from `watchsource`, which plays the API server: a real one and etcd would take the cores whose
 stalls are measured.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import subprocess
 import sys
 import time
 import urllib.request
@@ -71,20 +70,6 @@ def time_reviews(
     return first, repeated
 
 
-def time_go(policy: Path, facts: Path, files: Sequence[Path]) -> tuple[list[float], list[float]]:
-    """The same whole reviews by the Go webhook, in µs of all its threads."""
-    command = [
-        str(program("webhook")),
-        "-mode=rules",
-        f"-policy={policy}",
-        f"-facts={facts}",
-        f"-time={REPEATS}",
-    ]
-    done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=True)
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    return [one["first_us"] for one in told], [one["repeated_us"] for one in told]
-
-
 def _microseconds(call: Callable[[], object]) -> float:
     return _timed(call)[1]
 
@@ -114,69 +99,30 @@ def _facts(nodes: int) -> Facts:
     )
 
 
-def _write_facts(path: Path, nodes: int) -> Path:
-    """The same facts as objects, for the Go webhook."""
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    names = _node_names(nodes)
-    objects = {
-        "nodes": [
-            {"metadata": {"name": name, "labels": _labels(number)}, "status": ready}
-            for number, name in enumerate(names)
-        ],
-        "pods": [
-            {
-                "metadata": {
-                    "name": f"dind-{name}",
-                    "namespace": NAMESPACE,
-                    "labels": {"component": "image-builder", "app": "binder"},
-                },
-                "spec": {"nodeName": name},
-                "status": ready,
-            }
-            for name in names
-        ],
-    }
-    path.write_text(json.dumps(objects))
-    return path
-
-
 def report_in_process(folder: Path, policy: Path, nodes: int, rounds: int) -> str:
-    """Rounds of ours and Go's in turns; every round has new processes or caches, so every first is
-    a first.
-    """
+    """Every round has new caches, so every first review is a first."""
     builds = [
         pod for pod in make_pods() if pod["metadata"]["labels"]["component"] == "binderhub-build"
     ]
-    files = write_reviews(folder / "builds", builds)
-    bodies = [path.read_bytes() for path in files]
-    facts = _write_facts(folder / "facts.json", nodes)
-    found: dict[str, list[tuple[list[float], list[float]]]] = {"review": [], "review in Go": []}
+    bodies = [path.read_bytes() for path in write_reviews(folder / "builds", builds)]
+    firsts: list[list[float]] = []
+    repeats: list[list[float]] = []
     for number in range(rounds):
-        found["review"].append(time_reviews(policy, nodes, bodies))
-        found["review in Go"].append(time_go(policy, facts, files))
+        first, repeated = time_reviews(policy, nodes, bodies)
+        firsts.append(first)
+        repeats.append(repeated)
         say(f"  round {number + 1} of {rounds} in one process")
-    rows = []
-    for what, results in found.items():
-        first, repeated = [one[0] for one in results], [one[1] for one in results]
-        rows.append(
-            [
-                what,
-                spread(median(one) / 1e3 for one in first),
-                spread(quantile(one, 0.95) / 1e3 for one in first),
-                spread(median(one) for one in repeated),
-            ]
-        )
-    head = ["what", "first, median ms", "first, 95th percentile ms", "repeated, µs"]
-    ours, go = found["review"], found["review in Go"]
-    first_ms = median(median(one[0]) / 1e3 for one in ours)
-    shares = ratios([median(one[0]) for one in ours], [median(one[0]) for one in go])
-    again = ratios([median(one[1]) for one in ours], [median(one[1]) for one in go])
+    row = [
+        spread(median(times) / 1e3 for times in firsts),
+        spread(quantile(times, 0.95) / 1e3 for times in firsts),
+        spread(median(times) for times in repeats),
+    ]
+    first_ms = median(median(times) / 1e3 for times in firsts)
     return "\n".join(
         [
-            table(head, rows),
+            table(["first, median ms", "first, 95th percentile ms", "repeated, µs"], [row]),
             "",
-            f"first review: {first_ms:.2f} ms, goal < {GOAL_MS:g} ms; Roost / Go {spread(shares)}x",
-            f"repeated: Roost / Go {spread(again)}x",
+            f"first review: {first_ms:.2f} ms, goal < {GOAL_MS:g} ms",
         ]
     )
 
@@ -247,57 +193,45 @@ class WatchSource:
 def measure_churn(
     servers: Servers,
     source: WatchSource,
-    peers: Sequence[Server],
+    server: Server,
     files: Sequence[Path],
     given: argparse.Namespace,
-) -> dict[tuple[str, int], list[JSONObject]]:
-    """Load each server at rest and under churn, in turns."""
-    found: dict[tuple[str, int], list[JSONObject]] = {}
+) -> dict[int, list[JSONObject]]:
+    """Load the webhook at rest and under churn, in turns; by node changes a second."""
+    found: dict[int, list[JSONObject]] = {0: [], given.churn: []}
     flags = (f"-rate={given.rate}", "-connections=16", f"-count={given.reviews}", "-seconds=120")
     for number in range(given.rounds):
         # Rest and churn change places each round: a trend of the machine's load then helps neither.
-        paces = (0, given.churn) if number % 2 == 0 else (given.churn, 0)
-        for pace in paces:
+        for pace in (0, given.churn) if number % 2 == 0 else (given.churn, 0):
             source.set_rate(pace)
-            turn = number % len(peers)
-            for server in (*peers[turn:], *peers[:turn]):
-                result = servers.load(server, files, *flags)
-                found.setdefault((server.name, pace), []).append(result)
-                said = (
-                    f"p50 {result['p50_ms']:6.2f} p99 {result['p99_ms']:6.2f} max"
-                    f" {result['max_ms']:6.1f} ms"
-                )
-                say(f"  round {number + 1}, {pace:3} changes/s, {server.name:6} {said}")
+            result = servers.load(server, files, *flags)
+            found[pace].append(result)
+            say(
+                f"  round {number + 1}, {pace:3} changes/s, p50 {result['p50_ms']:6.2f} p99"
+                f" {result['p99_ms']:6.2f} max {result['max_ms']:6.1f} ms"
+            )
     source.set_rate(0)
     return found
 
 
-def report_churn(found: dict[tuple[str, int], list[JSONObject]], churn: int) -> str:
-    """The table and the ratios."""
+def report_churn(found: dict[int, list[JSONObject]], churn: int) -> str:
+    """The table and the ratio."""
+    columns = ("p50_ms", "p99_ms", "max_ms", "cpu_us")
     rows = [
         [
-            name,
             str(pace),
-            spread(one["p50_ms"] for one in results),
-            spread(one["p99_ms"] for one in results),
-            spread(one["max_ms"] for one in results),
-            spread(one["cpu_us"] for one in results),
-            str(sum(one["failed"] for one in results)),
+            *(spread(result[column] for result in results) for column in columns),
+            str(sum(result["failed"] for result in results)),
         ]
-        for (name, pace), results in sorted(found.items())
+        for pace, results in sorted(found.items())
     ]
-    head = ["server", "node changes/s", "p50 ms", "p99 ms", "max ms", "CPU µs a review", "failed"]
-    lines = [table(head, rows), ""]
-    for name in ("roost", "rules", "empty"):
-        shares = ratios(
-            [one["p99_ms"] for one in found[name, churn]], [one["p99_ms"] for one in found[name, 0]]
-        )
-        goal = f"  {verdict(median(shares), at_most=GOAL_CHURN)}" if name == "roost" else ""
-        lines.append(f"{name}: p99 at {churn} changes/s / at rest: {spread(shares)}x{goal}")
-    lines.append(
-        "`empty` watches nothing: what it shows is the machine's own noise, and the load's"
+    head = ["node changes/s", "p50 ms", "p99 ms", "max ms", "CPU µs a review", "failed"]
+    shares = ratios(
+        [result["p99_ms"] for result in found[churn]], [result["p99_ms"] for result in found[0]]
     )
-    return "\n".join(lines)
+    goal = verdict(median(shares), at_most=GOAL_CHURN)
+    ratio = f"p99 at {churn} changes/s / at rest: {spread(shares)}x  {goal}"
+    return "\n".join([table(head, rows), "", ratio])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -306,7 +240,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--rate", type=int, default=50, help="reviews a second")
-    parser.add_argument("--reviews", type=int, default=1000, help="a server, a pace and a round")
+    parser.add_argument("--reviews", type=int, default=1000, help="a pace and a round")
     parser.add_argument("--churn", type=int, default=100, help="node changes a second")
     given = parser.parse_args(argv)
     print(f"ring: {machine()}; {given.nodes} nodes, {given.rounds} rounds")
@@ -316,25 +250,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(report_in_process(run.path, policy, given.nodes, given.rounds))
         print(f"\n{given.rate} reviews a second over TLS, {given.reviews} a run")
         source = WatchSource(run, given.nodes)
-        servers = Servers(
-            run, source.kubeconfig, dict.fromkeys(("rules", "roost"), policy), {"roost": NAMESPACE}
-        )
-        cores = server_cores()
-        peers = [
-            servers.start_roost(cores=cores),
-            *(servers.start_go(one, cores=cores) for one in ("rules", "empty")),
-        ]
-        said = ", ".join(
-            f"{one.name} ready in {one.ready_seconds:.2f} s, {one.memory_mib()[0]:.0f} MiB"
-            for one in peers
-        )
-        print(f"with {given.nodes} nodes: {said}")
+        servers = Servers(run, source.kubeconfig, {"roost": policy}, {"roost": NAMESPACE})
+        server = servers.start_roost(cores=server_cores())
+        fresh, _ = server.memory_mib()
+        print(f"with {given.nodes} nodes: ready in {server.ready_seconds:.2f} s, {fresh:.0f} MiB")
         files = write_reviews(run.path / "mixed", make_pods())
-        print(report_churn(measure_churn(servers, source, peers, files, given), given.churn))
-        print(
-            "memory after it:"
-            f" {', '.join(f'{one.name} {one.memory_mib()[1]:.0f} MiB at most' for one in peers)}"
-        )
+        print(report_churn(measure_churn(servers, source, server, files, given), given.churn))
+        _, peak = server.memory_mib()
+        print(f"memory after it: {peak:.0f} MiB at most")
     finally:
         run.close()
     return 0

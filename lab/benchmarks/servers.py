@@ -73,30 +73,26 @@ class Servers:
         policies: Mapping[str, Path],
         namespaces: Mapping[str, str],
     ) -> None:
-        """policies and namespaces: by peer, `rules` (also for `lean`) and `roost`."""
+        """policies and namespaces: of `rules` (the Go webhook) and of `roost`."""
         self._run = run
         self._kubeconfig = kubeconfig
         self._policies = policies
         self._namespaces = namespaces
         self.certificates = make_certificates(run.path / "benchmark-certificates")
 
-    def start_go(self, peer: str, *, cores: Sequence[int] | None = None) -> Server:
-        """Start the Go webhook: peer "rules", "lean" or "empty"; `cores` also sets GOMAXPROCS."""
+    def start_go(self) -> Server:
+        """Start the Go webhook."""
         port = ReservedPort()
         arguments = [
-            f"-mode={peer}",
             f"-cert={self.certificates.certificate}",
             f"-key={self.certificates.key}",
+            f"-policy={self._policies['rules']}",
+            f"-kubeconfig={self._kubeconfig}",
+            f"-port={port.number}",
         ]
-        arguments.append(f"-port={port.number}")
-        if peer != "empty":
-            arguments += [f"-policy={self._policies['rules']}", f"-kubeconfig={self._kubeconfig}"]
-        environment = {"GOMAXPROCS": str(len(cores))} if cores else {}
         number = port.release()
         ready, url = f"https://127.0.0.1:{number}/readyz", f"https://127.0.0.1:{number}/mutate"
-        return self._start(
-            peer, pinned([str(program("webhook")), *arguments], cores), environment, url, ready
-        )
+        return self._start("rules", [str(program("webhook")), *arguments], {}, url, ready)
 
     def start_roost(self, *, cores: Sequence[int] | None = None) -> Server:
         """Start `roost webhook` with given certificate files."""

@@ -1,9 +1,7 @@
-// Command webhook is what Roost's webhook is measured against: the same rules, or none, in a Go admission webhook as it is
-// usually written, with controller-runtime's server, decoder and patch.
+// Command webhook is what Roost's webhook is measured against: the same rules in a Go admission webhook as it is usually
+// written, with controller-runtime's server, decoder and patch.
 //
-// Owns the wiring. -mode rules reads Roost's own release.json and keeps informers; -mode lean is the same, but writes its patch
-// by hand as Roost does; -mode empty admits everything.
-// With -time it handles each file's review once and then often, and prints the processor time of both as JSON, one object a line.
+// Owns the wiring; reads Roost's own release.json and keeps informers.
 // With -apply it reads one AdmissionReview from each file given and prints the patched pods with what became of the gate, one
 // JSON object a line: so a test can hold both webhooks' results side by side.
 package main
@@ -19,7 +17,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,15 +35,13 @@ import (
 )
 
 type options struct {
-	mode, policy, facts, kubeconfig, certificate, key string
-	port                                              int
-	apply                                             bool
-	repeats                                           int
+	policy, facts, kubeconfig, certificate, key string
+	port                                        int
+	apply                                       bool
 }
 
 func main() {
 	var given options
-	flag.StringVar(&given.mode, "mode", "rules", "rules | lean | empty")
 	flag.StringVar(&given.policy, "policy", "", "Roost's release.json")
 	flag.StringVar(&given.facts, "facts", "", "nodes, namespaces and pods from a file instead of a cluster")
 	flag.StringVar(&given.kubeconfig, "kubeconfig", "", "cluster to watch")
@@ -54,7 +49,6 @@ func main() {
 	flag.StringVar(&given.key, "key", "", "PEM file, in the certificate's folder")
 	flag.IntVar(&given.port, "port", 9443, "on 127.0.0.1")
 	flag.BoolVar(&given.apply, "apply", false, "print patched pods and end")
-	flag.IntVar(&given.repeats, "time", 0, "handle each review once, then so many times, print the processor times and end")
 	flag.Parse()
 	if err := run(given, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "webhook:", err)
@@ -72,9 +66,6 @@ func run(given options, files []string) error {
 	if given.apply {
 		return apply(ctx, handler, files)
 	}
-	if given.repeats > 0 {
-		return measure(ctx, handler, files, given.repeats)
-	}
 	server := webhook.NewServer(webhook.Options{
 		Host: "127.0.0.1", Port: given.port,
 		CertDir: filepath.Dir(given.certificate), CertName: filepath.Base(given.certificate), KeyName: filepath.Base(given.key),
@@ -85,11 +76,6 @@ func run(given options, files []string) error {
 }
 
 func newHandler(ctx context.Context, given options) (admission.Handler, error) {
-	if given.mode == "empty" {
-		return admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
-			return admission.Allowed("")
-		}), nil
-	}
 	document, err := policy.Load(given.policy)
 	if err != nil {
 		return nil, err
@@ -102,7 +88,7 @@ func newHandler(ctx context.Context, given options) (admission.Handler, error) {
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	return &podPlacer{decoder: admission.NewDecoder(scheme), engine: rules.New(document, known), lean: given.mode == "lean"}, nil
+	return &podPlacer{decoder: admission.NewDecoder(scheme), engine: rules.New(document, known)}, nil
 }
 
 func newFacts(ctx context.Context, given options, document *policy.Document) (*facts.Facts, error) {
@@ -127,7 +113,6 @@ func newFacts(ctx context.Context, given options, document *policy.Document) (*f
 type podPlacer struct {
 	decoder admission.Decoder
 	engine  *rules.Engine
-	lean    bool
 }
 
 // Handle is what kubebuilder's own examples do: decode, change the typed pod, marshal, and let the difference be the patch.
@@ -136,19 +121,10 @@ func (p *podPlacer) Handle(_ context.Context, request admission.Request) admissi
 	if err := p.decoder.Decode(request, pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	var before rules.Before
-	if p.lean {
-		before = rules.Remember(pod)
-	}
 	dryRun := request.DryRun != nil && *request.DryRun
 	class, degraded := p.engine.Apply(pod, request.Namespace, dryRun, time.Now())
 	if class == "" {
 		return admission.Allowed("")
-	}
-	if p.lean {
-		response := admission.Patched("", before.Patch(pod)...)
-		tell(&response, class, degraded)
-		return response
 	}
 	changed, err := json.Marshal(pod)
 	if err != nil {
@@ -197,53 +173,6 @@ func apply(ctx context.Context, handler admission.Handler, files []string) error
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		fmt.Println(string(placed))
-	}
-	return nil
-}
-
-// Of all threads, the garbage collector's too: what others do to the machine meanwhile isn't ours.
-func processorTime() time.Duration {
-	var used unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &used); err != nil {
-		panic(err) // the clock is there on every Linux
-	}
-	return time.Duration(used.Nano())
-}
-
-// The whole review but for HTTP: from its bytes to the answer's.
-func measure(ctx context.Context, handler admission.Handler, files []string, repeats int) error {
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		once := func() error {
-			var review admissionv1.AdmissionReview
-			if err := json.Unmarshal(raw, &review); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-			request := admission.Request{AdmissionRequest: *review.Request}
-			response := handler.Handle(ctx, request)
-			if err := response.Complete(request); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-			review.Response = &response.AdmissionResponse
-			_, err := json.Marshal(review)
-			return err
-		}
-		started := processorTime()
-		if err := once(); err != nil {
-			return err
-		}
-		first := processorTime() - started
-		started = processorTime()
-		for range repeats {
-			if err := once(); err != nil {
-				return err
-			}
-		}
-		repeated := (processorTime() - started) / time.Duration(repeats)
-		fmt.Printf("{\"first_us\": %d, \"repeated_us\": %d}\n", first.Microseconds(), repeated.Microseconds())
 	}
 	return nil
 }

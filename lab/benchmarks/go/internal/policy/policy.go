@@ -43,6 +43,9 @@ type Document struct {
 	Placeholders []struct {
 		Name string `json:"name"`
 	} `json:"placeholders"`
+	SchedulerProfiles map[string]struct {
+		Strategy string `json:"strategy"`
+	} `json:"schedulerProfiles"`
 
 	// Derived.
 	Revision string            `json:"-"` // first 12 hex digits of the document's SHA-256
@@ -63,11 +66,13 @@ type Class struct {
 	Resources          map[corev1.ResourceName]any      `json:"resources"`
 
 	// Derived.
-	Name          string                           `json:"-"`
-	SchedulerName string                           `json:"-"`
-	Requests      corev1.ResourceList              `json:"-"`
-	Neighbours    []corev1.WeightedPodAffinityTerm `json:"-"` // of join
-	Strangers     []corev1.WeightedPodAffinityTerm `json:"-"` // of avoid
+	Name          string `json:"-"`
+	SchedulerName string `json:"-"`
+	// For pods with terms of their own about pods or spreading; "" where the profile doesn't pack.
+	StrictSchedulerName string                           `json:"-"`
+	Requests            corev1.ResourceList              `json:"-"`
+	Neighbours          []corev1.WeightedPodAffinityTerm `json:"-"` // of join
+	Strangers           []corev1.WeightedPodAffinityTerm `json:"-"` // of avoid
 }
 
 // Home is the ring's settings of a class.
@@ -108,6 +113,9 @@ func Load(file string) (*Document, error) {
 func (d *Document) derive(name string, class *Class) error {
 	class.Name = name
 	class.SchedulerName = shorten(d.Release+"."+d.Namespace+"."+class.Profile, 63)
+	if d.SchedulerProfiles[class.Profile].Strategy == "pack" {
+		class.StrictSchedulerName = shorten(d.Release+"."+d.Namespace+"."+class.Profile+"_strict", 63)
+	}
 	class.Requests = corev1.ResourceList{}
 	for resourceName, amount := range class.Resources {
 		quantity, err := resource.ParseQuantity(fmt.Sprint(amount))

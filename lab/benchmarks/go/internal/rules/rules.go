@@ -129,9 +129,30 @@ func annotate(pod *corev1.Pod, key, value string) {
 
 func (e *Engine) setScheduler(pod *corev1.Pod, class *policy.Class) {
 	name := pod.Spec.SchedulerName
-	if name == "" || name == corev1.DefaultSchedulerName {
-		pod.Spec.SchedulerName = class.SchedulerName
+	if name != "" && name != corev1.DefaultSchedulerName {
+		return
 	}
+	pod.Spec.SchedulerName = class.SchedulerName
+	if class.StrictSchedulerName != "" && hasOwnTerms(pod, class) {
+		pod.Spec.SchedulerName = class.StrictSchedulerName
+	}
+}
+
+// The author's terms about pods or spreading; BinderHub's own spreading term gives way to a home.
+func hasOwnTerms(pod *corev1.Pod, class *policy.Class) bool {
+	if len(pod.Spec.TopologySpreadConstraints) > 0 {
+		return true
+	}
+	var terms []corev1.WeightedPodAffinityTerm
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAffinity != nil {
+		terms = append(terms, affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAntiAffinity != nil {
+		terms = append(terms, affinity.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	return slices.ContainsFunc(terms, func(term corev1.WeightedPodAffinityTerm) bool {
+		return class.Home == nil || !isBinderHubSpread(term)
+	})
 }
 
 // defaultRequests gives requests to each container of a pod that requests nothing at all.
@@ -258,9 +279,7 @@ func dropBinderHubTerms(pod *corev1.Pod, sticky bool) {
 	}
 	if away := affinity.PodAntiAffinity; away != nil {
 		away.PreferredDuringSchedulingIgnoredDuringExecution = slices.DeleteFunc(
-			away.PreferredDuringSchedulingIgnoredDuringExecution, func(term corev1.WeightedPodAffinityTerm) bool {
-				return term.Weight == 100 && equality.Semantic.DeepEqual(term.PodAffinityTerm, binderHubSpread)
-			})
+			away.PreferredDuringSchedulingIgnoredDuringExecution, isBinderHubSpread)
 	}
 }
 
@@ -269,6 +288,10 @@ func isBinderHubSticky(term corev1.PreferredSchedulingTerm) bool {
 	return term.Weight == 100 && len(term.Preference.MatchFields) == 0 && len(expressions) == 1 &&
 		expressions[0].Key == corev1.LabelHostname && expressions[0].Operator == corev1.NodeSelectorOpIn &&
 		len(expressions[0].Values) == 1
+}
+
+func isBinderHubSpread(term corev1.WeightedPodAffinityTerm) bool {
+	return term.Weight == 100 && equality.Semantic.DeepEqual(term.PodAffinityTerm, binderHubSpread)
 }
 
 var binderHubSpread = corev1.PodAffinityTerm{
