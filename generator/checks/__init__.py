@@ -6,47 +6,56 @@ and add it here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from importlib import import_module
-from typing import Final, cast
+from collections.abc import Sequence
+from typing import Final
 
+from generator.checks import (
+    admission,
+    certificates,
+    classes,
+    controllers,
+    disruption,
+    events,
+    feature_gates,
+    gate,
+    image,
+    moving_tags,
+    names,
+    placeholders,
+    ports,
+    priorities,
+    reach,
+    recorder,
+    resources,
+    scheduler,
+    webhook,
+)
 from generator.checks.contract import Check, LintReport
 from generator.faults import Fault
 from generator.values.helm_release import Release
 from generator.values.merge import Merged
 
-
-def _checks(names: Iterable[str]) -> tuple[Check, ...]:
-    return tuple(cast("Check", import_module(f"{__name__}.{name}").check) for name in names)
-
-
-CHECKS: Final = _checks(
-    (
-        *(
-            "admission",
-            "certificates",
-            "classes",
-            "controllers",
-            "disruption",
-            "events",
-            "feature_gates",
-            "gate",
-        ),
-        *(
-            "names",
-            "placeholders",
-            "ports",
-            "priorities",
-            "reach",
-            "recorder",
-            "scheduler",
-            "resources",
-            "webhook",
-        ),
-    )
+CHECKS: Final[tuple[Check, ...]] = (
+    admission.check,
+    certificates.check,
+    classes.check,
+    controllers.check,
+    disruption.check,
+    events.check,
+    feature_gates.check,
+    gate.check,
+    names.check,
+    placeholders.check,
+    ports.check,
+    priorities.check,
+    reach.check,
+    recorder.check,
+    scheduler.check,
+    resources.check,
+    webhook.check,
 )
 # What hints and nothing else.
-HINTS: Final = _checks(("image", "moving_tags"))
+HINTS: Final[tuple[Check, ...]] = (image.check, moving_tags.check)
 
 
 def lint(merged: Merged, release: Release) -> list[Fault]:

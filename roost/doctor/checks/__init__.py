@@ -7,65 +7,90 @@ Nothing is changed: pods are created with dryRun only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from importlib import import_module
-from typing import Final, cast
+from collections.abc import Mapping
+from typing import Final
 
+from roost.doctor.checks import (
+    admission,
+    autoscaler,
+    bookings,
+    features,
+    hubs,
+    image_volumes,
+    kubelets,
+    leaders,
+    namespace,
+    network,
+    node_versions,
+    nodes,
+    objects,
+    platform,
+    priorities,
+    profiles,
+    programs,
+    puller,
+    reach,
+    requests,
+    rights,
+    security,
+    startup_taints,
+    switches,
+    users,
+    version,
+    waiting,
+    webhook,
+)
 from roost.doctor.contract import Check, CheckOutcome, Finding, Install
 from roost.doctor.evidence import unread
 from roost_core.kube.client import ClusterError
 
-
-def _checks(names: Iterable[str]) -> Mapping[str, Check]:
-    """The checks of these names, each from the file of its name."""
-    return {
-        name: cast("Check", import_module(f"{__name__}.{name.replace('-', '_')}").check)
-        for name in names
-    }
-
-
-INSTALLED: Final = _checks(
-    (
-        *("version", "namespace", "platform", "features", "objects", "security", "programs"),
-        *(
-            "leaders",
-            "profiles",
-            "waiting",
-            "network",
-            "webhook",
-            "reach",
-            "hubs",
-            "priorities",
-            "requests",
-        ),
-        *("admission", "users", "switches", "node-versions", "image-volumes", "puller"),
-        *("nodes", "kubelets", "startup-taints", "autoscaler", "bookings"),
-    )
-)
-BEFORE: Final = _checks(
-    (
-        *(
-            "version",
-            "namespace",
-            "platform",
-            "features",
-            "rights",
-            "reach",
-            "hubs",
-            "priorities",
-            "requests",
-        ),
-        *(
-            "security",
-            "node-versions",
-            "image-volumes",
-            "kubelets",
-            "startup-taints",
-            "autoscaler",
-            "bookings",
-        ),
-    )
-)
+INSTALLED: Final[Mapping[str, Check]] = {
+    "version": version.check,
+    "namespace": namespace.check,
+    "platform": platform.check,
+    "features": features.check,
+    "objects": objects.check,
+    "security": security.check,
+    "programs": programs.check,
+    "leaders": leaders.check,
+    "profiles": profiles.check,
+    "waiting": waiting.check,
+    "network": network.check,
+    "webhook": webhook.check,
+    "reach": reach.check,
+    "hubs": hubs.check,
+    "priorities": priorities.check,
+    "requests": requests.check,
+    "admission": admission.check,
+    "users": users.check,
+    "switches": switches.check,
+    "node-versions": node_versions.check,
+    "image-volumes": image_volumes.check,
+    "puller": puller.check,
+    "nodes": nodes.check,
+    "kubelets": kubelets.check,
+    "startup-taints": startup_taints.check,
+    "autoscaler": autoscaler.check,
+    "bookings": bookings.check,
+}
+BEFORE: Final[Mapping[str, Check]] = {
+    "version": version.check,
+    "namespace": namespace.check,
+    "platform": platform.check,
+    "features": features.check,
+    "rights": rights.check,
+    "reach": reach.check,
+    "hubs": hubs.check,
+    "priorities": priorities.check,
+    "requests": requests.check,
+    "security": security.check,
+    "node-versions": node_versions.check,
+    "image-volumes": image_volumes.check,
+    "kubelets": kubelets.check,
+    "startup-taints": startup_taints.check,
+    "autoscaler": autoscaler.check,
+    "bookings": bookings.check,
+}
 
 # What these find, with these words, users feel: they wait, start cold, or are refused.
 FELT: Final = dict.fromkeys(("waiting", "reach", "requests", "puller", "nodes"), "")
