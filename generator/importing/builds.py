@@ -16,7 +16,7 @@ from generator.importing.source import Charts, HubSection, Kind, Path, child
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
 _EXECUTOR: Final = ("config", "KubernetesBuildExecutor")
-_NO_LABELS: Final = {"component": None, "app": None}
+_NO_LABELS: Final = {"component": None}
 # Traits that moved: name today, name under BinderHub before.
 _OLD_NAMES: Final[Mapping[str, str]] = {
     "sticky_builds": "sticky_builds",
@@ -50,14 +50,14 @@ def map_builds(draft: Draft, charts: Charts) -> None:
 
 
 def _map_service(draft: Draft, service: HubSection) -> None:
-    """binderhub-service labels its builders otherwise than BinderHub's chart, so both default
-    labels must go.
+    """binderhub-service labels its builders otherwise than BinderHub's chart, so the default
+    label must go.
     """
     labels = {
         "app.kubernetes.io/name": "binderhub-service",
         "app.kubernetes.io/component": "docker-api",
     }
-    why = "binderhub-service's builder pods; null deletes the labels of BinderHub's own chart."
+    why = "binderhub-service's builder pods; null deletes the label of BinderHub's own chart."
     draft.put("podClasses.build.home.builders.labels", {**_NO_LABELS, **labels}, service.path, why)
     for key in ("nodeSelector", "tolerations", "affinity"):
         if child(service.data, "dockerApi", key):

@@ -34,6 +34,9 @@ _MOST_DEPTH: Final = 10
 MOST_EVENTS: Final = 200
 # Of all ConfigMaps together: each plan goes through all of them.
 MOST_IN_ALL: Final = 2000
+# So long after its beginning the last placeholders of an event go: who hasn't come by then, rarely
+# comes.
+SETTLE_MINUTES: Final = 15
 # Date-times of one event: a daily one's of a year, and some.
 MOST_STARTS: Final = 400
 # Of dates: beyond them, calendars end.

@@ -19,7 +19,13 @@ from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import base_name, object_name
-from roost_core.release.events import MOST_NAME, Event, first_start_after, hub_limits
+from roost_core.release.events import (
+    MOST_NAME,
+    SETTLE_MINUTES,
+    Event,
+    first_start_after,
+    hub_limits,
+)
 from roost_lab.booking import checked, entry_of, event_options, read_zone, with_profile
 from roost_lab.calendars.source import MOST_BYTES, CalendarOrder, CalendarSource, is_calendar
 from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked
@@ -42,7 +48,7 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     events, zone = bookings.events, event.starts.time_zone
     if not events:
         return not_checked(bookings)
-    lead, settle = events["leadMinutes"], events["settleMinutes"]
+    lead = events["leadMinutes"]
     seats = min(event.people, events["maxPlaceholders"])
     text = (
         f"  From {local_time(start - 60 * lead, zone)} set {event.set_name} has {seats}"
@@ -53,7 +59,7 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     room = bookings.seats(event.set_name)
     if room.per_node:
         nodes = -(-seats // room.per_node)
-        come, none = (f"{nodes * minutes / 60:.1f}" for minutes in (lead, lead + settle))
+        come, none = (f"{nodes * minutes / 60:.1f}" for minutes in (lead, lead + SETTLE_MINUTES))
         text += (
             f": about {nodes} nodes ({room.per_node} a node), {come} node-hours more if all come,"
             f" {none} if nobody does"
@@ -289,12 +295,13 @@ def _week(bookings: Bookings, classes: _Classes) -> str:
     events = bookings.events
     if not events:
         return not_checked(bookings)
-    lead, settle, most = events["leadMinutes"], events["settleMinutes"], events["maxPlaceholders"]
+    lead = events["leadMinutes"]
+    most = events["maxPlaceholders"]
     lines: list[str] = []
     misfits: list[tuple[str, str]] = []
     for set_name in sorted({weekly.event.set_name for weekly in classes}):
         of_set = [weekly for weekly in classes if weekly.event.set_name == set_name]
-        wanted, minute = busiest(_starts(of_set), lead + settle)
+        wanted, minute = busiest(_starts(of_set), lead + SETTLE_MINUTES)
         seats = min(wanted, most)
         head = f"  Set {set_name} has at most {seats} placeholders more at one time"
         room = bookings.seats(set_name)
@@ -305,14 +312,14 @@ def _week(bookings: Bookings, classes: _Classes) -> str:
             for weekly in of_set:
                 class_seats = min(weekly.event.people, most)
                 node_turns += -(-class_seats // room.per_node) * len(weekly.weekdays)
-            come, none = (f"{node_turns * kept / 60:.1f}" for kept in (lead, lead + settle))
+            come, none = (f"{node_turns * kept / 60:.1f}" for kept in (lead, lead + SETTLE_MINUTES))
             hours = f"{come} node-hours more if all come, {none} if nobody does"
             cost = f": about {nodes} nodes ({room.per_node} a node). A week takes {hours}"
         lines.append(f"{head}, {minute_of_week(minute)}{cost}.\n")
         # Whoever books may lack the right to read quotas and pools.
         with suppress(ClusterError):
             misfits += room.misfits(bookings.client, bookings.namespace, seats)
-    wanted, minute = busiest(_starts(classes), lead + settle)
+    wanted, minute = busiest(_starts(classes), lead + SETTLE_MINUTES)
     if wanted > most:
         asked = f"classes ask for {wanted} placeholders, and events.maxPlaceholders is {most}"
         later = "those that begin later get what is left"

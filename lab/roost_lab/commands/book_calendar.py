@@ -7,7 +7,13 @@ from contextlib import suppress
 
 from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_windows import local_time
-from roost_core.release.events import Event, ListedStarts, first_start_after, hub_limits
+from roost_core.release.events import (
+    SETTLE_MINUTES,
+    Event,
+    ListedStarts,
+    first_start_after,
+    hub_limits,
+)
 from roost_lab.calendars.reader import CalendarBooking, CalendarRules, Reading, read_calendar
 from roost_lab.calendars.source import CalendarOrder
 from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked
@@ -85,7 +91,7 @@ def _meaning(bookings: Bookings, booked: Sequence[CalendarBooking], rules: Calen
         )
     if not events:
         return not_checked(bookings)
-    minutes = events["leadMinutes"] + events["settleMinutes"]
+    minutes = events["leadMinutes"] + SETTLE_MINUTES
     most = events["maxPlaceholders"]
     zone = booked[0].event.starts.time_zone
     lines: list[str] = []

@@ -10,6 +10,7 @@ from typing import Final
 
 from roost_core.release.events import (
     MOST_IN_ALL,
+    SETTLE_MINUTES,
     Event,
     Limits,
     bookable_sets,
@@ -20,13 +21,13 @@ from roost_core.release.reader import Document, Reader
 
 # From so long before the beginning on, users who come are taken for the event's people.
 EARLY_SECONDS: Final = 300.0
+SETTLE_SECONDS: Final = 60 * SETTLE_MINUTES
 # The last two are the hub's own: `roost book` reads them.
 _KEYS: Final = (
     "enabled",
     "booked",
     "configMaps",
     "leadMinutes",
-    "settleMinutes",
     "maxPeople",
     "maxPlaceholders",
     "concurrentSpawnLimit",
@@ -43,10 +44,8 @@ class BookingSettings:
     # Of the values themselves.
     booked: tuple[Event, ...]
     config_maps: bool
-    # How long before an event placeholders and images are brought, and for how long after its
-    # beginning they stay.
+    # How long before an event placeholders and images are brought.
     lead_seconds: float
-    settle_seconds: float
     # Of all events at one time.
     max_placeholders: int
     limits: Limits
@@ -95,7 +94,6 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
         booked=parse_events(read, events.get("booked"), "events.booked", limits),
         config_maps=read.flag(events.get("configMaps"), "events.configMaps"),
         lead_seconds=60.0 * whole("leadMinutes"),
-        settle_seconds=60.0 * whole("settleMinutes"),
         max_placeholders=whole("maxPlaceholders"),
         limits=limits,
     )
@@ -138,10 +136,10 @@ def bookings_at(
         (source.hub, event) for _, source in sorted(sources.items()) for event in source.events
     ]
     for hub, event in booked:
-        start = first_start_after(event, step - int(settings.settle_seconds))
+        start = first_start_after(event, step - SETTLE_SECONDS)
         if start is None:
             continue
-        until = start + settings.settle_seconds
+        until = start + SETTLE_SECONDS
         if until <= now:
             # The next beginning is looked up in the next step.
             changes.append(float(step + _STEP))

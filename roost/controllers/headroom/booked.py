@@ -11,7 +11,13 @@ from functools import lru_cache, partial
 from typing import Final
 
 from roost.controllers.contract.actions import Notice
-from roost.controllers.contract.bookings import EARLY_SECONDS, Booking, BookingSettings, bookings_at
+from roost.controllers.contract.bookings import (
+    EARLY_SECONDS,
+    SETTLE_SECONDS,
+    Booking,
+    BookingSettings,
+    bookings_at,
+)
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.image_references import normalise_reference
@@ -137,7 +143,7 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
 def _booked(event: Event, start: int, settings: BookingSettings) -> str:
     zone = event.starts.time_zone
     begin = local_time(start - settings.lead_seconds, zone)
-    end = local_time(start + settings.settle_seconds, zone)
+    end = local_time(start + SETTLE_SECONDS, zone)
     image = f" Image {event.image} is brought to their nodes." if event.image else ""
     return (
         f"Event {event.name} at {local_time(start, zone)}: from {begin} to {end} set"

@@ -28,6 +28,7 @@ from roost.controllers.contract.actions import (
     Outcome,
     ScaleSet,
 )
+from roost.controllers.contract.bookings import SETTLE_SECONDS
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
@@ -87,8 +88,8 @@ GATE: Final = {
 }
 SET: Final = "hub-roost-placeholder-default"
 BOOKS: Final[JSONObject] = {"enabled": True, "booked": [], "configMaps": True}
-LEAD_SECONDS, SETTLE_SECONDS = 600, 1200
-LIMITS: Final = {"leadMinutes": 10, "settleMinutes": 20, "maxPeople": 500, "maxPlaceholders": 1000}
+LEAD_SECONDS: Final = 600
+LIMITS: Final = {"leadMinutes": 10, "maxPeople": 500, "maxPlaceholders": 1000}
 PLACEHOLDERS: Final = [{"name": "default", "statefulSet": SET, "replicas": 0, "windows": []}]
 DOCUMENT: Final = policy_document(
     imageGate=GATE, placeholders=PLACEHOLDERS, events={**BOOKS, **LIMITS}

@@ -372,13 +372,7 @@ def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:
 
 def test_a_booked_lecture_that_is_learned_counts_once() -> None:
     event = {"name": "course", "people": 30, "start": "2026-10-05T12:00", "timeZone": "UTC"}
-    events = {
-        "enabled": True,
-        "booked": [event],
-        "leadMinutes": 10,
-        "settleMinutes": 10,
-        "maxPeople": 100,
-    }
+    events = {"enabled": True, "booked": [event], "leadMinutes": 10, "maxPeople": 100}
     document = _document() | {"events": events | {"maxPlaceholders": 100, "configMaps": False}}
     # `min` stays beside what is booked; in the first week, what the values say.
     for people, days, replicas in ((40, 21, 40), (20, 21, 31), (0, 3, 33)):

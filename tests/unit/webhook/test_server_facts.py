@@ -183,7 +183,7 @@ def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> 
     kept.keeper.follow(settings(webhook={"readNodes": False}))
     kept.wait(lambda: kept.keeper.verdict().passed)
     assert server.asked == {
-        (PODS, "app=binder,component=image-builder"),
+        (PODS, "component=image-builder"),
         (PODS, "component=binderhub-build"),
         (PODS, "component=singleuser-server"),
         (PODS, "component=user-placeholder"),
@@ -195,7 +195,7 @@ def test_facts_hold_nodes_builders_and_the_builds_of_each_node(
     server: FakeServer, kept: Kept
 ) -> None:
     server.objects[NODES, ""] = [node("a"), node("b")]
-    server.objects[PODS, "app=binder,component=image-builder"] = [
+    server.objects[PODS, "component=image-builder"] = [
         pod("dind-a", "image-builder", node_name="a")
     ]
     builds(
@@ -350,7 +350,7 @@ def test_pods_that_were_listed_while_namespaces_might_not_be_read_are_listed_ane
 def test_builders_of_all_selected_namespaces_make_one_ring(server: FakeServer, kept: Kept) -> None:
     namespaces = [namespace("jhub"), namespace("physics", hub="yes"), namespace("stranger")]
     server.objects["/api/v1/namespaces", ""] = namespaces
-    server.objects["/api/v1/pods", "app=binder,component=image-builder"] = [
+    server.objects["/api/v1/pods", "component=image-builder"] = [
         pod(f"dind-{name}", "image-builder", node_name=name, namespace=namespace)
         for name, namespace in (("a", "jhub"), ("b", "physics"), ("c", "stranger"))
     ]

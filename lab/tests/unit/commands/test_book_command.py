@@ -30,13 +30,7 @@ SETS: list[dict[str, Any]] = [
     }
     for name in ("default", "gpu")
 ]
-EVENTS = {
-    "enabled": True,
-    "configMaps": True,
-    "leadMinutes": 15,
-    "settleMinutes": 15,
-    "maxPeople": 500,
-}
+EVENTS = {"enabled": True, "configMaps": True, "leadMinutes": 15, "maxPeople": 500}
 EVENTS |= {"maxPlaceholders": 1000, "concurrentSpawnLimit": 64}
 PROFILES = [
     {"names": ["GPU, large", "gpu"], "image": "quay.io/me/gpu:1", "set": "gpu"},
