@@ -8,6 +8,8 @@ from typing import Final
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 MAP: Final = re.compile(r"^\| who \| folder \| what \|\n(?:\|.*\n)+", re.MULTILINE)
 FOLDER: Final = re.compile(r"`(\w+)/`")
+# Paths that the architecture names, from the top.
+NAMED: Final = re.compile(r"`((?:[\w.-]+/)+[\w.*-]*)(?::\d+)?`")
 # Where pip-compile's files are looked for.
 OF_TOOLS: Final = {"requirements"}
 
@@ -29,3 +31,10 @@ def test_the_map_has_each_folder_at_the_top_and_no_other() -> None:
     folders = {path.parts[0] for path in paths if len(path.parts) > 1}
     shown = {folder for folder in folders if not folder.startswith(".")}
     assert set(FOLDER.findall(the_map("README.md"))) == shown - OF_TOOLS
+
+
+def test_the_architecture_names_files_that_are_there() -> None:
+    text = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
+    named = [path for path in NAMED.findall(text) if (REPOSITORY / Path(path).parts[0]).exists()]
+    assert len(named) > 50
+    assert [path for path in named if not any(REPOSITORY.glob(path.rstrip("/")))] == []
