@@ -21,7 +21,9 @@ from roost_core.placement.labels import RELEASE_KEY, base_name, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.release.settings import ReleaseSettings
 from webhook.admission import Decision
-from webhook.facts import Facts, Homes, PlacedPod
+from webhook.facts.facts import Facts
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import PlacedPod
 from webhook.review import Answer, Reviewer
 from webhook.settings import parse_settings
 

@@ -11,7 +11,7 @@ from webhook.rules.warm import order_warm_nodes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.facts import WarmFacts
+    from webhook.facts.warm import WarmFacts
 
 IMAGE = "an-image"
 

@@ -21,7 +21,8 @@ from roost_core.placement.labels import (
     PART_OF_LABEL,
 )
 from webhook.bounds import MAX_OPERATIONS, Bound, exceeded
-from webhook.facts import Facts, PlacedPod
+from webhook.facts.facts import Facts
+from webhook.facts.placed_pod import PlacedPod
 from webhook.ledger import Ledger
 from webhook.patch import Annotate, Change, Operation, RequestByDefault, patch_for, without_overflow
 from webhook.rules import Rulebook, requests

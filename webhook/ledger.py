@@ -15,7 +15,8 @@ from collections import Counter, OrderedDict
 from typing import Final
 
 from roost_core.placement.beliefs import REVIEWED, REVIEWED_UNSEEN
-from webhook.facts import Homes, PlacedPod
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import PlacedPod
 
 # False decisions less true ones, from which on no decision counts. Builds leave a home from
 # MIN_LOAD builds on, so fewer do no harm.

@@ -27,7 +27,7 @@ from webhook.admission import Decision
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 from webhook.metrics import WebhookMetrics, show
 from webhook.options import WebhookOptions
 from webhook.release_file import ReleaseFile

@@ -28,7 +28,8 @@ from webhook.bounds import (
     MOST,
     Bound,
 )
-from webhook.facts import Facts, pod_key
+from webhook.facts.facts import Facts
+from webhook.facts.placed_pod import pod_key
 from webhook.ledger import Ledger, unnamed
 from webhook.rules import Rulebook
 from webhook.rules.home import ring_of

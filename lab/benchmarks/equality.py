@@ -30,9 +30,12 @@ from roost_core.placement.labels import OPT_OUT_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS
-from webhook.facts import Facts, Homes, pod_key, read_builder, read_placed_pod
+from webhook.facts.facts import Facts
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import pod_key, read_placed_pod
 from webhook.review import Reviewer
 from webhook.settings import read_settings
+from webhook.watching.builders import read_builder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

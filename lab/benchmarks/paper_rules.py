@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.node_images import Image
     from roost_lab.simulator.engine.world import World
-    from webhook.facts import WarmFacts
+    from webhook.facts.warm import WarmFacts
     from webhook.rules.contract import Case
     from webhook.rules.warm import WarmNeeds
 

@@ -34,7 +34,7 @@ from roost_core.placement.nodes import Nodes
 from tests.harness.ports import ReservedPort
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 from webhook.review import Reviewer
 from webhook.settings import read_settings
 

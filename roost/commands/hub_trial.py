@@ -46,7 +46,7 @@ from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.profile import Profile, default_profile, read_each_profile
 from roost_core.scheduler.state import ClusterState
 from webhook.admission import decide
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 from webhook.ledger import Ledger
 from webhook.patch import Change, PreferNode, RequireNode
 from webhook.rules import Rulebook

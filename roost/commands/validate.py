@@ -38,7 +38,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
     from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
     from webhook.admission import decide  # noqa: PLC0415
-    from webhook.facts import Facts  # noqa: PLC0415
+    from webhook.facts.facts import Facts  # noqa: PLC0415
     from webhook.ledger import Ledger  # noqa: PLC0415
 
     rules = read_rules(

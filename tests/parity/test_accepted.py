@@ -28,7 +28,7 @@ from tests.harness.fixtures import EVERY_MINOR, require_binary
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, KUBECONFIG, RELEASE, Objects, roost_render, run_helm
 from tests.recorded_data import rows
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 from webhook.review import Reviewer
 from webhook.settings import read_settings
 

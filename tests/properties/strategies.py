@@ -15,7 +15,9 @@ from roost_core.placement.labels import (
 )
 from roost_core.placement.nodes import Nodes
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
-from webhook.facts import Facts, Homes, PlacedPod
+from webhook.facts.facts import Facts
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import PlacedPod
 
 IMAGES = [IMAGE, "quay.io/jupyter/r-notebook:1", "example.org/own:1", "busybox"]
 NODE_NAMES = [f"node-{index}" for index in range(6)]

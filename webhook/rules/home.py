@@ -11,7 +11,8 @@ from roost_core.objects.node import node_admits
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from roost_core.release.pod_classes import Home, PodClass
 from roost_core.release.repositories import PodTexts, repository_of
-from webhook.facts import Facts, PlacedPod
+from webhook.facts.facts import Facts
+from webhook.facts.placed_pod import PlacedPod
 from webhook.home_load import choose_homes
 from webhook.patch import (
     Annotate,

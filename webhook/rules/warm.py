@@ -22,7 +22,7 @@ from roost_core.placement.warm_sets import (
     with_weights,
 )
 from roost_core.release.pod_classes import PodClass, Warm
-from webhook.facts import WarmFacts
+from webhook.facts.warm import WarmFacts
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 from webhook.rules.pod_terms import joins_unless_warm, pods_to_join

@@ -10,7 +10,6 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector
 from roost_core.release.classes import namespace_matches
 from roost_core.release.pod_classes import PodClass
-from webhook.facts import read_builder
 from webhook.rules import Rulebook
 from webhook.watching.namespaces import WatchedNamespaces
 
@@ -76,3 +75,21 @@ def watch_builders(
         for name, pod_class in settings.classes.items()
         if pod_class.home is not None and pod_class.home.builder_labels
     }
+
+
+def read_builder(pod: JSONObject) -> str | None:
+    """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and
+    there to stay.
+
+    BinderHub itself counts pending, failed and leaving builders, and fails every build while one
+    isn't bound.
+    """
+    node = (pod.get("spec") or {}).get("nodeName")
+    if not node or (pod.get("metadata") or {}).get("deletionTimestamp"):
+        return None
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    is_ready = any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in conditions
+    )
+    return str(node) if is_ready else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from roost_core.placement.beliefs import FAILED_PULL, WAITED_SECONDS
-from webhook.facts import PlacedPod
+from webhook.facts.placed_pod import PlacedPod
 
 # A node and an image.
 _Pull = tuple[str, str]

@@ -18,7 +18,7 @@ from roost_core.kube.client import Client
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.placement.beliefs import EARLIER
 from roost_core.release.settings import ReleaseSettings
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 from webhook.metrics import WebhookMetrics
 from webhook.rules import Rulebook
 from webhook.settings import watched_parts

@@ -17,7 +17,7 @@ from roost_core.placement.labels import (
 )
 from roost_core.release.classes import namespace_matches
 from roost_core.release.pod_classes import PodClass
-from webhook.facts import PlacedPod, read_placed_pod
+from webhook.facts.placed_pod import PlacedPod, read_placed_pod
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
 from webhook.rules.scheduler import own_scheduler_name

@@ -8,7 +8,9 @@ from typing import Final
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import TakenChanges, Watched, Watches, pods_path
 from roost_core.release.pod_classes import PodClass
-from webhook.facts import Homes, PlacedPod, WarmFacts
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import PlacedPod
+from webhook.facts.warm import WarmFacts
 from webhook.metrics import WebhookMetrics
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads

@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from roost_core.objects.node import Node
 from roost_core.placement.nodes import Nodes
-from webhook.facts import WarmFacts
+from webhook.facts.warm import WarmFacts
 
 Key = TypeVar("Key")
 

@@ -12,7 +12,7 @@ from roost_core.kube.client import Client
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.kube.watches import TakenChanges, Watches, taking_changes
 from roost_core.release.settings import ReleaseSettings
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 from webhook.metrics import WebhookMetrics
 from webhook.rules import Rulebook
 from webhook.watching.builders import watch_builders

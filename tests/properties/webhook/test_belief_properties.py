@@ -31,7 +31,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.evidence import FAULTS, Server, hear
-from webhook.facts import PlacedPod
+from webhook.facts.placed_pod import PlacedPod
 from webhook.metrics import WebhookMetrics
 from webhook.watching.keeper import FactsKeeper
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from roost_core.placement.beliefs import REVIEWED
 from roost_core.placement.warm_sets import MAX_NODES, Spare, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.facts import Homes, PlacedPod, WarmFacts
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import PlacedPod
+from webhook.facts.warm import WarmFacts
 from webhook.ledger import Ledger
 
 NAMES = [f"n{number}" for number in range(5)]

@@ -32,7 +32,7 @@ from tests.builders import (
 )
 from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import HERE, HOLDS, KEEPS_OFF, LABEL, PREFERS_HOLDER
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 
 
 def test_a_user_keeps_off_nodes_that_pull_the_image_and_prefers_one_that_holds_it() -> None:

@@ -34,7 +34,9 @@ from tests.builders import (
     user_pod,
 )
 from tests.unit.webhook.small_hub import FIVE, HERE, RING
-from webhook.facts import Facts, Homes, PlacedPod
+from webhook.facts.facts import Facts
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import PlacedPod
 from webhook.ledger import Ledger, unnamed
 from webhook.rendezvous import rank_nodes
 

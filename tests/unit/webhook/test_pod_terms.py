@@ -39,7 +39,7 @@ from tests.builders import (
 )
 from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 from webhook.patch import node_rule
 
 USERS = {"component": "singleuser-server"}

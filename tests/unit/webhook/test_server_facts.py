@@ -15,7 +15,8 @@ from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
 from tests.recorded_data import object_of, rows
-from webhook.facts import Homes, PlacedPod
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import PlacedPod
 from webhook.metrics import WebhookMetrics
 from webhook.watching.keeper import FactsKeeper
 

@@ -29,7 +29,9 @@ from tests.builders import (
 )
 from tests.recorded_data import rows
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod
+from webhook.facts.facts import Facts
+from webhook.facts.placed_pod import PlacedPod, read_placed_pod
+from webhook.facts.warm import WarmFacts
 
 IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
@@ -102,7 +104,7 @@ def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
 def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
+    monkeypatch.setattr("webhook.facts.warm.MAX_IMAGES", 2)
     facts = WarmFacts({"ns/a": on("n1", ("x",))}).updated({"ns/b": on("n1", ("y",))})
     # Seen again, it is the newest.
     facts = facts.updated({"ns/c": on("n1", ("x",))}).updated({"ns/d": on("n1", ("z",))})
@@ -185,7 +187,7 @@ def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> Non
 
 
 def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
+    monkeypatch.setattr("webhook.facts.warm.MAX_IMAGES", 2)
     facts = WarmFacts({"ns/a": on("n1", ("a",))}).with_reports(
         {"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))}
     )

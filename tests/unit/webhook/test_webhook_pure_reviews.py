@@ -30,8 +30,11 @@ from tests.builders import (
 from tests.recorded_data import PODS, REVIEWS, rows
 from webhook.admission import ReviewResult
 from webhook.bounds import MAX_BODY_BYTES
-from webhook.facts import Facts, Homes, PlacedPod, read_builder
+from webhook.facts.facts import Facts
+from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import PlacedPod
 from webhook.review import Reviewer
+from webhook.watching.builders import read_builder
 
 SECRET = "0123456789abcdef-the-token"
 

@@ -33,7 +33,8 @@ from roost_core.placement.labels import (
 from roost_core.release.classes import namespace_matches
 from roost_lab.traces.attempt import Attempt, other_scheduler
 from webhook.admission import ReviewResult, decide
-from webhook.facts import Facts, PlacedPod, pod_key
+from webhook.facts.facts import Facts
+from webhook.facts.placed_pod import PlacedPod, pod_key
 from webhook.ledger import Ledger
 from webhook.patch import Operation, patch_for
 from webhook.rules import Rulebook

@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roost_core.placement.nodes import Nodes
-from webhook.facts import Facts, Homes, WarmFacts
+from webhook.facts.facts import Facts
+from webhook.facts.homes import Homes
+from webhook.facts.warm import WarmFacts
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node

@@ -25,7 +25,7 @@ from roost_lab.simulator.engine.pool import make_node
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.policy import PlaceholderStatefulSet, Policy
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 
 _FIX: Final = "Lay values for the replay over these (FILE,OTHER), or change the nodes with --set."
 

@@ -33,7 +33,7 @@ from roost_lab.simulator.engine.kubelets import Kubelets
 from roost_lab.simulator.engine.webhook_facts import WebhookFacts
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 
 SAME: Final = "same"
 # Nodes with equal scores: kube-scheduler draws one, the model takes the first.

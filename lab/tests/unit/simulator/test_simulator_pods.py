@@ -20,7 +20,9 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.traces.attempt import Attempt
 from webhook.admission import decide
-from webhook.facts import Facts, PlacedPod, WarmFacts, pod_key
+from webhook.facts.facts import Facts
+from webhook.facts.placed_pod import PlacedPod, pod_key
+from webhook.facts.warm import WarmFacts
 from webhook.ledger import Ledger
 from webhook.rules import Rulebook
 

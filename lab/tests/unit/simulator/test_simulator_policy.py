@@ -36,7 +36,7 @@ from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.traces.archive import read_launch
 from roost_lab.traces.synthetic import synthetic_attempts
 from tests.recorded_data import rows
-from webhook.facts import Facts
+from webhook.facts.facts import Facts
 
 
 def by_policy(name: str, **values: Any) -> Policy:

@@ -1,92 +1,21 @@
-"""An immutable snapshot of everything that rules can read of the cluster, and how it is read from
-API objects.
-
-Facts are replaced, never changed. Each part has an `updated` that shares what didn't change, so
-that a replacement takes microseconds even with thousands of nodes.
-"""
+"""The pods of a class with a warm set, and the images that nodes hold."""
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 from copy import copy
-from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
-from roost_core.objects.fields import JSONObject
-from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.node import MAX_IMAGES, MAX_REFERENCE, Node
-from roost_core.placement.kubelet_pulls import PULL_FAULTS
-from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
-from roost_core.placement.lease_state import LeaseState
-from roost_core.placement.nodes import Nodes
+from roost_core.objects.node import MAX_IMAGES, Node
 from roost_core.scheduler.node_rows import bump
+from webhook.facts.placed_pod import PlacedPod
 
 # Of a table, one that may be changed: a copy, or the table itself.
 _ToChange = Callable[[Any], dict[Any, Any]]
 
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
-# The longest name that a node can have.
-_MAX_NODE_NAME: Final = 253
-
-
-class PlacedPod(NamedTuple):
-    """One unfinished pod of a class whose pods the facts count."""
-
-    pod_class: str
-    # Where it is bound, else where Roost sent it (WARM_TARGET_ANNOTATION, HOME_TARGET_ANNOTATION);
-    # "" when neither is known.
-    node: str
-    # Normalised; none before it is bound: until then no node has them because of it.
-    images: tuple[str, ...] = ()
-    # It is bound and none of its containers runs yet.
-    is_starting: bool = False
-    # Images, normalised and not among `images`, that its node can't pull now.
-    failing: tuple[str, ...] = ()
-
-
-_made = itertools.count()
-
-
-class Homes:
-    """The unfinished pods of classes with a home, and how many there are on each node.
-
-    Immutable.
-    """
-
-    __slots__ = ("_loads", "_totals", "made", "pods")
-
-    def __init__(self, pods: Mapping[str, PlacedPod] | None = None) -> None:
-        # Greater in what was made later.
-        self.made = next(_made)
-        # By `pod_key`.
-        self.pods: Mapping[str, PlacedPod] = dict(pods or {})
-        loads: dict[str, Counter[str]] = {}
-        for pod, count in Counter(self.pods.values()).items():
-            loads.setdefault(pod.pod_class, Counter())[pod.node] += count
-        self._loads: Mapping[str, Mapping[str, int]] = loads
-        self._totals = {pod_class: counts.total() for pod_class, counts in loads.items()}
-
-    def loads(self, pod_class: str) -> Mapping[str, int]:
-        """Pods of the class on each node, those still on their way to it too; under "" those
-        without one.
-        """
-        return self._loads.get(pod_class, {})
-
-    def total(self, pod_class: str) -> int:
-        """Pods of the class, with a node and without."""
-        return self._totals.get(pod_class, 0)
-
-    def updated(self, changes: Mapping[str, PlacedPod | None]) -> Self:
-        """A copy with `changes` (None: gone or finished)."""
-        merged = {**self.pods, **changes}
-        return type(self)({key: pod for key, pod in merged.items() if pod is not None})
-
-
 # An image, a node, and whether the image came there or is no longer remembered.
 _Move = tuple[str, str, bool]
 
@@ -408,108 +337,3 @@ def _drop(gone: Iterable[str], images: dict[str, int], node: str, moved: list[_M
     for image in gone:
         del images[image]
         moved.append((image, node, False))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """Everything that rules can read of the cluster, at one time."""
-
-    # None: nodes can't be read.
-    nodes: Nodes | None = None
-    # By class with a home: nodes with a Ready builder pod. The same frozenset object while it
-    # doesn't change.
-    builder_nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    homes: Homes = field(default_factory=Homes)
-    # False: the watch of these pods is broken, so pods that aren't among them may exist.
-    shows_new_pods: bool = True
-    # Labels of namespaces, by name. None: they can't be read.
-    namespaces: Mapping[str, Mapping[str, str]] | None = None
-    # By class with a warm set.
-    warm: Mapping[str, WarmFacts] = field(default_factory=dict)
-    # When a node (first) last couldn't pull an image (normalised), on the clock of reviews.
-    failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    # Of these, those that no pod said: a start was given up, and the pull may only have been slow.
-    given_up: Collection[tuple[str, str]] = frozenset()
-    # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None:
-    # quotas can't be read.
-    quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
-    # Extended resources that nodes may have without listing them.
-    claimable: frozenset[str] = frozenset()
-    # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods
-    # without a class.
-    lowest_priority: int = 0
-    # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are
-    # watched.
-    leases: Mapping[str, LeaseState] = field(default_factory=dict)
-    # The host's name that the scheduler's Lease was looked at for. None: it wasn't looked at.
-    scheduler_host: str | None = None
-
-
-def pod_key(namespace: str, name: str) -> str:
-    """The key of a pod in `Homes.pods` and in the ledger."""
-    return f"{namespace}/{name}"
-
-
-def _object(parent: JSONObject, key: str) -> JSONObject:
-    """The object under `key`, an empty one when it is absent or null."""
-    return parent.get(key) or {}
-
-
-def read_builder(pod: JSONObject) -> str | None:
-    """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and
-    there to stay.
-
-    BinderHub itself counts pending, failed and leaving builders, and fails every build while one
-    isn't bound.
-    """
-    node = _object(pod, "spec").get("nodeName")
-    if not node or _object(pod, "metadata").get("deletionTimestamp"):
-        return None
-    conditions = _object(pod, "status").get("conditions") or ()
-    is_ready = any(
-        condition.get("type") == "Ready" and condition.get("status") == "True"
-        for condition in conditions
-    )
-    return str(node) if is_ready else None
-
-
-def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
-    """What a Pod of this class adds to its node; None once it has finished."""
-    phase = _object(pod, "status").get("phase")
-    if phase in _FINISHED:
-        return None
-    spec = _object(pod, "spec")
-    if not (bound := spec.get("nodeName")):
-        annotations = _object(_object(pod, "metadata"), "annotations")
-        target = str(
-            annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or ""
-        )
-        # Pods may write anything: no node is called so.
-        return PlacedPod(pod_class, target if len(target) <= _MAX_NODE_NAME else "")
-    failing = _failing_containers(_object(pod, "status"))
-    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-    written: dict[str, bool] = {}
-    for container in containers:
-        image = str(container.get("image") or "")
-        if image and len(image) <= MAX_REFERENCE and len(written) < MAX_IMAGES:
-            written[image] = written.get(image, False) or container.get("name") in failing
-    return PlacedPod(
-        pod_class,
-        str(bound),
-        tuple(normalise_reference(image) for image, fails in written.items() if not fails),
-        phase == "Pending",
-        tuple(normalise_reference(image) for image, fails in written.items() if fails),
-    )
-
-
-def _failing_containers(status: JSONObject) -> set[str]:
-    """Names of containers whose image can't be pulled now."""
-    containers = (
-        *(status.get("containerStatuses") or ()),
-        *(status.get("initContainerStatuses") or ()),
-    )
-    reasons = (
-        (container.get("name"), _object(_object(container, "state"), "waiting").get("reason"))
-        for container in containers
-    )
-    return {str(name) for name, reason in reasons if reason in PULL_FAULTS}

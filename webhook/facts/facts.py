@@ -1,0 +1,46 @@
+"""An immutable snapshot of everything that rules can read of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from roost_core.placement.lease_state import LeaseState
+from roost_core.placement.nodes import Nodes
+from webhook.facts.homes import Homes
+from webhook.facts.warm import WarmFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """Everything that rules can read of the cluster, at one time."""
+
+    # None: nodes can't be read.
+    nodes: Nodes | None = None
+    # By class with a home: nodes with a Ready builder pod. The same frozenset object while it
+    # doesn't change.
+    builder_nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    homes: Homes = field(default_factory=Homes)
+    # False: the watch of these pods is broken, so pods that aren't among them may exist.
+    shows_new_pods: bool = True
+    # Labels of namespaces, by name. None: they can't be read.
+    namespaces: Mapping[str, Mapping[str, str]] | None = None
+    # By class with a warm set.
+    warm: Mapping[str, WarmFacts] = field(default_factory=dict)
+    # When a node (first) last couldn't pull an image (normalised), on the clock of reviews.
+    failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # Of these, those that no pod said: a start was given up, and the pull may only have been slow.
+    given_up: Collection[tuple[str, str]] = frozenset()
+    # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None:
+    # quotas can't be read.
+    quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
+    # Extended resources that nodes may have without listing them.
+    claimable: frozenset[str] = frozenset()
+    # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods
+    # without a class.
+    lowest_priority: int = 0
+    # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are
+    # watched.
+    leases: Mapping[str, LeaseState] = field(default_factory=dict)
+    # The host's name that the scheduler's Lease was looked at for. None: it wasn't looked at.
+    scheduler_host: str | None = None

@@ -1,0 +1,82 @@
+"""One unfinished pod as the facts count it."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from roost_core.objects.fields import JSONObject
+from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import MAX_IMAGES, MAX_REFERENCE
+from roost_core.placement.kubelet_pulls import PULL_FAULTS
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
+
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+# The longest name that a node can have.
+_MAX_NODE_NAME: Final = 253
+
+
+class PlacedPod(NamedTuple):
+    """One unfinished pod of a class whose pods the facts count."""
+
+    pod_class: str
+    # Where it is bound, else where Roost sent it (WARM_TARGET_ANNOTATION, HOME_TARGET_ANNOTATION);
+    # "" when neither is known.
+    node: str
+    # Normalised; none before it is bound: until then no node has them because of it.
+    images: tuple[str, ...] = ()
+    # It is bound and none of its containers runs yet.
+    is_starting: bool = False
+    # Images, normalised and not among `images`, that its node can't pull now.
+    failing: tuple[str, ...] = ()
+
+
+def pod_key(namespace: str, name: str) -> str:
+    """The key of a pod in `Homes.pods` and in the ledger."""
+    return f"{namespace}/{name}"
+
+
+def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
+    """What a Pod of this class adds to its node; None once it has finished."""
+    phase = _object(pod, "status").get("phase")
+    if phase in _FINISHED:
+        return None
+    spec = _object(pod, "spec")
+    if not (bound := spec.get("nodeName")):
+        annotations = _object(_object(pod, "metadata"), "annotations")
+        target = str(
+            annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or ""
+        )
+        # Pods may write anything: no node is called so.
+        return PlacedPod(pod_class, target if len(target) <= _MAX_NODE_NAME else "")
+    failing = _failing_containers(_object(pod, "status"))
+    containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
+    written: dict[str, bool] = {}
+    for container in containers:
+        image = str(container.get("image") or "")
+        if image and len(image) <= MAX_REFERENCE and len(written) < MAX_IMAGES:
+            written[image] = written.get(image, False) or container.get("name") in failing
+    return PlacedPod(
+        pod_class,
+        str(bound),
+        tuple(normalise_reference(image) for image, fails in written.items() if not fails),
+        phase == "Pending",
+        tuple(normalise_reference(image) for image, fails in written.items() if fails),
+    )
+
+
+def _failing_containers(status: JSONObject) -> set[str]:
+    """Names of containers whose image can't be pulled now."""
+    containers = (
+        *(status.get("containerStatuses") or ()),
+        *(status.get("initContainerStatuses") or ()),
+    )
+    reasons = (
+        (container.get("name"), _object(_object(container, "state"), "waiting").get("reason"))
+        for container in containers
+    )
+    return {str(name) for name, reason in reasons if reason in PULL_FAULTS}
+
+
+def _object(parent: JSONObject, key: str) -> JSONObject:
+    """The object under `key`, an empty one when it is absent or null."""
+    return parent.get(key) or {}
