@@ -22,6 +22,7 @@ from roost_core.release.pod_classes import KeySource
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.importing.clocks import Clocks, corrected, pod_corrected
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.event_records import records_of_event
 from roost_lab.recorder.recording.pod_records import phase_record
 from roost_lab.recorder.recording.reading import (
     SECOND_US,
@@ -94,7 +95,7 @@ def event_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
     if not (0 < when.at_us <= MAX_US and event.last_us <= MAX_US):
         raise Unusable("an Event without a time")
     kind, namespace, name, uid = event.about
-    records = Assembler(class_of, StoredState()).event(event)
+    records = list(records_of_event(event))
     if kind != "Pod":
         if records:
             return when.at_us, records

@@ -6,45 +6,32 @@ Guarantee: the same notice again, after a restart or in a list, gives records of
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from roost_core.placement.kubelet_pulls import image_in_message
 from roost_lab.recorder.recording.changes import Change, ListEnd, NodeChange, PodChange
 from roost_lab.recorder.recording.clocks import NodeClocks
-from roost_lab.recorder.recording.decision_records import decision, failed_attempt
+from roost_lab.recorder.recording.event_records import records_of_event
 from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.pod_records import (
-    disruptions,
+    KnownPod,
     end_reason,
-    image_digest,
+    known_pod,
     phase_record,
+    pod_changes,
     pod_record,
-    pull_records,
-    steps_of,
     unseen_pod,
 )
-from roost_lab.recorder.recording.reading import (
-    MICRO_US,
-    SECOND_US,
-    EventReading,
-    NodeReading,
-    PodReading,
-    Step,
-)
+from roost_lab.recorder.recording.reading import MICRO_US, EventReading, NodeReading, PodReading
 from roost_lab.recorder.recording.streams import Seen, Streams
 from roost_lab.recorder.store.records import (
-    MAX_IMAGE,
     NODES,
     PODS,
-    AutoscalerRecord,
     DecisionKind,
     DecisionRecord,
     NodeRecord,
     Phase,
-    PreemptionRecord,
     Record,
     StoredState,
 )
@@ -53,13 +40,8 @@ from roost_lab.recorder.store.records import (
 Classify = Callable[[Mapping[str, str], str], str]
 # A node's labels -> the labels that the image gate sets when the node has all its images.
 GateLabels = Callable[[Mapping[str, str]], frozenset[str]]
-_PREEMPTED_BY: Final = re.compile(
-    r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?"
-)
-_AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 # Most names of nodes that bindings wait for.
 _MAX_AWAITED: Final = 1024
-_CREATED: Final = (Phase.CREATED, "")
 
 
 class Assembler:
@@ -75,9 +57,7 @@ class Assembler:
         self._gate_labels = gate_labels
         # How surely what comes next is new.
         self.streams = Streams(known.heard_us)
-        self._pods: dict[str, PodReading] = {}
-        # `steps_of` each pod.
-        self._steps: dict[str, dict[tuple[Phase, str], Step]] = {}
+        self._pods: dict[str, KnownPod] = {}
         self._nodes: dict[str, NodeReading] = {}
         # Uids of nodes that have had all their images, or may have had them before they were first
         # seen.
@@ -101,8 +81,8 @@ class Assembler:
         changes: list[Change] = []
         seen = Seen(at)
         if kind == PODS:
-            missing = [(key, pod) for key, pod in self._pods.items() if key not in shown]
-            changes += [self._pod_gone(key, pod, seen, "unseen") for key, pod in missing]
+            missing = [key for key in self._pods if key not in shown]
+            changes += [self._pod_gone(key, seen, "unseen") for key in missing]
             for uid, created_us in self._unseen_pods.items():
                 end.append(unseen_pod(uid, created_us, at))
                 end.append(phase_record(uid, Phase.GONE, seen.step, "watch"))
@@ -120,7 +100,7 @@ class Assembler:
 
     def pods(self) -> list[PodReading]:
         """The pods that there are."""
-        return list(self._pods.values())
+        return [known.pod for known in self._pods.values()]
 
     def pod(self, key: str, pod: PodReading | None, seen: Seen) -> list[PodChange]:
         """A pod in its current state."""
@@ -130,52 +110,33 @@ class Assembler:
         self._unseen_pods.pop(pod.state.uid, None)
         pod = self.clocks.pod_in_server_time(pod)
         before = self._pods.get(key)
-        if before is not None and before.state.uid != pod.state.uid:
-            gone = self._pod_gone(key, before, Seen(seen.at), "unseen")
+        if before is not None and before.pod.state.uid != pod.state.uid:
+            gone = self._pod_gone(key, Seen(seen.at), "unseen")
             return [gone, self._pod_changed(key, None, pod, seen)]
         return [self._pod_changed(key, before, pod, seen)]
 
     def _pod_changed(
-        self, key: str, before: PodReading | None, pod: PodReading, seen: Seen
+        self, key: str, before: KnownPod | None, pod: PodReading, seen: Seen
     ) -> PodChange:
-        uid = pod.state.uid
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
-        records: list[Record] = []
-        if before is None or image_digest(before) != image_digest(pod):
-            records.append(pod_record(pod, pod_class))
-        known_steps = {} if before is None else self._steps[key]
-        steps = steps_of(pod)
-        if before is not None:
-            steps[_CREATED] = known_steps[_CREATED]
-        elif seen.is_exact and 0 <= seen.at - pod.created_us < SECOND_US:
-            # The object has a whole second; it was there no later than the watch told of it.
-            steps[_CREATED] = seen.step
-        for (phase, detail), step in steps.items():
-            if known_steps.get((phase, detail)) != step:
-                source = "pod" if step.resolution_us == SECOND_US else "watch"
-                records.append(phase_record(uid, phase, step, source, detail))
-        if before is not None and before.gates and not pod.gates:
-            records.append(phase_record(uid, Phase.UNGATED, seen.step, "watch"))
-        records += self._pod_decisions(before, pod, seen)
-        records += disruptions(before, pod)
-        self._pods[key] = pod
-        self._steps[key] = steps
-        created = steps[_CREATED]
+        now = self._pods[key] = known_pod(before, pod, seen)
+        records = self._with_nodes(pod_changes(before, now, pod_class, seen))
         return PodChange(
-            key=key, pod=pod, pod_class=pod_class, created=created, seen=seen, records=records
+            key=key, pod=pod, pod_class=pod_class, created=now.created, seen=seen, records=records
         )
 
     def pod_deleted(self, key: str, pod: PodReading | None, seen: Seen) -> list[PodChange]:
         """A pod is gone. pod: its last state; None: as it was known."""
         changes = [] if pod is None else self.pod(key, pod, seen)
-        last = self._pods.get(key)
-        if last is not None:
+        known = self._pods.get(key)
+        if known is not None:
+            last = known.pod
             # It was there at least until its deletion was requested.
             since_us = max(
                 filter(None, (last.created_us, last.accepted_us, last.deletion_us)), default=0
             )
             late = max(MICRO_US, min(seen.late, seen.at - since_us))
-            changes.append(self._pod_gone(key, last, Seen(seen.at, late), end_reason(last)))
+            changes.append(self._pod_gone(key, Seen(seen.at, late), end_reason(last)))
         return changes
 
     def malformed(self, kind: str, key: str, uid: str) -> None:
@@ -187,9 +148,9 @@ class Assembler:
         elif kind == NODES:
             self._unseen_nodes.pop(uid, None)
 
-    def _pod_gone(self, key: str, pod: PodReading, seen: Seen, why: str) -> PodChange:
-        del self._pods[key]
-        created = self._steps.pop(key)[_CREATED]
+    def _pod_gone(self, key: str, seen: Seen, why: str) -> PodChange:
+        known = self._pods.pop(key)
+        pod = known.pod
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         records: list[Record] = [
             pod_record(pod, pod_class, deleted_us=seen.at, reason=why),
@@ -199,62 +160,33 @@ class Assembler:
             key=key,
             pod=pod,
             pod_class=pod_class,
-            created=created,
+            created=known.created,
             seen=seen,
             is_gone=True,
             records=records,
         )
 
-    def _pod_decisions(
-        self, before: PodReading | None, pod: PodReading, seen: Seen
-    ) -> Iterator[Record]:
-        state = pod.state
-        scheduled = pod.condition("PodScheduled")
-        if state.node_name and (before is None or not before.state.node_name):
-            when = Step(scheduled.reached_us or pod.created_us, SECOND_US)
-            binding = self._decision(
-                DecisionKind.BIND, state.uid, state.node_name, when, scheduler=state.scheduler_name
-            )
-            binding = replace(binding, last_us=scheduled.since_us or seen.at)
-            self._await_node(binding)
-            yield binding
-        elif pod.is_unschedulable and (
-            before is None or before.condition("PodScheduled").message != scheduled.message
-        ):
-            when = Step(scheduled.since_us or seen.at, SECOND_US)
-            yield failed_attempt(
-                state.uid, state.scheduler_name, scheduled.message, when, source="watch"
-            )
-        nominated = state.nominated_node
-        if (
-            nominated
-            and not state.node_name
-            and (before is None or before.state.nominated_node != nominated)
-        ):
-            by = state.scheduler_name
-            yield self._decision(
-                DecisionKind.NOMINATE,
-                state.uid,
-                nominated,
-                seen.step,
-                scheduler=by,
-                detail=f"/{nominated}",
-            )
-            yield phase_record(state.uid, Phase.NOMINATED, seen.step, "watch")
+    def _with_nodes(self, records: Iterable[Record]) -> list[Record]:
+        """The records, decisions with the uids of their nodes as far as these are known.
 
-    def _node_uid(self, name: str) -> str:
-        node = self._nodes.get(name)
-        return node.state.uid if node is not None else ""
-
-    def _await_node(self, binding: DecisionRecord) -> None:
-        """Keep a binding to a node that is not known yet: nodes, pods and Events are separate
-        streams.
+        Bindings to other nodes wait for them: nodes, pods and Events are separate streams.
         """
-        if binding.node_uid or not binding.node_name:
-            return
-        self._nodeless.setdefault(binding.node_name, {})[binding.id] = binding
-        while len(self._nodeless) > _MAX_AWAITED:
-            self._nodeless.pop(next(iter(self._nodeless)))
+        return [
+            self._with_node(record) if isinstance(record, DecisionRecord) else record
+            for record in records
+        ]
+
+    def _with_node(self, decision: DecisionRecord) -> DecisionRecord:
+        if not decision.node_name:
+            return decision
+        node = self._nodes.get(decision.node_name)
+        if node is not None:
+            return replace(decision, node_uid=node.state.uid)
+        if decision.kind is DecisionKind.BIND:
+            self._nodeless.setdefault(decision.node_name, {})[decision.id] = decision
+            while len(self._nodeless) > _MAX_AWAITED:
+                self._nodeless.pop(next(iter(self._nodeless)))
+        return decision
 
     def _bound_before(self, node: NodeReading) -> Iterator[Record]:
         """Bindings that were reported before their node.
@@ -341,91 +273,4 @@ class Assembler:
     def event(self, event: EventReading) -> list[Record]:
         """An Event in its current state: new, or repeated."""
         event = self.clocks.event_in_server_time(event)
-        kind, _, _, uid = event.about
-        if kind == "Pod" and not uid:
-            # Some controllers leave the uid out: all their pods would become one.
-            return []
-        if kind == "Pod" and event.reason == "Scheduled":
-            return self._scheduled(event, uid)
-        if kind == "Pod" and event.reason == "FailedScheduling":
-            failure = failed_attempt(
-                uid,
-                event.controller,
-                event.note,
-                event.when,
-                source="event",
-                last_us=event.last_us,
-                tries=event.count,
-            )
-            return [failure, phase_record(uid, Phase.UNSCHEDULABLE, event.when, "event")]
-        if kind == "Pod" and event.reason == "Pulled":
-            return list(pull_records(event, uid))
-        if kind == "Pod" and event.reason == "Pulling" and (image := image_in_message(event.note)):
-            return [phase_record(uid, Phase.PULLING, event.when, "event", image[:MAX_IMAGE])]
-        if kind == "Pod" and event.reason == "Preempted":
-            return list(self._preempted(event, uid))
-        if any(event.controller.startswith(name) for name in _AUTOSCALERS):
-            return [
-                AutoscalerRecord(
-                    event_uid=event.uid,
-                    at_us=event.when.at_us,
-                    last_us=event.last_us,
-                    count=event.count,
-                    reason=event.reason,
-                    about="/".join(filter(None, event.about[:3])),
-                    message=event.note,
-                )
-            ]
-        return []
-
-    def _scheduled(self, event: EventReading, uid: str) -> list[Record]:
-        binding = self._by_event(DecisionKind.BIND, uid, event.note.rpartition(" to ")[2], event)
-        self._await_node(binding)
-        return [phase_record(uid, Phase.SCHEDULED, event.when, "event"), binding]
-
-    def _preempted(self, event: EventReading, uid: str) -> Iterator[Record]:
-        match = _PREEMPTED_BY.search(event.note)
-        by_uid = event.related[3] or (match["uid"] if match else None)
-        node_name = (match["node"] if match else None) or ""
-        yield PreemptionRecord(
-            victim_uid=uid,
-            by_uid=by_uid,
-            node_name=node_name,
-            at_us=event.when.at_us,
-            kind="preempted",
-        )
-        if by_uid:
-            decided = self._by_event(DecisionKind.PREEMPT, by_uid, node_name, event, f"/{uid}")
-            yield replace(decided, message=event.note)
-
-    def _by_event(
-        self, kind: DecisionKind, pod_uid: str, node: str, event: EventReading, detail: str = ""
-    ) -> DecisionRecord:
-        """A decision for a node, as an Event tells it."""
-        decided = self._decision(
-            kind, pod_uid, node, event.when, scheduler=event.controller, detail=detail
-        )
-        return replace(decided, last_us=event.last_us, source="event")
-
-    def _decision(
-        self,
-        kind: DecisionKind,
-        pod_uid: str,
-        node: str,
-        when: Step,
-        *,
-        scheduler: str,
-        detail: str = "",
-    ) -> DecisionRecord:
-        """A decision for a node, as the pod's object tells it."""
-        uid = self._node_uid(node)
-        return decision(
-            kind,
-            pod_uid,
-            node,
-            when,
-            source="watch",
-            node_uid=uid,
-            scheduler=scheduler,
-            detail=detail,
-        )
+        return self._with_nodes(records_of_event(event))

@@ -1,4 +1,4 @@
-"""Make records from a pod's object and its Events: the pod, its phases, pulls and eviction.
+"""Make records from a pod's object: the pod, its phases, decisions about it, its eviction.
 
 Pure.
 """
@@ -6,24 +6,25 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
-from roost_core.placement.kubelet_pulls import read_pulled_message
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, hub_of
+from roost_lab.recorder.recording.decision_records import decision, failed_attempt
 from roost_lab.recorder.recording.hub_log import HubNews
-from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step
+from roost_lab.recorder.recording.reading import SECOND_US, PodReading, Step
+from roost_lab.recorder.recording.streams import Seen
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
-    MAX_IMAGE,
     MAX_NAME,
     MAX_SCHEDULER,
+    DecisionKind,
     Phase,
     PhaseRecord,
     PodRecord,
     PodSource,
     PreemptionRecord,
-    PullRecord,
     Record,
 )
 
@@ -37,9 +38,38 @@ _EVICTION_REASONS: Final = {
 }
 
 
-def steps_of(pod: PodReading) -> dict[tuple[Phase, str], Step]:
-    """Every phase that the pod's object shows, with the container or gate it is about."""
-    steps: dict[tuple[Phase, str], Step] = {(Phase.CREATED, ""): Step(pod.created_us, SECOND_US)}
+# The phases that a pod has reached, with the container or gate that each is about.
+Steps = dict[tuple[Phase, str], Step]
+_CREATED: Final = (Phase.CREATED, "")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPod:
+    """A pod as it was seen last."""
+
+    pod: PodReading
+    steps: Steps
+
+    @property
+    def created(self) -> Step:
+        """When it was created, as exact as it is known."""
+        return self.steps[_CREATED]
+
+
+def known_pod(before: KnownPod | None, pod: PodReading, seen: Seen) -> KnownPod:
+    """What is known of a pod from now on. before: None: it is new."""
+    steps = steps_of(pod)
+    if before is not None:
+        steps[_CREATED] = before.created
+    elif seen.is_exact and 0 <= seen.at - pod.created_us < SECOND_US:
+        # The object has a whole second; it was there no later than the watch told of it.
+        steps[_CREATED] = seen.step
+    return KnownPod(pod, steps)
+
+
+def steps_of(pod: PodReading) -> Steps:
+    """Every phase that the pod's object shows."""
+    steps: Steps = {_CREATED: Step(pod.created_us, SECOND_US)}
 
     def put(phase: Phase, at_us: int | None, detail: str = "") -> None:
         if at_us is not None:
@@ -59,6 +89,61 @@ def steps_of(pod: PodReading) -> dict[tuple[Phase, str], Step]:
         put(Phase.STARTED, container.started_us, container.name)
     put(Phase.TERMINATING, pod.deletion_us)
     return steps
+
+
+def pod_changes(
+    before: KnownPod | None, now: KnownPod, pod_class: str, seen: Seen
+) -> Iterator[Record]:
+    """What is new of a pod. before: None: all of it."""
+    pod = now.pod
+    uid = pod.state.uid
+    last = None if before is None else before.pod
+    if last is None or image_digest(last) != image_digest(pod):
+        yield pod_record(pod, pod_class)
+    for (phase, detail), step in now.steps.items():
+        if before is None or before.steps.get((phase, detail)) != step:
+            source = "pod" if step.resolution_us == SECOND_US else "watch"
+            yield phase_record(uid, phase, step, source, detail)
+    if last is not None and last.gates and not pod.gates:
+        yield phase_record(uid, Phase.UNGATED, seen.step, "watch")
+    yield from _decisions(last, pod, seen)
+    yield from disruptions(last, pod)
+
+
+def _decisions(before: PodReading | None, pod: PodReading, seen: Seen) -> Iterator[Record]:
+    """What schedulers have decided of a pod since it was seen before."""
+    state = pod.state
+    scheduled = pod.condition("PodScheduled")
+    if state.node_name and (before is None or not before.state.node_name):
+        yield decision(
+            DecisionKind.BIND,
+            state.uid,
+            state.node_name,
+            Step(scheduled.reached_us or pod.created_us, SECOND_US),
+            source="watch",
+            scheduler=state.scheduler_name,
+            last_us=scheduled.since_us or seen.at,
+        )
+    elif pod.is_unschedulable and (
+        before is None or before.condition("PodScheduled").message != scheduled.message
+    ):
+        when = Step(scheduled.since_us or seen.at, SECOND_US)
+        yield failed_attempt(
+            state.uid, state.scheduler_name, scheduled.message, when, source="watch"
+        )
+    nominated = state.nominated_node
+    was_nominated = before is not None and before.state.nominated_node == nominated
+    if nominated and not state.node_name and not was_nominated:
+        yield decision(
+            DecisionKind.NOMINATE,
+            state.uid,
+            nominated,
+            seen.step,
+            source="watch",
+            scheduler=state.scheduler_name,
+            detail=f"/{nominated}",
+        )
+        yield phase_record(state.uid, Phase.NOMINATED, seen.step, "watch")
 
 
 def end_reason(pod: PodReading) -> str:
@@ -154,22 +239,3 @@ def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:
         yield PreemptionRecord(
             victim_uid=pod.state.uid, node_name=pod.state.node_name, at_us=at_us, kind=kind
         )
-
-
-def pull_records(event: EventReading, uid: str) -> Iterator[Record]:
-    """Records of a kubelet's Event about an image that it pulled or already had."""
-    said = read_pulled_message(event.note)
-    if said is None:
-        return
-    image = said.image[:MAX_IMAGE]
-    yield PullRecord(
-        pod_uid=uid,
-        image=image,
-        node_name=event.host,
-        at_us=event.when.at_us,
-        warm=said.was_present,
-        pull_us=said.pull_us,
-        pull_and_wait_us=said.pull_and_wait_us,
-        image_bytes=said.image_bytes,
-    )
-    yield phase_record(uid, Phase.PULLED, event.when, "event", image)
