@@ -31,7 +31,15 @@ from roost_core.objects.pod import (
     PodTerm,
     SpreadConstraint,
 )
-from roost_core.objects.requests import CPU, MEMORY, is_sidecar, sum_requests
+from roost_core.objects.requests import (
+    CONTAINER_REQUESTS,
+    CPU,
+    MEMORY,
+    SPEC_REQUESTS,
+    STATUS_REQUESTS,
+    is_sidecar,
+    sum_requests,
+)
 from roost_core.objects.selectors import (
     read_label_selector,
     read_node_term,
@@ -40,10 +48,14 @@ from roost_core.objects.selectors import (
 )
 from roost_core.objects.timestamps import read_moment
 
-# All that is read of a pod; `sum_requests` and the readers of selectors check what they read
-# themselves.
+# All that is read of a pod; the readers of selectors check what they read themselves.
 _CONTAINERS: Final[Shape] = [
-    {"name": str, "image": str, "ports": [{"hostPort": int, "hostIP": str, "protocol": str}]}
+    {
+        "name": str,
+        "image": str,
+        "ports": [{"hostPort": int, "hostIP": str, "protocol": str}],
+        **CONTAINER_REQUESTS,
+    }
 ]
 _POD_TERM: Final[Shape] = {"topologyKey": str, "namespaces": list}
 _POD_AFFINITY: Final[Shape] = {
@@ -75,8 +87,9 @@ _POD: Final[Shape] = {
         "tolerations": [{}],
         "topologySpreadConstraints": [{}],
         "volumes": [{"image": {"reference": str}}],
+        **SPEC_REQUESTS,
     },
-    "status": {"nominatedNodeName": str, "phase": str, "reason": str, "conditions": [{}]},
+    "status": {"nominatedNodeName": str, "phase": str, "reason": str, **STATUS_REQUESTS},
 }
 _STATUSES: Final[Shape] = [
     {
@@ -118,7 +131,6 @@ def read_pod(
     spec = body["spec"]
     metadata = body.get("metadata") or NOTHING
     status = body.get("status") or NOTHING
-    read = _read_spec(spec, status)
     conditions = status.get("conditions") or ()
     return Pod(
         namespace=intern(metadata.get("namespace") or "default"),
@@ -135,8 +147,8 @@ def read_pod(
         priority=spec.get("priority") or 0,
         preempts=spec.get("preemptionPolicy") != "Never",
         scheduler_name=intern(spec.get("schedulerName") or DEFAULT_SCHEDULER),
+        spec=_pooled(_read_spec(spec, status), specs),
         owner=_owner(metadata),
-        spec=read if specs is None else specs.setdefault(read, read),
         containers=_container_states(spec, status) if keep_containers else (),
         preempted=any(
             condition.get("type") == "DisruptionTarget"
@@ -157,6 +169,10 @@ def read_pod(
             None,
         ),
     )
+
+
+def _pooled(spec: PodSpec, specs: MutableMapping[PodSpec, PodSpec] | None) -> PodSpec:
+    return spec if specs is None else specs.setdefault(spec, spec)
 
 
 def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:

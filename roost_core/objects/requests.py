@@ -14,9 +14,9 @@ from roost_core.objects.fields import (
     NOTHING,
     JSONObject,
     MalformedObjectError,
-    child_object,
+    Shape,
+    check_shape,
     child_objects,
-    child_text,
 )
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.remembering import ByJSON
@@ -33,7 +33,21 @@ _NON_ZERO_DEFAULTS: Final = {
     CPU: Fraction(DEFAULT_CPU_MILLICORES, 1000),
     MEMORY: Fraction(DEFAULT_MEMORY_BYTES),
 }
-
+# What `sum_requests` reads, but for the quantities.
+_RESOURCES: Final[Shape] = {"requests": {}}
+CONTAINER_REQUESTS: Final[dict[str, Shape]] = {"resources": _RESOURCES}
+SPEC_REQUESTS: Final[dict[str, Shape]] = {"resources": _RESOURCES, "overhead": {}}
+_STATUSES: Final[Shape] = [{"name": str, "resources": _RESOURCES, "allocatedResources": {}}]
+STATUS_REQUESTS: Final[dict[str, Shape]] = {
+    "containerStatuses": _STATUSES,
+    "initContainerStatuses": _STATUSES,
+    "conditions": [{}],
+}
+_UNBOUND_SPEC: Final[Shape] = {
+    "containers": [CONTAINER_REQUESTS],
+    "initContainers": [CONTAINER_REQUESTS],
+    **SPEC_REQUESTS,
+}
 
 # Most pods of a hub request the same, and to sum that up costs a good part of a review.
 _remembered: Final[ByJSON[tuple[tuple[str, int], ...]]] = ByJSON()
@@ -51,7 +65,12 @@ def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
     mains = [one.get("resources") for one in containers]
     steps = [(one.get("resources"), one.get("restartPolicy")) for one in inits]
     parts = (mains, steps, spec.get("resources"), spec.get("overhead"))
-    return _remembered(parts, lambda: sum_requests(spec, NOTHING, containers, inits)[0])
+
+    def sum_up() -> tuple[tuple[str, int], ...]:
+        check_shape(spec, _UNBOUND_SPEC, "spec")
+        return sum_requests(spec, NOTHING, containers, inits)[0]
+
+    return _remembered(parts, sum_up)
 
 
 def requested(resources: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,15 +93,17 @@ def sum_requests(
 ) -> tuple[tuple[tuple[str, int], ...], dict[str, int], tuple[tuple[str, int], ...]]:
     """What the pod asks for; what scores count once it is bound, of CPU and memory; what they count
     while it isn't.
+
+    Spec and status have the shapes above. Raises MalformedObjectError when a quantity is none.
     """
     statuses = {
-        child_text(container_status, "name", "status"): container_status
+        container_status.get("name") or "": container_status
         for key in ("containerStatuses", "initContainerStatuses")
-        for container_status in child_objects(status, key, "status")
+        for container_status in status.get(key) or ()
     }
     infeasible = any(
         condition.get("type") == "PodResizePending" and condition.get("reason") == "Infeasible"
-        for condition in child_objects(status, "conditions", "status")
+        for condition in status.get("conditions") or ()
     )
     mains = [_effective(container, statuses, infeasible=infeasible) for container in containers]
     steps = [
@@ -92,7 +113,7 @@ def sum_requests(
         )
         for container in inits
     ]
-    resources = child_object(spec, "resources", "spec") or NOTHING
+    resources = spec.get("resources") or NOTHING
     asked = _amounts(resources, "requests", "spec.resources").items()
     pod_level = {
         name: amount
@@ -158,23 +179,18 @@ def _effective(
     """A container's requests; during an in-place resize, the largest of desired, allocated and
     actual.
     """
-    wanted = _amounts(
-        child_object(container, "resources", "spec.containers[]") or NOTHING,
-        "requests",
-        "resources",
-    )
-    state = statuses.get(child_text(container, "name", "spec.containers[]")) if statuses else None
+    wanted = _amounts(container.get("resources") or NOTHING, "requests", "resources")
+    state = statuses.get(container.get("name") or "") if statuses else None
     if state is None or state.get("resources") is None:
         return wanted
     effective = {} if infeasible else dict(wanted)
-    in_force = child_object(state, "resources", "status.containerStatuses[]") or NOTHING
-    _raise_to(effective, _amounts(in_force, "requests", "status.containerStatuses[]"))
+    _raise_to(effective, _amounts(state["resources"], "requests", "status.containerStatuses[]"))
     _raise_to(effective, _amounts(state, "allocatedResources", "status.containerStatuses[]"))
     return effective
 
 
 def _amounts(parent: JSONObject, key: str, where: str) -> _Amounts:
-    quantities = child_object(parent, key, where) or NOTHING
+    quantities = parent.get(key) or NOTHING
     return {
         name: read_quantity(amount, f"{where}.{key}.{name}") for name, amount in quantities.items()
     }
