@@ -46,11 +46,6 @@ def check(report: LintReport, release: Release) -> None:
     _lint_references(report)
     _lint_profiles(report)
     _lint_popular(report)
-    alerts = mapping(at(report.values, "monitoring", "prometheusRule"))
-    if alerts.get("enabled") is True and "://" not in str(alerts.get("runbooks")):
-        reason = "not an address: alerts have no runbook_url."
-        fix = "Set it to where your admins read docs/alerts.md, https://…"
-        report.hint(("monitoring", "prometheusRule", "runbooks"), reason, fix)
 
 
 def _is_on(report: LintReport) -> bool:
@@ -111,18 +106,13 @@ def _lint_puller(report: LintReport, release: Release) -> None:
     puller = mapping(report.values.get("prePuller"))
     is_on = puller.get("enabled") is True
     whose = at(report.values, "imageGate", "pullerPods")
-    if puller.get("method") != "noop" and release.kube_minor < _IMAGE_VOLUME_MINOR and is_on:
+    mounts = puller.get("method") == "imageVolume"
+    if mounts and release.kube_minor < _IMAGE_VOLUME_MINOR and is_on:
         reason = (
             f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate"
-            " was set"
+            " was set."
         )
-        if puller.get("method") == "imageVolume":
-            report.warn(("prePuller", "method"), f"{reason}.", "Use auto or noop.")
-        elif report.pullers:
-            report.hint(
-                ("prePuller", "method"),
-                f"{reason}: the puller runs a small program in each image instead.",
-            )
+        report.warn(("prePuller", "method"), reason, "Use auto or noop.")
     if is_on and whose == "zeroToJupyterHub":
         reason = "the gate follows zero-to-jupyterhub's puller, and Roost's pulls the same images."
         report.warn(
