@@ -307,9 +307,10 @@ def _find_openings(
     failing: dict[str, frozenset[str]] = {}
     since = dict(waiting)
     for name, memory in nodes.items():
-        labels = frozenset(label for label in memory.closed if (name, label) not in just_opened)
-        if labels:
-            closed[name] = labels
+        if memory.closed:
+            labels = [label for label in memory.closed if (name, label) not in just_opened]
+            if labels:
+                closed[name] = frozenset(labels)
         if memory.facts.faults:
             failing[name] = memory.facts.failing
         if memory.facts.ready_since is not None:
@@ -325,8 +326,8 @@ def _find_openings(
         now=context.now,
     )
     labels_by_node = dict(openings.labels)
-    for name, labels in _open_beside_failing(nodes).items():
-        labels_by_node[name] = labels_by_node.get(name, frozenset()) | labels
+    for name, beside in _open_beside_failing(nodes).items():
+        labels_by_node[name] = labels_by_node.get(name, frozenset()) | beside
     return Openings(labels_by_node, openings.wait_seconds)
 
 

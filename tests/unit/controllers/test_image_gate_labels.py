@@ -208,6 +208,42 @@ def test_what_unlocks_comes_first_then_what_is_taken_away_then_events() -> None:
     assert (first.node, second.node) == ("gains", "loses")
 
 
+def test_a_taint_that_goes_unlocks_though_no_label_comes_with_it() -> None:
+    w = world(groups={"puller": ({"pool": "users"}, [SCIPY])})
+    w.add_node("loses", images=[OTHER, SCIPY], labels={"pool": "users", label(SCIPY): "true"})
+    w.turn()
+    w.list_images(OTHER, node="loses")
+    w.add_node("opens", taints=[STARTUP])
+    changes = change_of(w.plan())
+    assert [(change.node, *change.remove_taints) for change in changes] == [
+        ("opens", STARTUP.key),
+        ("loses",),
+    ]
+
+
+def test_nodes_that_wait_are_counted_and_those_with_the_startup_taint_until_they_go() -> None:
+    w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+    w.add_node("holds", images=[OTHER, SCIPY], taints=[Taint("other", "", "NoSchedule")])
+    w.add_node("waits")
+    w.add_node("starts", taints=[STARTUP])
+    w.puller("waits")
+    w.puller("starts")
+    gauges = w.turn().gauges
+    assert gauges["gate_nodes_tainted"] == {(): 1.0}
+    w.set_taints(node="holds")
+    gauges = w.turn(after=300).gauges
+    assert gauges["gate_nodes_waiting"] == {(): 2.0}
+    assert gauges["gate_images_missing"] == {(SCIPY,): 2.0}
+    assert gauges["gate_images_held"] == {(SCIPY,): 1.0}
+    gauges = w.turn().gauges
+    assert gauges["gate_nodes_tainted"] == {(): 0.0}
+    assert gauges["gate_nodes_opened_without_images"] == {(): 1.0}
+    del w.nodes["starts"]
+    gauges = w.turn().gauges
+    assert gauges["gate_nodes_waiting"] == {(): 1.0}
+    assert gauges["gate_nodes_opened_without_images"] == {(): 0.0}
+
+
 def test_a_write_that_has_not_come_back_yet_is_not_repeated_at_once_and_one_that_failed_is() -> (
     None
 ):

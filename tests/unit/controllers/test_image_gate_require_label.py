@@ -253,6 +253,19 @@ def test_a_node_that_is_open_and_cannot_pull_is_not_the_only_one_open() -> None:
     assert w.labels("pulls") == {label(SCIPY): "open", label(GPU): "pulling"}
 
 
+def test_a_node_whose_own_pull_fails_is_not_opened_beside_another_that_fails() -> None:
+    w = world(SCIPY)
+    w.add_node("opened", labels=OPEN)
+    w.add_node("pulls")
+    w.add_node("fails")
+    pullers = {name: w.puller(name) for name in w.nodes}
+    w.turn()
+    for name in ("opened", "fails"):
+        w.fail(pullers[name], SCIPY, PULL_FAILED)
+    w.turn()
+    assert [w.labels(name) for name in ("opened", "pulls", "fails")] == [OPEN, OPEN, CLOSED]
+
+
 def test_a_node_is_opened_at_the_deadline_which_a_new_leader_counts_from_the_pullers_pod() -> None:
     w = world(pull_deadline_seconds=600)
     w.add_pulling()
@@ -514,6 +527,30 @@ def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open
     assert [one for one in w.notices() if one.reason == GATE_OPENED] == []
     w.new_leader()
     assert w.labels_next() == {label(SCIPY): "open", label(GPU): "pulling"}
+
+
+def test_a_node_counts_as_opened_to_users_for_as_long_as_it_is_there_and_open() -> None:
+    w = world()
+    w.add_pulling()
+    w.turn()
+    pod = replace(user(waits_for=0), unschedulable_since=w.wall)
+    w.pods[pod.key] = pod
+    w.turn()
+    w.turn(after=AFTER)
+    assert w.labels() == OPEN
+    w.turn(after=60)
+    assert opened_for(w) == {("user-waits",): 1.0}
+    # It is opened again, by somebody else.
+    del w.pods[pod.key]
+    w.list_images(OTHER, SCIPY)
+    w.turn()
+    w.turn(after=60)
+    w.list_images(OTHER)
+    w.set_fact(labels=OPEN)
+    w.turn()
+    assert opened_for(w) == {("earlier",): 1.0}
+    w.nodes.clear()
+    assert opened_for(w) == {}
 
 
 @pytest.mark.parametrize("skew", [-3600.0, -60.0, 0.0, 60.0, 3600.0])
