@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
@@ -14,6 +15,25 @@ from tests.stack import ROOST, Stack
 pytestmark = pytest.mark.e2e
 
 SOON_SECONDS = 60.0
+
+
+def teachers_kubeconfig(control_plane: ControlPlane, namespace: str) -> Path:
+    """Of somebody with rights on the ConfigMap of bookings alone."""
+
+    def create(kind: str, version: str = "v1", **body: Any) -> None:
+        control_plane.api.create({"apiVersion": version, "kind": kind, **body}, namespace)
+
+    version = "rbac.authorization.k8s.io/v1"
+    create("ServiceAccount", metadata={"name": "teacher"})
+    create("ConfigMap", metadata={"name": "hub-roost-bookings"})
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["hub-roost-bookings"]}
+    create("Role", version, metadata={"name": "books"}, rules=[rule | {"verbs": ["get", "patch"]}])
+    subject = {"kind": "ServiceAccount", "name": "teacher", "namespace": namespace}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "books"}
+    create(
+        "RoleBinding", version, metadata={"name": "books"}, subjects=[subject], roleRef=reference
+    )
+    return control_plane.service_account_kubeconfig(namespace, "teacher")
 
 
 def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
@@ -32,32 +52,12 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         replicas: int = control_plane.api.get(path)["spec"]["replicas"]
         return replicas
 
-    def create(kind: str, version: str = "v1", **body: Any) -> None:
-        control_plane.api.create({"apiVersion": version, "kind": kind, **body}, namespace)
+    def create(kind: str, **body: Any) -> None:
+        control_plane.api.create({"apiVersion": "v1", "kind": kind, **body}, namespace)
 
     with Stack(control_plane, namespace, values, controllers=True, webhook=False, scheduler=False):
-        version = "rbac.authorization.k8s.io/v1"
-        create("ServiceAccount", metadata={"name": "teacher"})
-        create("ConfigMap", metadata={"name": "hub-roost-bookings"})
         create("ResourceQuota", metadata={"name": "course"}, spec={"hard": {"requests.cpu": "1"}})
-        rule = {
-            "apiGroups": [""],
-            "resources": ["configmaps"],
-            "resourceNames": ["hub-roost-bookings"],
-        }
-        create(
-            "Role", version, metadata={"name": "books"}, rules=[rule | {"verbs": ["get", "patch"]}]
-        )
-        subject = {"kind": "ServiceAccount", "name": "teacher", "namespace": namespace}
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "books"}
-        create(
-            "RoleBinding",
-            version,
-            metadata={"name": "books"},
-            subjects=[subject],
-            roleRef=reference,
-        )
-        kubeconfig = control_plane.service_account_kubeconfig(namespace, "teacher")
+        kubeconfig = teachers_kubeconfig(control_plane, namespace)
 
         def book(*arguments: str, kubeconfig: Path = kubeconfig) -> str:
             command = [
@@ -119,3 +119,52 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         assert book(*timetable).startswith("Booked: logic: 7 people, ")
         wait_until(lambda: number() == 9, SOON_SECONDS, "placeholders for the class")
         assert "0 booked, 0 changed, 1 as before." in book(*timetable)
+
+
+def test_what_a_calendar_says_raises_placeholders_and_follows_it(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    sets = [{"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m"}}}]
+    values: dict[str, Any] = {"placeholders": sets, "events": {"enabled": True}}
+    file = tmp_path / "course.ics"
+    begin = time.strftime("%Y%m%dT%H%M00Z", time.gmtime(time.time() + 600))
+
+    def write(*people: int) -> None:
+        """A calendar with a lecture each day for each of these numbers of people."""
+        lines = ["BEGIN:VCALENDAR", "VERSION:2.0"]
+        for number, count in enumerate(people):
+            lines += ["BEGIN:VEVENT", f"UID:{number}", f"SUMMARY:lecture {number}"]
+            lines += [f"DTSTART:{begin}", "RRULE:FREQ=DAILY;COUNT=3"]
+            lines += [f"X-ALT-DESC;FMTTYPE=text/html:<p><b>people:</b> {count}</p>", "END:VEVENT"]
+        file.write_text("\r\n".join([*lines, "END:VCALENDAR", ""]))
+
+    def number() -> int:
+        path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-default"
+        replicas: int = control_plane.api.get(path)["spec"]["replicas"]
+        return replicas
+
+    with Stack(control_plane, namespace, values, controllers=True, webhook=False, scheduler=False):
+        kubeconfig = teachers_kubeconfig(control_plane, namespace)
+
+        def book(*arguments: str) -> str:
+            command = [str(ROOST), "book", *arguments, "--release", "hub"]
+            command += ["--kubeconfig", str(kubeconfig)]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        start = time.strftime("%Y-%m-%d %H:%M", time.gmtime(time.time() + 600)).split()
+        book("3", *start, "--zone", "UTC", "--name", "by hand")
+        write(12, 4)
+        told = book("--calendar", str(file))
+        assert told.startswith("Booked: lecture 0: 12 people, ")
+        assert "then 2 times until" in told
+        wait_until(lambda: number() == 2 + 3 + 12 + 4, SOON_SECONDS, "placeholders for all three")
+        write(20)
+        told = book("--calendar", str(file))
+        assert "course.ics: 0 booked, 1 changed, 0 as before, 1 cancelled." in told
+        wait_until(lambda: number() == 2 + 3 + 20, SOON_SECONDS, "placeholders for twenty")
+        write()
+        assert "Cancelled: lecture 0" in book("--calendar", str(file))
+        wait_until(lambda: number() == 2 + 3, SOON_SECONDS, "what was booked by hand")
+        path = f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-bookings"
+        (entry,) = yaml.safe_load(control_plane.api.get(path)["data"]["events.yaml"])
+        assert entry["name"] == "by hand"
