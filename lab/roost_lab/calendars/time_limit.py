@@ -7,6 +7,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
+
+_AGAIN_SECONDS: Final = 0.5
 
 
 class OutOfTimeError(BaseException):
@@ -29,7 +32,8 @@ def processor_seconds(most: float) -> Iterator[None]:
         raise OutOfTimeError
 
     before = signal.signal(signal.SIGVTALRM, end)
-    signal.setitimer(signal.ITIMER_VIRTUAL, most)
+    # Again and again: where an exception can only be ignored, as in a finalizer, the first is lost.
+    signal.setitimer(signal.ITIMER_VIRTUAL, most, _AGAIN_SECONDS)
     try:
         yield
     finally:

@@ -80,7 +80,7 @@ def _calendar(first: datetime, zone: str, rule: str) -> Event | None:
     return reading.bookings[0].event if reading.bookings else None
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(st.data(), FIRST, ZONES, st.integers(-40, 500))
 def test_recurrences_are_dateutils_in_local_time(
     data: st.DataObject, first: datetime, zone: str, days: int
@@ -169,7 +169,7 @@ def _read(text: str) -> tuple[Reading, str]:
 SIZES = [(20, 27_000), (900, 27_000), (17_000, 270_000), (120_000, 300), (20, 1_000_000)]
 
 
-@settings(max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @example("never", (20, 27_000))
 @example("open zones", (900, 1_000_000))
 @given(st.sampled_from(sorted(EVENTS)), st.sampled_from(SIZES))
@@ -177,14 +177,13 @@ SIZES = [(20, 27_000), (900, 27_000), (17_000, 270_000), (120_000, 300), (20, 1_
 def test_whatever_a_calendar_says_it_ends_within_its_time_and_says_why(
     kind: str, sizes: tuple[int, int]
 ) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with patch.object(reader, "MOST_SECONDS", 1.0):
         reading, refused = _read(_hostile(kind, *sizes))
     assert len(reading.bookings) <= 200
     assert len(reading.faults) <= 51
     assert len(refused) < 1000
-    # The limit counts computing, and other programs compute, too.
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 5
 
 
 @given(st.text(max_size=300))
