@@ -43,9 +43,11 @@ type Document struct {
 	Placeholders []struct {
 		Name string `json:"name"`
 	} `json:"placeholders"`
-	SchedulerProfiles map[string]struct {
-		Strategy string `json:"strategy"`
-	} `json:"schedulerProfiles"`
+	Scheduler struct {
+		Profiles map[string]struct {
+			Strategy string `json:"strategy"`
+		} `json:"profiles"`
+	} `json:"scheduler"`
 
 	// Derived.
 	Revision string            `json:"-"` // first 12 hex digits of the document's SHA-256
@@ -113,7 +115,7 @@ func Load(file string) (*Document, error) {
 func (d *Document) derive(name string, class *Class) error {
 	class.Name = name
 	class.SchedulerName = shorten(d.Release+"."+d.Namespace+"."+class.Profile, 63)
-	if d.SchedulerProfiles[class.Profile].Strategy == "pack" {
+	if d.Scheduler.Profiles[class.Profile].Strategy == "pack" {
 		class.StrictSchedulerName = shorten(d.Release+"."+d.Namespace+"."+class.Profile+"_strict", 63)
 	}
 	class.Requests = corev1.ResourceList{}
