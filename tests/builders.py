@@ -19,13 +19,13 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.placement.labels import RELEASE_KEY, base_name, pulled_label
 from roost_core.placement.nodes import Nodes
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.admission import Decision
 from webhook.facts.facts import Facts
 from webhook.facts.homes import Homes
 from webhook.facts.placed_pod import PlacedPod
 from webhook.review import Answer, Reviewer
-from webhook.settings import parse_settings
+from webhook.webhook_settings import parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 

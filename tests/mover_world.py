@@ -51,7 +51,7 @@ from tests.builders import (
     user_pod,
     without_mover_times,
 )
-from webhook.settings import parse_settings
+from webhook.webhook_settings import parse_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -13,10 +13,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roost.controllers.options import ControllersOptions
+from roost.controllers.controllers_options import ControllersOptions
 from roost_lab.recorder.options import RecorderOptions
 from tools.generated_file import write_or_check
-from webhook.options import WebhookOptions
+from webhook.webhook_options import WebhookOptions
 
 if TYPE_CHECKING:
     from dataclasses import Field

@@ -1,8 +1,8 @@
 """Admission: from a pod to the JSON Patch that places it.
 
 `admission.py` decides on one pod; `review.py` reads and writes AdmissionReviews around it.
-`release_file.py` follows the release document, `main.py` wires the program, with `options.py` and
-`metrics.py`. Rooms: `rules/` (what a pod gets), `facts/` (what rules know of the cluster),
-`watching/` (keeps the facts), `certificates/` (what reviews are served with). `rendezvous.py` and
-`home_load.py` choose the home of a build. `serving.py`: HTTP.
+`release_file.py` follows the release document, `main.py` wires the program, with
+`webhook_options.py` and `metrics.py`. Rooms: `rules/` (what a pod gets), `facts/` (what rules know
+of the cluster), `watching/` (keeps the facts), `certificates/` (what reviews are served with).
+`rendezvous.py` and `home_load.py` choose the home of a build. `serving.py`: HTTP.
 """

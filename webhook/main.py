@@ -22,19 +22,19 @@ from roost_core.kube.account import connect
 from roost_core.kube.client import ClusterError
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, ReadyVerdict, check_all
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.admission import Decision
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
 from webhook.facts.facts import Facts
 from webhook.metrics import WebhookMetrics, show
-from webhook.options import WebhookOptions
 from webhook.release_file import ReleaseFile
 from webhook.review import Reviewer
 from webhook.serving import Pulse, create_app
 from webhook.serving import serve as serve_reviews
 from webhook.watching.keeper import FactsKeeper
+from webhook.webhook_options import WebhookOptions
 
 log = logging.getLogger(__name__)
 

@@ -13,10 +13,10 @@ from typing import Final
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.reader import Reader, SettingsError
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.metrics import WebhookMetrics, show
 from webhook.rules import unread_keys
-from webhook.settings import read_settings
+from webhook.webhook_settings import read_settings
 
 log = logging.getLogger(__name__)
 

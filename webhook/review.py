@@ -18,7 +18,7 @@ import orjson
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.pod_body import read_pod_body
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.admission import Decision, ReviewResult, decide
 from webhook.bounds import (
     MAX_ANSWER_BYTES,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roost_core.release.reader import Document, Reader, load_document
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 
 
 def watched_parts(settings: ReleaseSettings) -> tuple[object, ...]:

@@ -47,9 +47,9 @@ from benchmarks.scene import (
 )
 from benchmarks.servers import cpu_seconds, python_environment
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.controllers_settings import parse_settings
 from roost.controllers.runtime.loop import RESYNC_SECONDS
 from roost.controllers.runtime.watching.pods import PodReader
-from roost.controllers.settings import parse_settings
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.objects.timestamps import read_moment

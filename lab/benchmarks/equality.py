@@ -34,8 +34,8 @@ from webhook.facts.facts import Facts
 from webhook.facts.homes import Homes
 from webhook.facts.placed_pod import pod_key, read_placed_pod
 from webhook.review import Reviewer
-from webhook.settings import read_settings
 from webhook.watching.builders import read_builder
+from webhook.webhook_settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from generator.values.files import read_values
 from generator.values.helm_release import Release
 from generator.values.merge import Settings
 from roost_core.placement.labels import pulled_label
-from webhook.settings import read_settings
+from webhook.webhook_settings import read_settings
 
 RELEASE: Final = "hub"
 REPO: Final = Path(__file__).resolve().parents[2]

@@ -36,7 +36,7 @@ from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
 from webhook.facts.facts import Facts
 from webhook.review import Reviewer
-from webhook.settings import read_settings
+from webhook.webhook_settings import read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -3,8 +3,8 @@
 from typing import Final
 
 from roost.commands.options import program
+from roost.controllers.controllers_options import ControllersOptions
 from roost.controllers.main import serve
-from roost.controllers.options import ControllersOptions
 
 command: Final = program(
     "controllers",

@@ -50,7 +50,7 @@ from webhook.facts.facts import Facts
 from webhook.ledger import Ledger
 from webhook.patch import Change, PreferNode, RequireNode
 from webhook.rules import Rulebook
-from webhook.settings import read_settings
+from webhook.webhook_settings import read_settings
 
 _RELEASE: Final = Release()
 # In a resource's base unit.

@@ -4,7 +4,7 @@ from typing import Final
 
 from roost.commands.options import program
 from webhook.main import serve
-from webhook.options import WebhookOptions
+from webhook.webhook_options import WebhookOptions
 
 command: Final = program(
     "webhook",

@@ -18,8 +18,9 @@ from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
 from roost.controllers.contract.snapshot import Moment
+from roost.controllers.controllers_options import ControllersOptions
+from roost.controllers.controllers_settings import ControllersSettings, load_settings
 from roost.controllers.image_gate.plan import NAME as GATE
-from roost.controllers.options import ControllersOptions
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -27,7 +28,6 @@ from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.runtime.starts import Starts
 from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
-from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
 from roost_core.kube import logs

@@ -1,10 +1,10 @@
 """release.json, the one document by which programs know their release: the chart writes it, and
 this package reads it.
 
-`reader.py` loads it and collects its faults; `settings.py` has its parts, of which each program
-reads what it needs. `pod_classes.py` and `classes.py` (a pod's class), `image_gate.py` (with
-pullers), `placeholder_sets.py`, `windows.py` and `events.py` (when placeholders are wanted) are the
-larger parts; `repositories.py` finds a pod's repository, and `policy_mode.py` says what
+`reader.py` loads it and collects its faults; `release_settings.py` has its parts, of which each
+program reads what it needs. `pod_classes.py` and `classes.py` (a pod's class), `image_gate.py`
+(with pullers), `placeholder_sets.py`, `windows.py` and `events.py` (when placeholders are wanted)
+are the larger parts; `repositories.py` finds a pod's repository, and `policy_mode.py` says what
 `admission.mode: policy` can't do. Ranges stand in the values' schema alone, and defaults in
 chart/values.yaml: a missing key is a fault, except where values may be null.
 """

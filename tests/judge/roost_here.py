@@ -23,7 +23,7 @@ from generator.values.helm_release import Release as Install
 from roost.controllers.contract.actions import Action, Done, Outcome
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.settings import parse_settings as parse_controllers
+from roost.controllers.controllers_settings import parse_settings as parse_controllers
 from roost_core.kube.client import ApiError
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.objects.fields import JSONObject
@@ -33,7 +33,7 @@ from roost_core.placement.labels import (
     POLICY_REVISION_ANNOTATION,
     WARM_TARGET_ANNOTATION,
 )
-from roost_core.release.settings import CONTROLLERS, SCHEDULER, ReleaseSettings
+from roost_core.release.release_settings import CONTROLLERS, SCHEDULER, ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import Profile, read_profiles
 from tests.builders import NAMESPACE, RELEASE, allowed, default_values, merged, patch_of, review
@@ -41,8 +41,8 @@ from tests.judge.cases import SHARED, Case
 from tests.judge.hubs import imported
 from webhook.metrics import WebhookMetrics
 from webhook.review import Reviewer
-from webhook.settings import parse_settings as parse_webhook
 from webhook.watching.watched_cluster import WatchedCluster
+from webhook.webhook_settings import parse_settings as parse_webhook
 
 LEASE_SECONDS = 2.0
 # Start notices place nothing.

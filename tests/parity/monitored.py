@@ -7,9 +7,9 @@ from pathlib import Path
 
 import yaml
 
+from roost.controllers.controllers_settings import parse_settings
 from roost.controllers.registry import CONTROLLERS
 from roost.controllers.runtime.metrics import ControllersMetrics
-from roost.controllers.settings import parse_settings
 from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from tests.parity.renderers import roost_render

@@ -17,7 +17,7 @@ import yaml
 
 from generator.values.helm_release import Release
 from roost.cli import cli
-from roost.controllers.settings import parse_settings
+from roost.controllers.controllers_settings import parse_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED
 from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins, unmodelled
 from roost_lab.recorder.recording.settings import parse_settings as parse_recorder_settings
@@ -30,7 +30,7 @@ from tests.parity.renderers import CHART, KUBECONFIG, RELEASE, Objects, roost_re
 from tests.recorded_data import rows
 from webhook.facts.facts import Facts
 from webhook.review import Reviewer
-from webhook.settings import read_settings
+from webhook.webhook_settings import read_settings
 
 pytestmark = pytest.mark.e2e
 

@@ -15,7 +15,7 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render
 from tests.recorded_data import object_of, rows
-from webhook.settings import read_settings
+from webhook.webhook_settings import read_settings
 
 pytestmark = pytest.mark.e2e
 

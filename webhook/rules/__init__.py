@@ -11,7 +11,7 @@ import orjson
 
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import PodClass
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.bounds import MAX_ANSWER_BYTES
 from webhook.rules import (
     home,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from roost_core.objects.pod_body import PodBody
 from roost_core.release.pod_classes import PodClass
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.facts.facts import Facts
 from webhook.ledger import Ledger
 from webhook.patch import Change

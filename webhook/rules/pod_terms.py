@@ -8,7 +8,7 @@ from typing import Final
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.release.pod_classes import TIE_BREAK, PodClass
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.patch import PreferPods
 from webhook.rules.contract import Case, Note, Reads, Rule
 from webhook.rules.scheduler import is_bound_by_roost, own_scheduler_name

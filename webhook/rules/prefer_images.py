@@ -13,7 +13,7 @@ from roost_core.placement.warm_sets import MAX_NODES
 from roost_core.release.image_gate import GateMode
 from roost_core.release.pod_classes import PodClass
 from roost_core.release.reader import MAX_WEIGHT
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
 from webhook.rules.scheduler import own_scheduler_name

@@ -12,7 +12,7 @@ from roost_core.objects.node import node_admits, node_covers
 from roost_core.placement.lease_state import LeaseState
 from roost_core.placement.nodes import Nodes
 from roost_core.release.image_gate import GateMode
-from roost_core.release.settings import CONTROLLERS
+from roost_core.release.release_settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
 from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, RuleResult
 from webhook.rules.prefer_images import gate_mode, not_pulling, pulled_labels

@@ -9,7 +9,7 @@ from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import STRICT_SUFFIX, scheduler_name
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.pod_classes import PodClass
-from roost_core.release.settings import SCHEDULER, ReleaseSettings
+from roost_core.release.release_settings import SCHEDULER, ReleaseSettings
 from webhook.patch import SetScheduler, is_binderhub_spread_term
 from webhook.rules.contract import SCHEDULER_TOPIC, Case, Note, Reads, Rule, RuleResult
 

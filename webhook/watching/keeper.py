@@ -17,12 +17,12 @@ from typing import Final
 from roost_core.kube.client import Client
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.placement.beliefs import EARLIER
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.facts.facts import Facts
 from webhook.metrics import WebhookMetrics
 from webhook.rules import Rulebook
-from webhook.settings import watched_parts
 from webhook.watching.watched_cluster import WatchedCluster
+from webhook.webhook_settings import watched_parts
 
 log = logging.getLogger(__name__)
 

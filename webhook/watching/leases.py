@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.kube.watches import Watches
 from roost_core.placement.lease_state import LeaseState
-from roost_core.release.settings import SCHEDULER, ReleaseSettings
+from roost_core.release.release_settings import SCHEDULER, ReleaseSettings
 from webhook.metrics import WebhookMetrics
 
 

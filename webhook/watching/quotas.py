@@ -7,7 +7,7 @@ from typing import Final
 
 from roost_core.kube.watches import Watched, Watches
 from roost_core.objects.fields import JSONObject
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
 from webhook.rules.pod_terms import ACROSS_NAMESPACES

@@ -11,7 +11,7 @@ from typing import Any
 from roost_core.kube.client import Client
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.kube.watches import TakenChanges, Watches, taking_changes
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from webhook.facts.facts import Facts
 from webhook.metrics import WebhookMetrics
 from webhook.rules import Rulebook

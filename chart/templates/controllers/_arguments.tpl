@@ -1,5 +1,5 @@
 {{- /* Written by `make generated` from templates/controllers/_arguments.yaml.j2: edit that file. */}}
-{{- /* Written by python -m tools.write_arguments from roost.controllers.options: edit that module. */}}
+{{- /* Written by python -m tools.write_arguments from roost.controllers.controllers_options: edit that module. */}}
 {{- define "roost.controllers_arguments" -}}
 - {{ toJson (printf "%s%s" "--settings=" "/etc/roost/release/release.json") }}
 {{- if eq $.root.Values.scheduler.target "deploy" }}

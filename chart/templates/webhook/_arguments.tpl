@@ -1,5 +1,5 @@
 {{- /* Written by `make generated` from templates/webhook/_arguments.yaml.j2: edit that file. */}}
-{{- /* Written by python -m tools.write_arguments from webhook.options: edit that module. */}}
+{{- /* Written by python -m tools.write_arguments from webhook.webhook_options: edit that module. */}}
 {{- define "roost.webhook_arguments" -}}
 - {{ toJson (printf "%s%s" "--settings=" "/etc/roost/release/release.json") }}
 - {{ toJson (printf "%s%s" "--release=" $.root.Release.Name) }}

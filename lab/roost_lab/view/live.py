@@ -24,7 +24,7 @@ from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.hub_logs import HubLogs
 from roost_lab.recorder.recording.model import USER

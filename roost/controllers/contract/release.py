@@ -8,7 +8,7 @@ from typing import Any
 
 from roost.controllers.contract.bookings import BookingSettings, read_booking_settings
 from roost_core.release.reader import Document, Reader
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 
 
 class ReleaseDocument(ReleaseSettings):

@@ -23,7 +23,7 @@ from generator.values.merge import Merged, merge_values
 from tests.parity.drawn_values import overrides
 from tests.recorded_data import VALUES
 from tests.unit.generator.linted import laid
-from webhook.settings import read_settings
+from webhook.webhook_settings import read_settings
 
 # Sound values, and what makes one fault of them each.
 SOUND: Final = (VALUES / "sound.yaml").read_text()

@@ -19,7 +19,7 @@ from tests.properties.controllers.test_isolation import (
     moved_to,
 )
 from tests.unit.webhook.test_server_facts import FakeServer, Kept
-from webhook.settings import parse_settings
+from webhook.webhook_settings import parse_settings
 
 RULES = parse_settings(DOCUMENT, "revision0001")
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -7,6 +7,7 @@ import pytest
 
 from generator.values.merge import Settings
 from roost.controllers.contract.bookings import BookingSource
+from roost.controllers.controllers_settings import parse_settings
 from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import (
     MOST_CONFIG_MAPS,
@@ -18,7 +19,6 @@ from roost.controllers.runtime.booking_sources import (
     keep_config_map,
 )
 from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
-from roost.controllers.settings import parse_settings
 from roost_core.release.events import Limits
 from roost_lab.simulator.setup.policy import load_policy
 from tests.recorded_data import rows

@@ -20,6 +20,7 @@ from roost.controllers.contract.actions import (
 )
 from roost.controllers.contract.planner import Controller, Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.controllers_settings import load_settings, parse_settings
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import REPEAT_SECONDS, EventWriter
@@ -32,7 +33,6 @@ from roost.controllers.runtime.loop import (
     show_plan,
 )
 from roost.controllers.runtime.metrics import ControllersMetrics
-from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
 from roost_core.release.reader import SettingsError

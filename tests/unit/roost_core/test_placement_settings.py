@@ -9,7 +9,7 @@ from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import SettingsError
 from tests.builders import merged, policy_document, settings
 from tests.recorded_data import rows
-from webhook.settings import parse_settings, read_settings
+from webhook.webhook_settings import parse_settings, read_settings
 
 
 def test_the_revision_is_the_head_of_the_documents_hash() -> None:

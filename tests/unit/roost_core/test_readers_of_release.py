@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import pytest
 
-from roost.controllers.settings import parse_settings as parse_controllers
+from roost.controllers.controllers_settings import parse_settings as parse_controllers
 from roost_core.objects.fields import JSONObject
 from roost_core.release.reader import SettingsError
 from roost_lab.recorder.recording.settings import parse_settings as parse_recorder
 from tests.builders import release_document
-from webhook.settings import parse_settings as parse_webhook
+from webhook.webhook_settings import parse_settings as parse_webhook
 
 Path = tuple[str | int, ...]
 

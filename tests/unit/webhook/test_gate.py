@@ -12,7 +12,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import pulled_label
 from roost_core.placement.lease_state import LeaseState
-from roost_core.release.settings import CONTROLLERS, ReleaseSettings
+from roost_core.release.release_settings import CONTROLLERS, ReleaseSettings
 from tests.builders import (
     IMAGE,
     NAMESPACE,

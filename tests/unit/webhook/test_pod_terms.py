@@ -15,7 +15,7 @@ from roost_core.placement.labels import (
     attract_label,
 )
 from roost_core.placement.lease_state import LeaseState
-from roost_core.release.settings import SCHEDULER
+from roost_core.release.release_settings import SCHEDULER
 from tests.builders import (
     IMAGE,
     NAMESPACE,

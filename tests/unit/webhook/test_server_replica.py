@@ -11,9 +11,9 @@ from tests.builders import Desk, policy_document, user_pod
 from webhook import rules
 from webhook.admission import Decision, ReviewResult
 from webhook.main import _Replica
-from webhook.options import WebhookOptions
 from webhook.patch import Annotate
 from webhook.rules.contract import Rule
+from webhook.webhook_options import WebhookOptions
 
 
 def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Replica:

@@ -15,7 +15,7 @@ from roost_core.placement.nodes import Nodes
 from roost_core.placement.warm_sets import Spare, set_size, slots_of
 from roost_core.release.pod_classes import Warm
 from roost_core.release.reader import SettingsError
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from tests.builders import (
     Desk,
     build_pod,

@@ -11,7 +11,7 @@ from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.release.image_gate import Puller, selects
 from roost_core.release.pod_classes import KeySource, PodClass
 from roost_core.release.reader import Document, Reader, load_document
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 
 # BinderHub gives a user's pod no label or annotation with the repository; this variable is the
 # build's own text.

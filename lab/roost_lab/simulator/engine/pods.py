@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from roost_core.objects.pod import Pod, PodSpec
     from roost_core.placement.nodes import Nodes
     from roost_core.release.pod_classes import PodClass
-    from roost_core.release.settings import ReleaseSettings
+    from roost_core.release.release_settings import ReleaseSettings
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import PlaceholderStatefulSet, Policy
 

@@ -25,18 +25,18 @@ from generator.values.helm_release import Release
 from generator.values.merge import NO_SETTINGS, Merged
 from generator.values.merge import Settings as SetOptions
 from roost.controllers.contract.planner import Planner
-from roost.controllers.settings import parse_settings
+from roost.controllers.controllers_settings import parse_settings
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import RELEASE_KEY, cluster_object_name, startup_taint
 from roost_core.release.policy_mode import POLICY_MINOR, class_by_policy, gate_mode_by_policy
-from roost_core.release.settings import ReleaseSettings
+from roost_core.release.release_settings import ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.shipped import policy_files
-from webhook.settings import parse_settings as parse_webhook_settings
+from webhook.webhook_settings import parse_settings as parse_webhook_settings
 
 RELEASE: Final = Release("hub", "binder")
 
