@@ -123,7 +123,7 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
             )
             yield tell("EventsNotRead", text, warning=True)
         for fault in source.faults:
-            text = f"{fault} It is left out; other events count."
+            text = f"{fault} It is left out; other bookings count."
             yield tell("EventRefused", text, warning=True)
         for event in source.events:
             start = first_start_after(event, int(now) // 3600 * 3600)
@@ -132,7 +132,7 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
             if start - now > FAR_SECONDS:
                 when = local_time(start, event.starts.time_zone)
                 text = (
-                    f"Event {event.name} begins on {when} only, in more than a year: is the year"
+                    f"Booking {event.name} begins on {when} only, in more than a year: is the year"
                     " right?"
                 )
                 yield tell("EventFarAway", text, warning=True)
@@ -146,7 +146,7 @@ def _booked(event: Event, start: int, settings: BookingSettings) -> str:
     end = local_time(start + SETTLE_SECONDS, zone)
     image = f" Image {event.image} is brought to their nodes." if event.image else ""
     return (
-        f"Event {event.name} at {local_time(start, zone)}: from {begin} to {end} set"
+        f"Booking {event.name} at {local_time(start, zone)}: from {begin} to {end} set"
         f" {event.set_name} has up to {event.people} placeholders more, fewer as people"
         f" come.{image}"
     )

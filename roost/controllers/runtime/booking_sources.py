@@ -186,7 +186,7 @@ def read_config_map(text: BookingText, limits: Limits) -> BookingSource:
         read.fault(
             "data",
             len(events),
-            f"at most {MOST_EVENTS_OF_HUB} events of one hub; none of them counts",
+            f"at most {MOST_EVENTS_OF_HUB} bookings of one hub; none of them counts",
         )
         events = ()
     # Faults quote keys and names, of any length.
@@ -199,7 +199,7 @@ def _read_events(read: Reader, kept: BookingText, limits: Limits) -> Sequence[Ev
         read.fault(
             "data",
             f"{kept.size} characters",
-            f"at most {MOST_OF_HUB} of one hub; none of its events counts",
+            f"at most {MOST_OF_HUB} of one hub; none of its bookings counts",
         )
     elif kept.text is None:
         expected = f"a key {EVENTS_KEY}"

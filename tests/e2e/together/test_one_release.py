@@ -183,7 +183,7 @@ def test_each_hub_books_within_its_bounds_and_what_is_refused_harms_no_other(
         large["data"]["notes"] = "x" * 200_000
         control_plane.api.create(large)
         for hub, words in (
-            (biology, "at most 50 events of one hub"),
+            (biology, "at most 50 bookings of one hub"),
             (history, "at most 131072 of one hub"),
         ):
             wait_until(

@@ -177,7 +177,7 @@ def test_a_config_map_books_and_its_writer_is_told() -> None:
     )
     assert (
         notice.message
-        == "Event lecture at Tue 2026-11-24 09:00 CET: from Tue 2026-11-24 08:45 CET to Tue"
+        == "Booking lecture at Tue 2026-11-24 09:00 CET: from Tue 2026-11-24 08:45 CET to Tue"
         " 2026-11-24 09:15 CET set default has up to 120 placeholders more, fewer as people"
         f" come. Image {COURSE} is brought to their nodes."
     )
@@ -439,11 +439,11 @@ def test_a_hubs_booking_counts_its_own_users_and_is_told_in_its_namespace() -> N
     [
         (
             booking("physics", 10, padding=MOST_OF_HUB),
-            f"at most {MOST_OF_HUB} of one hub; none of its events counts",
+            f"at most {MOST_OF_HUB} of one hub; none of its bookings counts",
         ),
         (
             booking("physics", *[1] * 51),
-            f"at most {MOST_EVENTS_OF_HUB} events of one hub; none of them counts",
+            f"at most {MOST_EVENTS_OF_HUB} bookings of one hub; none of them counts",
         ),
     ],
 )
