@@ -110,7 +110,8 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
         )
     namespace, key = _trait(section, "namespace", "string")
     if namespace:
-        selector, at = {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}}, (*section.path, *key)
+        selector = {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}}
+        at = (*section.path, *key)
         draft.put(
             "podClasses.build.match.namespaceSelector", selector, at, "Where build pods are made."
         )

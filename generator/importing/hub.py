@@ -85,7 +85,8 @@ def _map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object
     )
     for key, trait, usual, told in limits:
         at: Path = ("hub", key)
-        limit, where = hub.get(f"hub.{key}", "any"), hub.show(at)
+        limit = hub.get(f"hub.{key}", "any")
+        where = hub.show(at)
         if trait in traits:
             limit, at = traits[trait]
             where = f"{trait} ({hub.show(at)})"
@@ -136,7 +137,8 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         )
     resources = hub.mapping("scheduling.userScheduler.resources")
     amounts = kubernetes_resources(draft, hub, (*at, "resources"), resources)
-    requests, limits = amounts.get("requests", {}), amounts.get("limits", {})
+    requests = amounts.get("requests", {})
+    limits = amounts.get("limits", {})
     for name, most in limits.items():
         # Kubernetes takes the limit for a request that isn't there; Roost's default request could
         # be above it.

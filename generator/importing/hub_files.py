@@ -84,7 +84,8 @@ def find_hubs_in(
         if len(rest) == 1:
             rest = [rest[0]._replace(stem=below.name)]
         elif not rest and files:
-            rest, shared = [files[-1]._replace(stem=below.name)], [*above, *files[:-1]]
+            rest = [files[-1]._replace(stem=below.name)]
+            shared = [*above, *files[:-1]]
         else:
             rest = [file._replace(stem=f"{below.name}-{file.stem}") for file in rest]
         for hub in _hubs_of(rest, shared, common, passed):

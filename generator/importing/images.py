@@ -35,7 +35,9 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         reference, keys = traits.get(trait, (None, ()))
         if isinstance(reference, str) and "{" not in reference and reference != UNKNOWN_IMAGE:
             # The spawner's own setting takes the place of the chart's.
-            image, source, misread = {"name": reference, "tag": None}, keys, False
+            image = {"name": reference, "tag": None}
+            source = keys
+            misread = False
     if (
         image["name"]
         and source == ("singleuser", "image")
@@ -63,11 +65,13 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
             " back for images that singleuser.image, singleuser.profileList and"
             " prePuller.extraImages name, for no others."
         )
-    profiles, keys = hub.get("singleuser.profileList", "any"), ("singleuser", "profileList")
+    profiles = hub.get("singleuser.profileList", "any")
+    keys = ("singleuser", "profileList")
     listed, set_at = traits.get("profile_list", (profiles, keys))
     if isinstance(listed, list | Mapping):
         # The spawner's own setting takes the place of the chart's here, too.
-        profiles, keys = listed, set_at
+        profiles = listed
+        keys = set_at
     if profiles and isinstance(profiles, Mapping):
         profiles = by_key(profiles)
         draft.notes.append(f"{hub.show(keys)}: its profiles were read in the order of their keys.")
@@ -83,7 +87,8 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         if kept and known and usual is profiles[0] and 0 not in kept:
             # Else the next would be taken for the default profile.
             kept = {0: {"display_name": text(child(usual, "display_name"))}, **kept}
-        at, why = (*hub.path, *keys), "Of the profiles, what says which images go to which nodes."
+        at = (*hub.path, *keys)
+        why = "Of the profiles, what says which images go to which nodes."
         draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
         note_lost(draft, at, profiles)
         said = [

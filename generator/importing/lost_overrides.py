@@ -86,7 +86,8 @@ def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
         elif key in _MAPPINGS and not isinstance(value, Mapping):
             yield (key,), value, f"expected a mapping, found a {kind_of(value)}"
         elif isinstance(value, Mapping) and key in _MAPPINGS:
-            is_label, expected = key == "node_selector", _VALUES[key == "node_selector"]
+            is_label = key == "node_selector"
+            expected = _VALUES[key == "node_selector"]
             for name, one in value.items():
                 if one is not None and (
                     not isinstance(one, str) if is_label else quantity(one) is None

@@ -159,7 +159,8 @@ class ManyHubs:
             )
             changes = "; ".join([*moved, *self.differences.get(hub.name, [])])
             had = _placeholders_by_pool(hub.values)
-            count, total = sum(had.values()), sum(kept[pool] for pool in had)
+            count = sum(had.values())
+            total = sum(kept[pool] for pool in had)
             placeholders = f"{count} of {total} shared" if count < total else str(count)
             rows.append((hub.name, placeholders, brought, changes or "nothing"))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]

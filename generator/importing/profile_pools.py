@@ -189,7 +189,8 @@ def kinds_of(
         found: dict[object, Kind] = {}
         for key, choice in choices:
             for chosen, before in kinds[: max(1, most // len(choices))]:
-                traits, named = _overridden(before, choice), (*chosen, str(key))
+                traits = _overridden(before, choice)
+                named = (*chosen, str(key))
                 as_told = told(traits)
                 found.setdefault(
                     as_told, (chosen if as_told[0] == told(before)[0] else named, traits)

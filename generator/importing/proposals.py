@@ -183,7 +183,8 @@ def _difference(before: Values, after: Values) -> dict[str, object]:
     """What makes `after` of `before` by Helm's merge: null removes a key."""
     found: dict[str, object] = {}
     for key in (*after, *(key for key in before if key not in after)):
-        old, new = before.get(key), after.get(key)
+        old = before.get(key)
+        new = after.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             if inner := _difference(old, new):
                 found[key] = inner

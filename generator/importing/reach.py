@@ -123,7 +123,8 @@ def _follow_namespace(
                 f"podClasses.user.match.namespaceSelector selects the namespaces of users ({where})"
             )
     elif isinstance(one, str) and one not in ("", UNKNOWN):
-        labels, keys = {"kubernetes.io/metadata.name": one}, key_of_one
+        labels = {"kubernetes.io/metadata.name": one}
+        keys = key_of_one
     if isinstance(labels, Mapping) and labels:
         selector = {"matchLabels": dict(labels)}
         why = "The hub makes its users' pods there."
@@ -211,7 +212,8 @@ def _assigned(
                 skipped |= {one for below in line.body for one in ast.walk(below)}
             if line in skipped:
                 continue
-            parts, owners = [*_parts(line)], around | _arguments(line)
+            parts = [*_parts(line)]
+            owners = around | _arguments(line)
             names = [one for one in parts if isinstance(one, ast.Name)]
             made = {one.id for one in names if isinstance(one.ctx, ast.Store)}
             is_read = {one.id for one in names} <= known | owners | made
@@ -319,7 +321,8 @@ def _set_by(line: ast.AST, parts: Sequence[ast.AST], others: Collection[str]) ->
     }
     for call in (part for part in parts if isinstance(part, ast.Call)):
         owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-        name, arguments = _steps(call.func)[-1], [*owner, *call.args]
+        name = _steps(call.func)[-1]
+        arguments = [*owner, *call.args]
         if name == "update" and owner:
             given = call.args[0] if call.args else ast.Call(ast.Name("dict"), [], call.keywords)
             yield from _each(_steps(owner[0]), given, is_part=True)

@@ -239,7 +239,8 @@ def free_name(text: str, taken: Collection[str], fallback: str, longest: int) ->
     offer.
     """
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:longest].strip("-") or fallback
-    name, number = plain, 2
+    name = plain
+    number = 2
     while name in taken:
         name, number = f"{plain}-{number}", number + 1
     return name

@@ -145,7 +145,8 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
 
 def python_of(hub: HubSection) -> list[tuple[Path, str]]:
     """The hub's own Python with its keys, in the order in which it runs."""
-    config, files = hub.get("hub.extraConfig", "any"), mapping(child(hub.data, "hub", "extraFiles"))
+    config = hub.get("hub.extraConfig", "any")
+    files = mapping(child(hub.data, "hub", "extraFiles"))
     found: list[tuple[Path, object]] = [
         (("hub", "extraFiles", name, "stringData"), child(file, "stringData"))
         for name, file in sorted(files.items())

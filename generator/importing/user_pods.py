@@ -80,10 +80,12 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> profile_pools.Traits:
     data = coalesce(
         hub.data, {"scheduling": {"userPods": user_pods}, "singleuser": {"memory": memory}}
     )
-    single, user_pods = mapping(data.get("singleuser")), mapping(at(data, "scheduling", "userPods"))
+    single = mapping(data.get("singleuser"))
+    user_pods = mapping(at(data, "scheduling", "userPods"))
     purpose = at(user_pods, "nodeAffinity", "matchNodePurpose")
     priorities = at(data, "scheduling", "podPriority")
-    extra, network = mapping(single.get("extraNodeAffinity")), at(single, "networkTools", "image")
+    extra = mapping(single.get("extraNodeAffinity"))
+    network = at(single, "networkTools", "image")
     guard = {"name": "block-cloud-metadata", "image": _reference(network)}
     is_guarded = guard["image"] and at(single, "cloudMetadata", "blockWithIptables") is not False
     preferred = [{"weight": 100, "preference": PURPOSE_TERM}] if purpose == "prefer" else []
@@ -108,7 +110,8 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> profile_pools.Traits:
 
 def _reference(image: object) -> str:
     """ "" where the tag is the chart's own; one that is deleted is none."""
-    name, tag = at(image, "name"), at(image, "tag")
+    name = at(image, "name")
+    tag = at(image, "tag")
     return f"{name}:{tag}" if name and tag else text(name) if "tag" in mapping(image) else ""
 
 

@@ -121,7 +121,8 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
     traits = {**sizes, **_map_placeholder_nodes(draft, hub)}
     titles, typical = pools.default_kind(traits, profiles)
-    usual, room = pools.room_of(traits), pools.room_of(typical)
+    usual = pools.room_of(traits)
+    room = pools.room_of(typical)
     if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
         draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")
         return
@@ -210,7 +211,8 @@ def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> pools.Traits:
     extra = hub.items("singleuser.extraTolerations") or []
     instead = hub.items("singleuser.extraPodConfig.tolerations")
     if instead is not None:
-        tolerations, extra = [], instead
+        tolerations = []
+        extra = instead
     draft.put("singleuser.extraTolerations", extra, (*hub.path, "singleuser", "extraTolerations"))
     draft.put("placeholder.defaults.tolerations", [*tolerations, *extra], at, *why)
     selector, source = node_selector(hub)
@@ -260,7 +262,8 @@ def _required_terms(draft: Draft, hub: HubSection) -> list[object]:
 
 def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, str]) -> list[str]:
     """Make a given placeholder request at least what one user does; say what was raised."""
-    requests, limits = resources.setdefault("requests", {}), resources.setdefault("limits", {})
+    requests = resources.setdefault("requests", {})
+    limits = resources.setdefault("limits", {})
     for name, value in limits.items():
         requests.setdefault(name, value)
     raised: list[str] = []

@@ -84,7 +84,8 @@ def _named_image(image: object) -> str:
     """
     if not isinstance(image, Mapping):
         return ""
-    name, tag = image.get("name"), image.get("tag")
+    name = image.get("name")
+    tag = image.get("tag")
     if not isinstance(name, str) or not name:
         return ""
     return name if to_json(tag) in _NOTHING else f"{name}:{tag}"
@@ -149,11 +150,10 @@ def _overridden(use: _Use, holder: object) -> _Use:
     elif not isinstance(image, str) or "{" in image:
         image = ""
     # KubeSpawner merges dictionaries and replaces lists.
-    tolerations, terms = (
-        _objects(override.get("tolerations")),
-        _objects(override.get("node_affinity_required")),
-    )
-    extended, containers = use.extended, use.containers
+    tolerations = _objects(override.get("tolerations"))
+    terms = _objects(override.get("node_affinity_required"))
+    extended = use.extended
+    containers = use.containers
     for key in _RESOURCES:
         extended = _asked(extended, _mapping(override, key))
     for key in _CONTAINERS:
@@ -197,7 +197,8 @@ def _default_use(singleuser: object) -> _Use:
     for key in ("limits", "guarantees"):
         extended = _asked(extended, _mapping(_mapping(singleuser, "extraResource"), key))
     network_tools = _named_image(_mapping(_mapping(singleuser, "networkTools"), "image"))
-    own, extra = _items(singleuser, "initContainers"), _items(singleuser, "extraContainers")
+    own = _items(singleuser, "initContainers")
+    extra = _items(singleuser, "extraContainers")
     containers = with_images((), [*own, {"image": network_tools}, *extra])
     required = _value(_mapping(singleuser, "extraNodeAffinity"), "required")
     return _Use(

@@ -166,7 +166,8 @@ def read_clock(text: str) -> tuple[int, int] | None:
     clock = _CLOCK.fullmatch(text)
     if clock is None:
         return None
-    hour, minute = int(clock[1]), int(clock[2] or 0)
+    hour = int(clock[1])
+    minute = int(clock[2] or 0)
     if clock[3] and hour > 12:
         return None
     if clock[3]:

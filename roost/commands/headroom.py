@@ -92,11 +92,13 @@ def _learned_changes(
     learn = placeholder_set["learn"]
     worth, _ = _worths(placeholder_set, history, per_node)
     rises = Rises(history)
-    moment, before = begin, None
+    moment = begin
+    before = None
     while moment < end:
         period = period_at(windows, placeholder_set["replicas"], moment)
         until = min((moment // STEP_SECONDS + 1) * STEP_SECONDS, period.until or end)
-        replicas, by_windows = 0, True
+        replicas = 0
+        by_windows = True
         for minute in range(int(moment // 60), int(-(-until // 60)), LOOK_MINUTES):
             outlook = look_ahead(history, minute, learn["timeZone"], rises)
             seats = forecast_need(outlook, None, worth).worth if outlook else 0
@@ -140,7 +142,8 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
 
 def _account_lines(placeholder_set: Mapping[str, Any], history: History) -> Iterator[str]:
     """What learning saved and cost, week by week, and which classes were late."""
-    account, zone = history.account, placeholder_set["learn"]["timeZone"]
+    account = history.account
+    zone = placeholder_set["learn"]["timeZone"]
     if account.weeks:
         yield (
             "  week of     starts   late  people's hours saved  node-hours net  hours saved a"
@@ -170,7 +173,8 @@ def _ceiling_lines(
     placeholder_set: Mapping[str, Any], history: History, begin: float, end: float, per_node: int
 ) -> Iterator[str]:
     """Which classes will wait because of the ceiling of cost, and what room for them costs."""
-    prices, zone = placeholder_set["prices"], placeholder_set["learn"]["timeZone"]
+    prices = placeholder_set["prices"]
+    zone = placeholder_set["learn"]["timeZone"]
     worth, uncut = _worths(placeholder_set, history, per_node)
     if worth == uncut:
         return
@@ -195,9 +199,11 @@ def _explanation(history: History, zone: str, moment: float) -> str:
     """What the last weeks had from a time on; where it is known who has come, from when their wave
     may have begun.
     """
-    minute, have_come = int(moment // 60), ""
+    minute = int(moment // 60)
+    have_come = ""
     end = minute + history.ahead_minutes
-    five_ago, now = history.at(minute - WAVE_MINUTES), history.at(minute)
+    five_ago = history.at(minute - WAVE_MINUTES)
+    now = history.at(minute)
     if UNSEEN not in (five_ago, now):
         minute -= WAVE_MINUTES
         have_come = f"; {max(0, now - five_ago)} have come"

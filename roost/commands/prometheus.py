@@ -20,9 +20,11 @@ from generator.faults import UsageError, count_of
 from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, MOST_USERS
 from roost_core.placement.headroom_windows import local_time
 
-# kube-state-metrics says when each pod was made, JupyterHub only how many servers run: the first is
-# asked less often.
-PODS, SERVERS = "kube_pod_created", "jupyterhub_running_servers"
+# Of kube-state-metrics: when each pod was made.
+PODS: Final = "kube_pod_created"
+# Of JupyterHub: how many servers run.
+SERVERS: Final = "jupyterhub_running_servers"
+# Seconds between two values. Pods' times of creation stay, so they are asked for less often.
 STEPS: Final = {PODS: 300, SERVERS: MINUTE_SECONDS}
 # As KubeSpawner names pods.
 USER_PODS: Final = "jupyter-"
@@ -105,7 +107,9 @@ def _asked(source: str, metric: str, namespace: str) -> list[Any]:
     """All series of a metric; the hub's own metric with those of other namespaces, so that errors
     can name these.
     """
-    query, step, now = metric, STEPS[metric], int(time.time()) // 300 * 300
+    query = metric
+    step = STEPS[metric]
+    now = int(time.time()) // 300 * 300
     if metric == PODS:
         query += f"{{namespace={json.dumps(namespace)}}}"
     series = []
@@ -138,12 +142,10 @@ def _asked(source: str, metric: str, namespace: str) -> list[Any]:
 
 def _series(text: str, source: str) -> list[Any]:
     """The series of one answer or several, one after the other."""
-    decoder, rest, series, latest = (
-        json.JSONDecoder(),
-        text.strip() or "nothing",
-        list[Any](),
-        time.time() + 86_400,
-    )
+    decoder = json.JSONDecoder()
+    rest = text.strip() or "nothing"
+    series = list[Any]()
+    latest = time.time() + 86_400
     found = rest[:40]
     try:
         while rest:

@@ -121,12 +121,10 @@ class CertificateKeeper:
 
     def rest(self) -> None:
         """Drop what was observed: another replica leads, and trust may change unobserved."""
-        self._trusted, self._trusted_since, self._trusted_by_any, self._fault = (
-            frozenset(),
-            {},
-            frozenset(),
-            "",
-        )
+        self._trusted = frozenset()
+        self._trusted_since = {}
+        self._trusted_by_any = frozenset()
+        self._fault = ""
         self._show({})
 
     def tick_safely(self) -> bool:
@@ -138,10 +136,12 @@ class CertificateKeeper:
             if isinstance(error, ApiError) and error.status in CONFLICTS:
                 # Another writer was first: the next tick reads what it wrote.
                 return False
-            in_order, fault = False, str(error)
+            in_order = False
+            fault = str(error)
         except Exception:  # the thread must outlive any fault: without it no leaf would be renewed
             log.exception("certificates failed")
-            in_order, fault = False, "internal error, see the log"
+            in_order = False
+            fault = "internal error, see the log"
         if fault and fault != self._fault:
             log.warning("certificates: %s", fault)
         self._fault = fault

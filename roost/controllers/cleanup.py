@@ -76,7 +76,8 @@ def clean_up(
         clock=clock,
     )
     actions = todo
-    fewest, idle_rounds = len(todo), 0
+    fewest = len(todo)
+    idle_rounds = 0
     while todo and idle_rounds < ROUNDS:
         applier.apply(todo)
         # Read again: a node may have changed or joined.
@@ -161,7 +162,8 @@ def _stop_controllers(
         # Its spec changes with each renewal.
         current_lease = (client.find(lease_path) or {}).get("spec") or ""
         if current_lease != lease:
-            lease, lease_since = current_lease, clock()
+            lease = current_lease
+            lease_since = clock()
         # A pod on a dead node is Terminating for ever. It writes only while it holds the Lease, so
         # no longer once the Lease has expired.
         if all(alive.values()) and clock() - lease_since > LEASE_SECONDS:

@@ -131,7 +131,8 @@ def _check_release(options: ControllersOptions, settings: ControllersSettings) -
 
 
 def _run(options: ControllersOptions, settings: ControllersSettings, minor: int) -> None:
-    planners, stop = settings.planners, threading.Event()
+    planners = settings.planners
+    stop = threading.Event()
     stop_on_signals(stop)
     metrics = ControllersMetrics(
         version(), [gauge for planner in planners for gauge in planner.gauges]
@@ -202,7 +203,8 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
         options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics
     )
     if keeper is not None:
-        work["certificates"], checks["certificates"] = keeper.run, keeper.verdict
+        work["certificates"] = keeper.run
+        checks["certificates"] = keeper.verdict
     ops = OpsServer(
         bind(options.bind_address, options.port),
         metrics_text=metrics.text,

@@ -17,7 +17,8 @@ from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import KARPENTER_POOL_LABEL, USER_CLASS
 from roost_core.release.classes import namespace_matches
 
-count, some = faults.count_of, faults.some
+count = faults.count_of
+some = faults.some
 # The images that a kubelet reports unless its nodeStatusMaxImages says otherwise.
 DEFAULT_REPORTED: Final = 50
 # Classes of which a pod is made up and tried.
@@ -67,7 +68,8 @@ def users_of(install: Install) -> list[JSONObject]:
 
 def pods_in_class(install: Install, pod_class: Any) -> list[JSONObject]:  # noqa: ANN401 - a part of the values
     """The pods that a class's labels select, of all hubs that the release serves."""
-    labels, required = labels_of(pod_class), selector_of(pod_class)
+    labels = labels_of(pod_class)
+    required = selector_of(pod_class)
     pods = install.pods if required is None else _within(install, required, install.pods_everywhere)
     return labelled(pods, labels) if labels else []
 

@@ -79,10 +79,8 @@ def find_waits(pods: Iterable[JSONObject], events: Iterable[JSONObject]) -> list
         if found := _cause(pod["spec"], status, about):
             cause, since = found
             kind = _KINDS.get(label_items(pod).get(COMPONENT_LABEL, ""), "other")
-            name, created = (
-                pod["metadata"]["name"],
-                read_moment(pod["metadata"].get("creationTimestamp")) or 0.0,
-            )
+            name = pod["metadata"]["name"]
+            created = read_moment(pod["metadata"].get("creationTimestamp")) or 0.0
             by = [
                 (one, (one.get("source") or {}).get("component") or one.get("reportingComponent"))
                 for one in about
@@ -102,11 +100,11 @@ def show_waits(waits: list[Wait], pods: int, now: float) -> str:
     """The waits as text, a paragraph for each cause."""
     lines = [f"Waiting: {len(waits)} of {count(pods, 'pod')}."]
     for group in by_cause(waits):
-        kind, newest, oldest = group[0].kind, group[0], group[-1]
-        nodes, names = (
-            sorted({wait.node for wait in group} - {""}),
-            some([wait.pod for wait in group]),
-        )
+        kind = group[0].kind
+        newest = group[0]
+        oldest = group[-1]
+        nodes = sorted({wait.node for wait in group} - {""})
+        names = some([wait.pod for wait in group])
         lines += [
             "",
             (
@@ -164,7 +162,8 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> tuple[str, float
     if status.get("phase") == "Running":
         return None
     for event in reversed(events):
-        reason, message = event.get("reason"), str(event.get("message") or "")
+        reason = event.get("reason")
+        message = str(event.get("message") or "")
         if reason == "Pulling":
             return f"pulling {image_in_message(message)}", event_moment(event)
         if event.get("type") == "Warning" and reason != "FailedScheduling":

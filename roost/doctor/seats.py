@@ -30,7 +30,8 @@ class Seats:
     """
 
     def __init__(self, entry: Mapping[str, Any], nodes: Sequence[Node]) -> None:
-        self._name, self._nodes = entry["name"], nodes
+        self._name = entry["name"]
+        self._nodes = nodes
         rules = read_node_rules(
             entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"]
         )
@@ -46,7 +47,8 @@ class Seats:
         self._requests = requests | {PODS: 1}
         # How many most nodes hold, daemon pods aside, and how many if their kubelets took more
         # pods; 0: nobody knows.
-        self.per_node, self._roomy = self._a_node(self._requests), self._a_node(requests or [PODS])
+        self.per_node = self._a_node(self._requests)
+        self._roomy = self._a_node(requests or [PODS])
 
     def _a_node(self, names: Iterable[str]) -> int:
         fits = [
@@ -88,7 +90,8 @@ class Seats:
 
     def _refused(self, quota: JSONObject, people: int) -> Iterator[tuple[str, str]]:
         used = (quota.get("status") or {}).get("used") or {}
-        fits, wanted = people, []
+        fits = people
+        wanted = []
         for key, hard in sorted((quota["spec"].get("hard") or {}).items()):
             kind, _, name = key.removeprefix("count/").partition(".")
             name = name or kind
@@ -97,7 +100,8 @@ class Seats:
                     round_up(name, parse_quantity(each)) for each in (hard, used.get(key, 0))
                 )
                 if (room := (most - taken) // amount) < people:
-                    fits, needed = min(fits, max(0, room)), taken + people * amount
+                    fits = min(fits, max(0, room))
+                    needed = taken + people * amount
                     text = {CPU: "{}m".format, MEMORY: memory_quantity}.get(name, str)(needed)
                     wanted.append(f"{key} to {text}")
         if wanted:
@@ -117,7 +121,8 @@ class Seats:
         theirs = {pools[node.name] for node in self._nodes if node.is_usable} - own - {""}
         found: dict[str, tuple[str, int]] = {}
         for body in (client.find(NODE_POOLS) or {}).get("items", ()):
-            limits, name = body["spec"].get("limits") or {}, body["metadata"]["name"]
+            limits = body["spec"].get("limits") or {}
+            name = body["metadata"]["name"]
             amounts = {key: round_up(key, parse_quantity(limits[key])) for key in limits}
             bounds = [amounts[key] // n for key, n in self._requests.items() if key in amounts]
             bounds += [amounts["nodes"] * self.per_node] if "nodes" in amounts else []

@@ -104,10 +104,8 @@ def try_pod(client: Client, namespace: str, pod: Mapping[str, Any]) -> Trial:
     """Have the API server admit a pod, without storing it. Raises ApiError, ClusterError."""
     stored = client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", dict(pod))
     annotations = stored["metadata"].get("annotations") or {}
-    revision, scheduler = (
-        annotations.get(POLICY_REVISION_ANNOTATION, ""),
-        stored["spec"].get("schedulerName", ""),
-    )
+    revision = annotations.get(POLICY_REVISION_ANNOTATION, "")
+    scheduler = stored["spec"].get("schedulerName", "")
     return Trial(str(revision), str(scheduler), stored)
 
 
@@ -143,7 +141,8 @@ def changes_of(
 
 def _admitted(stored: Mapping[str, Any]) -> dict[str, Any]:
     """What admission changes of a pod: not what the API server makes anew for each one."""
-    metadata, spec = stored["metadata"], stored["spec"]
+    metadata = stored["metadata"]
+    spec = stored["spec"]
     annotations = {
         key: text
         for key, text in (metadata.get("annotations") or {}).items()

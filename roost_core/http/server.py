@@ -224,10 +224,8 @@ class Server:
 
     async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
         try:
-            loop, seconds = (
-                asyncio.get_running_loop(),
-                None if self._tls is None else HANDSHAKE_SECONDS,
-            )
+            loop = asyncio.get_running_loop()
+            seconds = None if self._tls is None else HANDSHAKE_SECONDS
             await loop.connect_accepted_socket(
                 lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds
             )
@@ -334,8 +332,12 @@ class Connection(asyncio.Protocol):
         self._left_this_turn -= 1
         self._is_receiving = True
         self.since = self._loop.time()
-        self._url, self._headers, self._header_bytes, self._unfinished_bytes = b"", [], 0, 0
-        self._body, self._body_bytes = [], 0
+        self._url = b""
+        self._headers = []
+        self._header_bytes = 0
+        self._unfinished_bytes = 0
+        self._body = []
+        self._body_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         """Collect the request's target, which may arrive in parts."""
@@ -432,7 +434,8 @@ class Connection(asyncio.Protocol):
             log.exception("request failed")
             # 4xx, not 5xx: the API server treats both alike, and a 5xx would raise alerts about a
             # request that can't be fixed.
-            status, headers = "400 Bad Request", [("Content-Type", _PLAIN_TEXT)]
+            status = "400 Bad Request"
+            headers = [("Content-Type", _PLAIN_TEXT)]
             body = b"400 the request could not be handled, see the program's log\n"
         self._write(status, headers, body, closes=closes)
 

@@ -32,13 +32,15 @@ def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> C
     It is read now, and again every minute: the kubelet replaces it. Raises OSError, ValueError;
     later ClusterError.
     """
-    token, until = _content(file), clock() + TOKEN_SECONDS
+    token = _content(file)
+    until = clock() + TOKEN_SECONDS
 
     def header() -> str:
         nonlocal token, until
         if clock() >= until:
             try:
-                token, until = _content(file), clock() + TOKEN_SECONDS
+                token = _content(file)
+                until = clock() + TOKEN_SECONDS
             except (OSError, ValueError) as error:
                 raise unusable("the pod's service account", error) from None
         return f"Bearer {token}"
@@ -71,7 +73,8 @@ def connect_in_pod(
 
     A proxy that the environment names isn't asked: the API server is in the cluster.
     """
-    host, port = environment.get(HOST_VARIABLE), environment.get(_PORT_VARIABLE)
+    host = environment.get(HOST_VARIABLE)
+    port = environment.get(_PORT_VARIABLE)
     if not host or not port:
         raise ValueError(f"{HOST_VARIABLE} and {_PORT_VARIABLE} aren't set")
     authority = folder / "ca.crt"

@@ -257,7 +257,8 @@ class EventStream:
             "allowWatchBookmarks": True,
         }
         query |= {"resourceVersion": self._version, "timeoutSeconds": seconds}
-        before, listens_since = self._late_until, self._clock()
+        before = self._late_until
+        listens_since = self._clock()
         for line in self._client.lines(self._path, query, SILENCE_SECONDS):
             if stop.is_set():
                 return True
@@ -287,7 +288,8 @@ class EventStream:
     def _handle(self, line: bytes) -> None:
         try:
             event = orjson.loads(line)
-            change, item = event["type"], event["object"]
+            change = event["type"]
+            item = event["object"]
         except (ValueError, KeyError, TypeError):
             self._doubt()
             raise ClusterError("the watch sent something that is not an event") from None

@@ -61,7 +61,8 @@ def follow_minor(
     """Poll until `stop`, or until another minor was read twice in a row: then report it and
     return.
     """
-    seen, times = minor, 0
+    seen = minor
+    times = 0
     while not stop.wait(seconds):
         try:
             current = read_minor(client)

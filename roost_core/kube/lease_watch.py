@@ -83,7 +83,8 @@ class LeaseWatch:
 
     def look(self) -> None:
         """Read the Lease once."""
-        before, fault = self.state, ""
+        before = self.state
+        fault = ""
         try:
             lease = self._client.find(self._path, read_seconds=READ_SECONDS)
             self._observer.see(lease, self._clock(), self._clock_time())

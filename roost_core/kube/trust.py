@@ -138,7 +138,8 @@ def own_service_account(client: Client, namespace: str) -> JSONObject | None:
     )
     user = (review.get("status") or {}).get("userInfo") or {}
     prefix = f"system:serviceaccount:{namespace}:"
-    name, uid = str(user.get("username") or ""), user.get("uid")
+    name = str(user.get("username") or "")
+    uid = user.get("uid")
     if not name.startswith(prefix) or not uid:
         return None
     return {

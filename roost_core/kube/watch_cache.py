@@ -140,7 +140,8 @@ class WatchCache(Generic[T]):
                 for key, item in objects.items():
                     if self._objects.get(key) != item:
                         self._changes[key] = item
-            self._objects, self._listed = objects, {}
+            self._objects = objects
+            self._listed = {}
         self.synced = True
         self._on_change()
 

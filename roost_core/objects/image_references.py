@@ -53,7 +53,8 @@ def normalise_reference(reference: str) -> str:
     if registry == _LEGACY_DEFAULT_REGISTRY and slash:
         registry = _DEFAULT_REGISTRY
     elif not slash or not (registry == "localhost" or _IN_REGISTRY.search(registry)):
-        registry, path = _DEFAULT_REGISTRY, repository
+        registry = _DEFAULT_REGISTRY
+        path = repository
     if registry == _DEFAULT_REGISTRY and "/" not in path:
         path = f"library/{path}"
     repository = f"{registry}/{path}"

@@ -151,10 +151,8 @@ def read_node(body: object, *, with_images: bool = True) -> Node:
     created = read_moment(metadata.get("creationTimestamp")) or 0.0
     ready_since = None
     for condition in child_objects(status, "conditions", "status"):
-        kind, value = (
-            intern(child_text(condition, "type", "status.conditions[]")),
-            intern(child_text(condition, "status", "status.conditions[]")),
-        )
+        kind = intern(child_text(condition, "type", "status.conditions[]"))
+        value = intern(child_text(condition, "status", "status.conditions[]"))
         conditions[kind] = value
         if kind == "Ready" and value == "True":
             ready_since = read_moment(condition.get("lastTransitionTime")) or created

@@ -177,7 +177,8 @@ def _pooled(spec: PodSpec, specs: MutableMapping[PodSpec, PodSpec] | None) -> Po
 
 def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
     """Read the parts of a spec that have been checked."""
-    containers, inits = spec.get("containers") or [], spec.get("initContainers") or []
+    containers = spec.get("containers") or []
+    inits = spec.get("initContainers") or []
     amounts, non_zero, fit = sum_requests(spec, status, containers, inits)
     affinity = spec.get("affinity") or NOTHING
     node_affinity, pod_affinity, pod_anti_affinity = (

@@ -43,7 +43,8 @@ def parse_quantity(quantity: object) -> Fraction:
     match = _QUANTITY.fullmatch(_as_text(quantity))
     if match is None:
         raise ValueError("not a Kubernetes quantity")
-    number, suffix = Fraction(match["number"].removesuffix(".")), match["suffix"] or ""
+    number = Fraction(match["number"].removesuffix("."))
+    suffix = match["suffix"] or ""
     if suffix in _SUFFIXES:
         return number * _SUFFIXES[suffix]
     exponent = int(suffix[1:])

@@ -58,10 +58,8 @@ def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
 
     Raises MalformedObjectError when they can't be read.
     """
-    containers, inits = (
-        child_objects(spec, "containers", "spec"),
-        child_objects(spec, "initContainers", "spec"),
-    )
+    containers = child_objects(spec, "containers", "spec")
+    inits = child_objects(spec, "initContainers", "spec")
     mains = [one.get("resources") for one in containers]
     steps = [(one.get("resources"), one.get("restartPolicy")) for one in inits]
     parts = (mains, steps, spec.get("resources"), spec.get("overhead"))

@@ -93,11 +93,9 @@ def read_requirement(expression: object) -> Requirement | None:
     """Read one matchExpressions or matchFields entry; None if it is malformed."""
     if not isinstance(expression, dict):
         return None
-    key, operator, values = (
-        expression.get("key"),
-        expression.get("operator"),
-        expression.get("values"),
-    )
+    key = expression.get("key")
+    operator = expression.get("operator")
+    values = expression.get("values")
     if not isinstance(key, str) or not isinstance(operator, str):
         return None
     if values is None:

@@ -59,7 +59,8 @@ def _seconds_of(text: str) -> float | None:
 
 def read_span(text: str) -> int | None:
     """Microseconds of a duration as Go writes it (`1m2.5s`); None for anything else."""
-    total, end = Fraction(0), 0
+    total = Fraction(0)
+    end = 0
     for match in _SPAN_PART.finditer(text):
         if match.start() != end:
             return None

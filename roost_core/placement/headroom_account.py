@@ -139,7 +139,8 @@ def read_account(body: object, now: int) -> Account:
         LateClass(int(minute), int(people), int(late), Why(why))
         for minute, people, late, why in body["late"][-KEPT_CLASSES:]
     ]
-    month, until = float(body["monthNodeHours"]), int(body["until"])
+    month = float(body["monthNodeHours"])
+    until = int(body["until"])
     if not isfinite(month):
         raise ValueError("account: expected a number of node-hours")
     moments = [until, *(week.begin for week in weeks), *(late.minute for late in late_classes)]

@@ -213,11 +213,14 @@ def look_ahead(
 def _day(history: History, rises: Rises, at: int, weight: float) -> list[Day]:
     """What an earlier minute says; nothing where somebody didn't look."""
     still = rises.at(history, at)
-    now, five_ago = history.at(at), history.at(at - WAVE_MINUTES)
-    two_ago, seven_ago = history.at(at - LATE_MINUTES), history.at(at - LATE_MINUTES - WAVE_MINUTES)
+    now = history.at(at)
+    five_ago = history.at(at - WAVE_MINUTES)
+    two_ago = history.at(at - LATE_MINUTES)
+    seven_ago = history.at(at - LATE_MINUTES - WAVE_MINUTES)
     if UNSEEN in (still, now, five_ago, two_ago, seven_ago):
         return []
-    in_time, late = now - five_ago, two_ago - seven_ago
+    in_time = now - five_ago
+    late = two_ago - seven_ago
     return [Day(weight, still, min(in_time, late), max(in_time, late), None)]
 
 
@@ -313,7 +316,8 @@ def earlier_minutes(
 def _came_lately(history: History, came: float) -> float | None:
     """How many have come within LONG_MINUTES. came: within WAVE_MINUTES."""
     now = history.end - 1
-    five_ago, long_ago = history.at(now - WAVE_MINUTES), history.at(now - LONG_MINUTES)
+    five_ago = history.at(now - WAVE_MINUTES)
+    long_ago = history.at(now - LONG_MINUTES)
     return None if UNSEEN in (five_ago, long_ago) else came + five_ago - long_ago
 
 
@@ -342,10 +346,8 @@ def _other_waves(outlook: Outlook, came: float | None) -> Needs:
         lost = 1.0
     elif lost < sum(day.weight for day in outlook.days) / 2:
         return ()
-    levels, ahead = (
-        outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :],
-        outlook.history.ahead_minutes,
-    )
+    levels = outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :]
+    ahead = outlook.history.ahead_minutes
     lately = levels[-1] - levels[-1 - LATE_MINUTES]
     known = zip(
         levels, levels[WAVE_MINUTES - LATE_MINUTES :], levels[WAVE_MINUTES:-ahead], strict=False

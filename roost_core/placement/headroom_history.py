@@ -108,7 +108,8 @@ class History:
         """Return the history with the level of a minute after its last; over a short pause, the
         last one stayed.
         """
-        users, gap = min(MOST_USERS, max(0, round(level))), minute - self.end
+        users = min(MOST_USERS, max(0, round(level)))
+        gap = minute - self.end
         if not self.levels or not -DAY_MINUTES <= gap <= KEPT_MINUTES:
             # The first one, or nothing of before can be told from what is to come, as after a clock
             # was set.
@@ -128,7 +129,8 @@ class History:
         """
         account = self.account.as_json()
         most = MOST_TEXT - len(json.dumps(account))
-        packed, kept = "", len(self.levels)
+        packed = ""
+        kept = len(self.levels)
         while kept and (not packed or len(packed) > most):
             kept = kept if not packed else kept * 3 // 4
             levels = self.levels[-kept:]
@@ -164,7 +166,8 @@ def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> Hist
         history = History(
             int(body["first"]), levels, boots, per_node, _account_of(body, now + DAY_MINUTES)
         )
-        version, of_set = body["version"], body.get("set", set_name)
+        version = body["version"]
+        of_set = body.get("set", set_name)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
         raise HistoryError(
             f"found {text[:30]!r}, expected a history as the controllers write it: {error}"

@@ -135,7 +135,8 @@ def changes_between(
     """Yield the state at `begin`, then each change of the number or of the windows that give it,
     before `end`.
     """
-    moment, before = begin, None
+    moment = begin
+    before = None
     while moment < end:
         period = period_at(windows, otherwise, moment)
         if before != (before := (period.replicas, period.windows)):
@@ -222,7 +223,8 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
             break
         moment = min(_next(window, window.end, start) or end, end)
         if _holds(window, start):
-            longest, active = max(longest, moment - start), active + moment - start
+            longest = max(longest, moment - start)
+            active = active + moment - start
     return longest / 3600, active / 3600 * window.replicas * 7 * 86_400 / max(moment - begin, 1)
 
 
@@ -306,7 +308,8 @@ def _moment_of(local: datetime, zone: ZoneInfo) -> int:
     if _local(moment, zone) == local:
         return moment
     # Before the change, clocks show less than `local`; after it, more.
-    low, high = _seconds(local.replace(fold=1), zone), moment
+    low = _seconds(local.replace(fold=1), zone)
+    high = moment
     while high - low > 1:
         middle = (low + high) // 2
         if _local(middle, zone).replace(fold=0) < local:

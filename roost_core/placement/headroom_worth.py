@@ -93,7 +93,8 @@ def seats_worth(needs: Needs, worth: Worth, room: int = 0) -> int:
     total = sum(weight for _, weight in needs)
     if total <= 0 or worth.node_hours <= 0:
         return 0
-    seats, low = 0, room
+    seats = 0
+    low = room
     while True:
         above = [(need - low, weight) for need, weight in needs if need > low and weight > 0]
         share_used = sum(weight for _, weight in above) / total
@@ -110,7 +111,8 @@ def _most_of_node(above: Needs, total: float, per_node: int) -> int:
     """How many seats of a node that is had may be needed: those that are too rare aren't asked
     for.
     """
-    most, share = 1, 0.0
+    most = 1
+    share = 0.0
     for beyond, weight in sorted(above, reverse=True):
         share += weight / total
         if share >= _RARE:

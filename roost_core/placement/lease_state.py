@@ -45,7 +45,8 @@ class LeaseObserver:
         client-go's identity of a holder is its host's name, an underscore and a UUID. Holders on
         other hosts, as with hostNetwork, don't tell their configuration. "": it isn't asked for.
         """
-        self._hosts, self._host = hosts, host
+        self._hosts = hosts
+        self._host = host
         # The state by the last observation.
         self.state = LeaseState.UNKNOWN
         # Holder and time of the last renewal, and when it happened by our clock.
@@ -110,7 +111,8 @@ class LeaseObserver:
         return bool(self._host) and host.startswith(self._hosts) and host != self._host
 
     def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:
-        holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime")
+        holder = spec.get("holderIdentity") or ""
+        renewed = spec.get("renewTime")
         if (
             not isinstance(holder, str)
             or not isinstance(renewed, str)

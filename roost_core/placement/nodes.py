@@ -92,7 +92,8 @@ class Nodes(Mapping[str, Node]):
                 holders.setdefault(label, set(self.holders.get(label, ()))).add(name)
         new = type(self).__new__(type(self))
         new._by_name = by_name
-        new.holders, new.of_karpenter = self.holders, of_karpenter
+        new.holders = self.holders
+        new.of_karpenter = of_karpenter
         if holders:
             merged = {
                 **self.holders,

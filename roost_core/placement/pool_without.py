@@ -85,7 +85,9 @@ class PoolWithout:
         """Return the pool with who came and without who went, and how many seconds each who came
         would have waited.
         """
-        nodes, homes, number = dict(self.nodes), dict(self.homes), self.next_number
+        nodes = dict(self.nodes)
+        homes = dict(self.homes)
+        number = self.next_number
         for key in gone:
             place, size = homes.pop(key)
             node = nodes[place]

@@ -20,7 +20,8 @@ def foreign_priority(priority_class: JSONObject) -> int | None:
     """The value of a PriorityClass if it is below that of pods without one, and not of placeholders
     or pullers.
     """
-    metadata, value = priority_class["metadata"], priority_class.get("value")
+    metadata = priority_class["metadata"]
+    value = priority_class.get("value")
     is_own = (metadata.get("labels") or {}).get(PART_OF_LABEL) == OWN_PART
     if (
         type(value) is not int

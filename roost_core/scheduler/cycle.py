@@ -101,7 +101,8 @@ def schedule(
     else:
         text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."
         absent = Rejection((cycle.refusal,), True)
-    nomination, after = (None, "")
+    nomination = None
+    after = ""
     if with_preemption:
         nomination, after = _post_filter(cycle, rejections)
     return SchedulingDecision(

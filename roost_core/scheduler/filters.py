@@ -127,7 +127,8 @@ class Cycle(NodeFilters):
         """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but
         quick.
         """
-        known, places = self.alone.values, self.state.places
+        known = self.alone.values
+        places = self.state.places
         others = self._checks[self._number_alone :]
         for row in rows:
             if row.nominated:
@@ -175,14 +176,16 @@ class Cycle(NodeFilters):
         to the node.
         """
         if row.nominated:
-            priority, key = self.pod.priority, self.pod.key
+            priority = self.pod.priority
+            key = self.pod.key
             rivals = [
                 rival
                 for rival in row.nominated.values()
                 if rival.priority >= priority and rival.key != key
             ]
             if rivals:
-                cycle, fuller = self.fork(), row.copy()
+                cycle = self.fork()
+                fuller = row.copy()
                 for rival in rivals:
                     fuller.add(rival)
                     cycle.count(rival, fuller, 1)

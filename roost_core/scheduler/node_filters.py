@@ -80,7 +80,9 @@ class NodeFilters:
         return self._verdicts
 
     def _find_verdicts(self) -> NodeVerdicts:
-        needs, profile, kept = self.state.needs_of(self.pod.spec), self.profile, self.state.verdicts
+        needs = self.state.needs_of(self.pod.spec)
+        profile = self.profile
+        kept = self.state.verdicts
         # By identity, so that needs aren't hashed for each pod; the entry keeps both objects alive.
         key = (id(needs), id(profile))
         entry = kept.get(key)
@@ -124,7 +126,8 @@ class NodeFilters:
         """Nodes that the pod's own node selector and required affinity don't admit."""
         verdicts = self.verdicts
         if verdicts.unmatched is None:
-            spec, rows = self.pod.spec, self.state.rows
+            spec = self.pod.spec
+            rows = self.state.rows
             verdicts.unmatched = frozenset(
                 name for name, row in rows.items() if not node_matches(spec, name, row.labels)
             )
@@ -135,7 +138,8 @@ class NodeFilters:
         """Nodes whose taints the pod doesn't tolerate."""
         verdicts = self.verdicts
         if verdicts.kept_off is None:
-            tolerations, rows = self.pod.spec.tolerations, self.state.rows
+            tolerations = self.pod.spec.tolerations
+            rows = self.state.rows
             verdicts.kept_off = frozenset(
                 name for name, row in rows.items() if untolerated(row.node.taints, tolerations)
             )
@@ -147,10 +151,13 @@ class NodeFilters:
 
         The latter by name; nodes with 0 are left out.
         """
-        kept, asked = self.verdicts.preferred, self.pod.spec.preferred_node_terms
+        kept = self.verdicts.preferred
+        asked = self.pod.spec.preferred_node_terms
         known = kept.get(asked)
         if known is None:
-            everywhere, weights, number = 0, dict[str, int](), len(self.state.rows)
+            everywhere = 0
+            weights = dict[str, int]()
+            number = len(self.state.rows)
             for weight, term in asked:
                 names = self._meeting(term) if weight else ()
                 if len(names) == number:
@@ -165,7 +172,8 @@ class NodeFilters:
 
     def _meeting(self, term: NodeTerm) -> Sequence[str]:
         """The nodes that meet a node selector term."""
-        known, rows = self.state.meeting, self.state.rows
+        known = self.state.meeting
+        rows = self.state.rows
         nodes = known.get(term)
         if nodes is None:
             if len(known) >= _REMEMBERED_VERDICTS:
@@ -182,7 +190,8 @@ class NodeFilters:
         """
         verdicts = self.verdicts
         if verdicts.unwanted is None:
-            tolerations, rows = self.pod.spec.tolerations, self.state.rows
+            tolerations = self.pod.spec.tolerations
+            rows = self.state.rows
             verdicts.unwanted = {
                 name: number
                 for name, row in rows.items()

@@ -62,7 +62,8 @@ class NodeRow:
 
     def _count(self, pod: Pod, sign: int) -> None:
         spec = pod.spec
-        requested, scored = self.requested, self.scored
+        requested = self.requested
+        scored = self.scored
         for name, amount in spec.requests:
             if amount:
                 bump(requested, name, sign * amount)

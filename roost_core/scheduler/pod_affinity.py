@@ -43,11 +43,13 @@ class OtherPods:
     )
 
     def __init__(self, nodes: NodeFilters) -> None:
-        pod, state = nodes.pod, nodes.state
+        pod = nodes.pod
+        state = nodes.state
         self._pod = pod
         self._namespace_labels = state.labels_of_namespace(pod.namespace)
         rows = state.rows
-        affinity, anti_affinity = pod.spec.required_affinity, pod.spec.required_anti_affinity
+        affinity = pod.spec.required_affinity
+        anti_affinity = pod.spec.required_anti_affinity
         needed = PodQuery(tuple(state.condition_of(term, pod.namespace) for term in affinity))
         avoided = [PodQuery((state.condition_of(term, pod.namespace),)) for term in anti_affinity]
         self._queries = (needed, avoided)
@@ -83,11 +85,9 @@ class OtherPods:
     def copy(self) -> Self:
         """Domains of their own."""
         new = type(self).__new__(type(self))
-        new._pod, new._namespace_labels, new._queries = (
-            self._pod,
-            self._namespace_labels,
-            self._queries,
-        )
+        new._pod = self._pod
+        new._namespace_labels = self._namespace_labels
+        new._queries = self._queries
         new._affinity = dict(self._affinity)
         new._anti_affinity = dict(self._anti_affinity)
         new._avoided_by = dict(self._avoided_by)
@@ -111,7 +111,8 @@ class OtherPods:
 
     def check(self, row: NodeRow) -> Rejection | None:
         """Return why the node's domains violate a term; None if they don't."""
-        labels, spec = row.labels, self._pod.spec
+        labels = row.labels
+        spec = self._pod.spec
         if spec.required_affinity and not self._has_company(labels):
             return NO_COMPANY
         if self._anti_affinity:

@@ -58,7 +58,8 @@ def owned_terms(pod: Pod) -> list[OwnedTerm]:
     """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity
     among them.
     """
-    spec, namespace = pod.spec, pod.namespace
+    spec = pod.spec
+    namespace = pod.namespace
     terms = [
         OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0)
         for term in spec.required_affinity

@@ -26,8 +26,10 @@ NO_VICTIMS: Final = Rejection(("No preemption victims found for incoming pod",),
 NOT_HELPFUL: Final = Rejection(("Preemption is not helpful for scheduling",), True)
 # More than any priority is below zero.
 _PRIORITY_SHIFT: Final = 2**31
-# Of the nodes that could help, at least so many are tried: kube-scheduler's defaults.
-_CANDIDATES_PERCENT, _LEAST_CANDIDATES = 10, 100
+# Of the nodes that could help, at least this share and this number are tried: kube-scheduler's
+# defaults.
+_CANDIDATES_PERCENT: Final = 10
+_LEAST_CANDIDATES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,8 @@ def _victims_on(
     lower = [pod for pod in row.pods.values() if pod.priority < cycle.pod.priority]
     if not lower:
         return NO_VICTIMS
-    trial, room = cycle.fork(), row.copy()
+    trial = cycle.fork()
+    room = row.copy()
     for pod in lower:
         room.remove(pod)
         trial.count(pod, row, -1)

@@ -116,7 +116,8 @@ class ScoreTable:
             plugin: chosen.of(scores) if isinstance(scores, list) else scores
             for plugin, scores in scored.items()
         }
-        usual, totals = 0, None
+        usual = 0
+        totals = None
         places = chosen.state.places
         for scores in scored.values():
             if isinstance(scores, list):
@@ -188,13 +189,15 @@ def pick(totals: Sequence[int]) -> int:
     That is not the first of several best ones: a parent stays above equal children, and a left
     child comes before a right one.
     """
-    highest, size = max(totals), len(totals)
+    highest = max(totals)
+    size = len(totals)
     place = 0
     while totals[place] != highest:
         # The left subtree's nodes are a run on each level.
         begin = end = 2 * place + 1
         while begin < size and highest not in totals[begin : end + 1]:
-            begin, end = 2 * begin + 1, 2 * end + 2
+            begin = 2 * begin + 1
+            end = 2 * end + 2
         place = 2 * place + (1 if begin < size else 2)
     return place
 
@@ -231,7 +234,8 @@ def score_images(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: 
     """ImageLocality: bytes of the pod's images that are there, each times the share of all nodes
     that hold it.
     """
-    spec, state = cycle.pod.spec, cycle.state
+    spec = cycle.pod.spec
+    state = cycle.state
     names = [_image_name(image) for image in spec.images]
     if cycle.profile.minor >= 36:
         names += [_image_name(image) for image in spec.volume_images]
@@ -306,7 +310,8 @@ def _is_scalar(resource: str) -> bool:
 
 
 def _share_score(row: NodeRow, resources: _Asked, *, is_least: bool) -> int:
-    allocatable, scored = row.allocatable, row.scored
+    allocatable = row.allocatable
+    scored = row.scored
     points = weights = 0
     for name, weight, asked in resources:
         capacity = allocatable.get(name, 0)
@@ -361,7 +366,8 @@ def score_other_pods(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """InterPodAffinity: weights of terms, of the pod and of those there, stretched between the
     worst and best node.
     """
-    pod, state = cycle.pod, cycle.state
+    pod = cycle.pod
+    state = cycle.state
     company = _Company(chosen)
     for sign, terms in ((1, pod.spec.preferred_affinity), (-1, pod.spec.preferred_anti_affinity)):
         for number, term in terms:
@@ -411,7 +417,8 @@ class _Company:
         sums = chosen.among(by_node).values()
         # A node that isn't named has 0.
         others = (0,) if len(sums) < len(chosen) else ()
-        lowest, highest = min((*sums, *others)), max((*sums, *others))
+        lowest = min((*sums, *others))
+        highest = max((*sums, *others))
         if lowest == highest:
             return Alike(0, {})
         width = highest - lowest
@@ -433,7 +440,9 @@ class _Company:
 
 def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """PodTopologySpread: the fewer matching pods in a node's domains, the better."""
-    pod, state, profile = cycle.pod, cycle.state, cycle.profile
+    pod = cycle.pod
+    state = cycle.state
+    profile = cycle.profile
     constraints = spread_constraints(pod, profile, state, required=False)
     if not constraints:
         return None
@@ -463,7 +472,8 @@ def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     scored = [points for points in raw if points >= 0]
     if not scored:
         return Alike(0, {})
-    highest, lowest = max(scored), min(scored)
+    highest = max(scored)
+    lowest = min(scored)
     others = {
         row.name: (
             weight * (MAX_SCORE * (highest + lowest - points) // highest if highest else MAX_SCORE)

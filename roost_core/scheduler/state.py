@@ -82,13 +82,15 @@ class NodeColumn(Generic[_Found]):
 
     def follow(self, state: ClusterState, find: Callable[[NodeRow], _Found]) -> None:
         """Compute changed rows again."""
-        order, (changes, first) = state.ordered, state.changes
+        order = state.ordered
+        changes, first = state.changes
         behind = len(changes) - (self._seen - first)
         if self._order is not order or self._seen < first or behind > len(order):
             self.values = list(map(find, order))
             self._order = order
         elif behind:
-            places, values = state.places, self.values
+            places = state.places
+            values = self.values
             for name in set(changes[-behind:]):
                 place = places[name]
                 values[place] = find(order[place])
@@ -205,7 +207,8 @@ class ClusterState:
             before = row.node
             row.set_node(node)
             if before != node:
-                old_zone, zone = _zone_of(before), _zone_of(node)
+                old_zone = _zone_of(before)
+                zone = _zone_of(node)
                 if old_zone != zone:
                     # As in kube-scheduler, the order follows only when another node comes or goes.
                     self._leave_zone(old_zone, name)

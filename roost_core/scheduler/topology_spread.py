@@ -126,7 +126,8 @@ class SpreadCounts:
         self._fewest: list[int | None] = [None] * len(constraints)
         for row, indices in counted_nodes(nodes, constraints, require_all=True):
             for index in indices:
-                counts, value = self._counts[index], row.labels[constraints[index].topology_key]
+                counts = self._counts[index]
+                value = row.labels[constraints[index].topology_key]
                 counts[value] = counts.get(value, 0) + pods[index].get(row.name, 0)
 
     @classmethod
@@ -138,11 +139,9 @@ class SpreadCounts:
     def copy(self) -> Self:
         """Counts of their own."""
         new = type(self).__new__(type(self))
-        new._nodes, new._constraints, new._matches_itself = (
-            self._nodes,
-            self._constraints,
-            self._matches_itself,
-        )
+        new._nodes = self._nodes
+        new._constraints = self._constraints
+        new._matches_itself = self._matches_itself
         new._counts = [dict(counts) for counts in self._counts]
         new._fewest = list(self._fewest)
         return new
@@ -159,7 +158,8 @@ class SpreadCounts:
             if selector_matches(constraint.selector, pod.labels) and admits(
                 self._nodes, constraint, row.name
             ):
-                counts, value = self._counts[index], row.labels[constraint.topology_key]
+                counts = self._counts[index]
+                value = row.labels[constraint.topology_key]
                 counts[value] = counts.get(value, 0) + sign
                 self._fewest[index] = None
 

@@ -56,7 +56,8 @@ def past_of(source: str, namespace: str) -> Past:
 
 def _unpacked(source: str, folder: str) -> Path:
     """The file, or its content in the folder: of a pipe, which can be read once, and of gzip."""
-    path, unpacked = Path(source), Path(folder, "unpacked")
+    path = Path(source)
+    unpacked = Path(folder, "unpacked")
     if source == "-" or path.is_fifo():
         whole = sys.stdin.buffer.read() if source == "-" else path.read_bytes()
         path = Path(folder, "past")

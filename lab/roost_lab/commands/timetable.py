@@ -162,7 +162,8 @@ def busiest(starts: Iterable[tuple[int, int]], minutes: int) -> tuple[int, int]:
         while kept[0][0] <= start - minutes:
             total -= kept.popleft()[1]
         if total > most:
-            most, most_at = total, start
+            most = total
+            most_at = start
     return most, most_at
 
 
@@ -346,7 +347,8 @@ def _names(drafts: Sequence[_Draft]) -> Sequence[str]:
     names: list[str] = []
     number_of: dict[str, int] = {}
     for draft in drafts:
-        line, name = draft.line, draft.name
+        line = draft.line
+        name = draft.name
         if shared[name] > 1 and not draft.has_own_name:
             launched = [line.cell(column) for column in ("profile", "placeholders", "image")]
             name = " ".join(part for part in (name, *launched) if part)
@@ -359,7 +361,8 @@ def _names(drafts: Sequence[_Draft]) -> Sequence[str]:
 
 def _read_class(draft: _Draft, name: str, rules: TimetableRules) -> WeeklyClass | None:
     """Check a line as a booking; None after a fault."""
-    line, (hour, minute) = draft.line, draft.clock
+    line = draft.line
+    hour, minute = draft.clock
     until = _read_day(line.cell("until"))
     start = weekly_start(draft.weekdays, hour, minute, _months(rules.first_day, until))
     if until is None:

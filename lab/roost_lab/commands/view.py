@@ -152,7 +152,8 @@ def command(
         try:
             sources: list[MomentSource]
             if is_live:
-                sources, names = [_live(kubeconfig, context, stack)], [""]
+                sources = [_live(kubeconfig, context, stack)]
+                names = [""]
             else:
                 urls = [url for url in (database, beside) if url is not None]
                 stores = [

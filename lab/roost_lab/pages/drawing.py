@@ -23,8 +23,12 @@ from roost_lab.pages.names import LEAST_LENGTH, shorten
 LINE_LENGTH: Final = 36
 # Most lines of a sentence; the table shows it in full.
 MAX_LINES: Final = 4
-# Heights in px: a line of text, a bar, the gap between names, an axis with its labels.
-LINE, BAR, BETWEEN, AXIS = 18, 13, 9, 46
+# Heights in px: of a line of text and of a bar.
+LINE: Final = 18
+BAR: Final = 13
+# Of the gap between names, and of an axis with its labels.
+BETWEEN: Final = 9
+AXIS: Final = 46
 # Pods have whole seconds: shorter times are drawn like this one on the logarithmic axis.
 MIN_SECONDS: Final = 1.0
 # Seconds on a logarithmic axis, and their labels.

@@ -84,11 +84,13 @@ def _told_apart(texts: Sequence[str], length: int) -> list[str]:
     """The texts cut to the length, and numbered where they are equal then."""
     short: dict[str, None] = {}
     for text in texts:
-        number, told = 1, (whole := _cut_middle(text, length))
-        while told in short:
+        cut = _cut_middle(text, length)
+        number = 1
+        distinct = cut
+        while distinct in short:
             number += 1
-            told = f"{whole[: length - len(str(number)) - 1]}~{number}"
-        short[told] = None
+            distinct = f"{cut[: length - len(str(number)) - 1]}~{number}"
+        short[distinct] = None
     return list(short)
 
 

@@ -35,7 +35,9 @@ class Gaps:
     @classmethod
     def read(cls, query: Query) -> Self:
         """Marked gaps, and what the window has before and after the record."""
-        gap, window, extent = schema.gap.c, query.window, query.extent
+        gap = schema.gap.c
+        window = query.window
+        extent = query.extent
         gaps = []
         if window.from_us < extent.from_us:
             before = Span(window.from_us, min(extent.from_us, window.to_us))

@@ -113,7 +113,8 @@ def describe_waits(store: Store) -> list[str]:
         if extent is None:
             return []
         query = Query(connection, Span(extent.from_us, extent.to_us), extent)
-        starts, pulls = WindowStarts.read(query), Pulls.read(query).total
+        starts = WindowStarts.read(query)
+        pulls = Pulls.read(query).total
     whole = _of_users(starts, WHOLE)
     if not whole.count:
         return []

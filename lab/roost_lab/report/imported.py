@@ -31,7 +31,9 @@ class Imported:
     @classmethod
     def read(cls, query: Query) -> Self:
         """Two queries; one that finds nothing in a recorder's own database."""
-        pod, start, pull = schema.pod.c, schema.start.c, schema.pull.c
+        pod = schema.pod.c
+        start = schema.start.c
+        pull = schema.pull.c
 
         def missing(column: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
             return total(sa.case((column.is_(None), 1), else_=0))

@@ -42,7 +42,8 @@ class Usage:
     @classmethod
     def read(cls, query: Query) -> Self:
         """Nodes last until they were seen to go, or until the record's end."""
-        pod, node = schema.pod.c, schema.node.c
+        pod = schema.pod.c
+        node = schema.node.c
         chosen = (query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
         named = sa.select(pod.namespace, pod.name).where(*chosen).distinct().subquery()
         (users,) = query.rows(sa.select(count()).select_from(named))

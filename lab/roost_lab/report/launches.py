@@ -69,7 +69,8 @@ class Launches:
 
         Used: any class's pod found the image there.
         """
-        pull, pod = schema.pull.c, schema.pod.c
+        pull = schema.pull.c
+        pod = schema.pod.c
         known = (sa.func.nullif(pod.repo, ""), sa.func.nullif(pod.image, ""))
         repository = sa.func.coalesce(*known, "not known").label("repository")
         chosen = (query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
@@ -78,7 +79,8 @@ class Launches:
         numbers = cls({name: found.pop(name) for name in busiest(found, MAX_IMAGES)})
         if found:
             numbers.by_name[f"{len(found):,} others"] = sum(found.values())
-        place, is_cold = (pull.node_name, pull.image), sa.not_(pull.warm)
+        place = (pull.node_name, pull.image)
+        is_cold = sa.not_(pull.warm)
         is_puller = sa.or_(pod.name.contains(PULLER_WORD), pod.name.contains(POPULAR_WORD))
         brings = sa.and_(is_cold, pod.pod_class == "", is_puller)
         told = (
@@ -126,7 +128,9 @@ class Launches:
 
 def _figure(report: Report) -> Figure | None:
     """A bar for each repository, and one for all others."""
-    rows, stack, places = report[Launches].shares, Stack(), []
+    rows = report[Launches].shares
+    stack = Stack()
+    places = []
     for name, _, share in rows:
         stack.name(name, show(share, Unit.SHARE))
         places.append(stack.bar())

@@ -126,7 +126,8 @@ def _stays(query: Query) -> Rows:
                 .offset(0)
                 .subquery()
             )
-            number, after_us = sign * sa.func.count(), sign * total(rows.c.after_us)
+            number = sign * sa.func.count()
+            after_us = sign * total(rows.c.after_us)
             sums = sa.select(rows.c.key, number.label("number"), after_us.label("after_us"))
             counts.append(sums.group_by(rows.c.key))
     return query.rows(sa.union_all(*counts))
@@ -147,7 +148,8 @@ RECORD: Final[Field[Row]] = Field(
 
 
 def _steps(report: Report) -> list[Row]:
-    by_kind, gaps = report[Occupancy].by_kind, unseen_steps(report, PODS)
+    by_kind = report[Occupancy].by_kind
+    gaps = unseen_steps(report, PODS)
     return [
         (
             start_us,

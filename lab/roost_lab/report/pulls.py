@@ -87,7 +87,9 @@ class Pulls:
             .group_by(pull.node_name, pull.image, pull.warm)
         ):
             counts = _counts(row)
-            counts.image_bytes, counts.pull_us, counts.wait_us = row.bytes, row.pull_us, row.wait_us
+            counts.image_bytes = row.bytes
+            counts.pull_us = row.pull_us
+            counts.wait_us = row.wait_us
             of_images[row.image] += counts
             by_node[row.node_name] += counts
         by_image = _most_pulled(of_images)

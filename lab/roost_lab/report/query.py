@@ -176,8 +176,10 @@ def read_extent(connection: sa.Connection) -> Span | None:
         value: int | None = connection.execute(sa.select(aggregate(column)).where(*where)).scalar()
         return value
 
-    first, last = sa.func.min, sa.func.max
-    pod, decision = schema.pod.c, schema.decision.c
+    first = sa.func.min
+    last = sa.func.max
+    pod = schema.pod.c
+    decision = schema.decision.c
     # Imported records have no runs. Pods that a run found say nothing about the time before it.
     begins = [read(first, schema.run.c.started_us), read(first, pod.created_us, schema.IMPORTED)]
     from_us = min((begin for begin in begins if begin is not None), default=None)

@@ -26,7 +26,8 @@ class Removals:
     @classmethod
     def read(cls, query: Query) -> Self:
         """Victims that the record does not know have no class."""
-        removal, pod = schema.preemption.c, schema.pod.c
+        removal = schema.preemption.c
+        pod = schema.pod.c
         pod_class = sa.func.coalesce(pod.pod_class, "").label("pod_class")
         numbers = cls()
         for row in query.rows(

@@ -32,7 +32,8 @@ def sentence(report: Report) -> str:
 
 
 def _failed(report: Report) -> str:
-    starts, ended = report[WindowStarts], report[WindowStarts].whole.count
+    starts = report[WindowStarts]
+    ended = report[WindowStarts].whole.count
     failed = (
         [f"{plural(starts.failed, 'more start' if ended else 'start')} failed."]
         if starts.failed
@@ -49,7 +50,8 @@ def _failed(report: Report) -> str:
 
 def _starts(report: Report) -> str:
     times = report[StartTimes]
-    cold, number = times.cold.count, times.cold.count + times.others.count
+    cold = times.cold.count
+    number = times.cold.count + times.others.count
     if not number:
         begun = report[WindowStarts].unended + report[WindowStarts].failed
         return f"{f'None of {begun:,} starts' if begun > 1 else 'No start'} ended in this period."
@@ -93,7 +95,8 @@ def idle_seconds(report: Report) -> list[float] | None:
 
     Only steps of which everything is known count.
     """
-    gaps, held = unseen_steps(report, PODS), report[Occupancy].only_placeholders
+    gaps = unseen_steps(report, PODS)
+    held = report[Occupancy].only_placeholders
     steps = [sum(not gaps[index] for index in of_node) for of_node in held.values()]
     return [number * report.steps.step_us / US for number in steps if number] if held else None
 

@@ -84,9 +84,11 @@ class StartTimes:
     def read(cls, query: Query) -> Self:
         """A count, and the slowest rows."""
         classes = leading_classes(query)
-        start, kind = schema.start.c, schema.start_kind.c
+        start = schema.start.c
+        kind = schema.start_kind.c
         whole_us = whole_to - whole_from
-        kinds, created = sa.select(kind.id).where(kind.pod_class.in_(classes)), start.created_us
+        kinds = sa.select(kind.id).where(kind.pod_class.in_(classes))
+        created = start.created_us
         chosen = sa.and_(
             query.within(created, start.pod_uid), whole_to.is_not(None), start.kind_id.in_(kinds)
         )
@@ -124,7 +126,8 @@ class StartTimes:
                 each.where(chosen, query.step(start.created_us).in_(few)).order_by(start.created_us)
             )
         ]
-        pod, place = schema.pod.c, schema.start_place.c
+        pod = schema.pod.c
+        place = schema.start_place.c
         slowest = (
             sa.select(
                 start.pod_uid,

@@ -195,7 +195,8 @@ def _chosen_classes(classes: set[str]) -> list[str]:
 
 def _kinds(query: Query) -> Rows:
     """Kinds of the pods created: id, pod_class, scheduler, image, number."""
-    start, kind = schema.start.c, schema.start_kind
+    start = schema.start.c
+    kind = schema.start_kind
     chosen = query.within(start.created_us, start.pod_uid)
     counts = sa.select(start.kind_id, count()).where(chosen).group_by(start.kind_id).subquery()
     return query.rows(sa.select(kind, counts.c.number).join(counts, counts.c.kind_id == kind.c.id))
@@ -232,7 +233,8 @@ def _starts(query: Query) -> Rows:
             .offset(0)
             .subquery()
         )
-        name, sum_us = sa.literal(phase).label("phase"), total(rows.c.span_us).label("sum_us")
+        name = sa.literal(phase).label("phase")
+        sum_us = total(rows.c.span_us).label("sum_us")
         counts.append(sa.select(name, rows.c.key, count(), sum_us).group_by(rows.c.key))
     return query.rows(sa.union_all(*counts))
 
@@ -249,7 +251,8 @@ def _verdicts(query: Query, classes: Sequence[str]) -> tuple[int, int]:
 
 def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
     """Starts by hub and class, without placeholders. classes: of kinds, by id."""
-    start, pod = schema.start.c, schema.pod.c
+    start = schema.start.c
+    pod = schema.pod.c
     by_hub: Groups = {}
     for phase, from_us, to_us in _phases():
         key = (sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)).label(
@@ -373,7 +376,8 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
         full = full_name(names)
         stack.name(full, plural(spans[WHOLE].count, "pod") if WHOLE in spans else "")
         for row in phase_rows(spans, PHASES):
-            place, what = stack.bar(), f"{full}\n{PHASE_NAMES[row.phase]}: "
+            place = stack.bar()
+            what = f"{full}\n{PHASE_NAMES[row.phase]}: "
             if row.spans.count < FEWEST:
                 dots[row.phase] += [
                     (_drawn(edge_us), place, 0, f"{what}{show(edge_us / US, Unit.SECONDS)}")
@@ -434,7 +438,8 @@ def starts_section(
     """A section of start phases. by: its key; heading: of what; groups: the starts of each; drawn:
     at most so many.
     """
-    key, title = f"starts_by_{by}", f"Start phases by {heading}"
+    key = f"starts_by_{by}"
+    title = f"Start phases by {heading}"
 
     def rows(report: Report) -> Iterator[PhaseRow]:
         for names, spans in groups(report[WindowStarts]).items():
@@ -448,7 +453,8 @@ def starts_section(
 
 
 def _profile_name(names: tuple[str, ...]) -> str:
-    pod_class, scheduler = names[0] or NO_CLASS, names[1]
+    pod_class = names[0] or NO_CLASS
+    scheduler = names[1]
     # A profile is mostly called after its class.
     return scheduler if pod_class in scheduler else f"{pod_class}, {scheduler}"
 

@@ -133,7 +133,8 @@ def cut(from_us: int, to_us: int, most: int, offset_us: int = 0) -> Steps:
 
     offset_us: by how much the clocks that tell what is round are ahead of UTC.
     """
-    from_us, to_us = from_us + offset_us, to_us + offset_us
+    from_us = from_us + offset_us
+    to_us = to_us + offset_us
     for seconds in itertools.chain(STEP_SECONDS, itertools.count(2 * _WEEK, _WEEK)):
         step_us = seconds * US
         start_us = from_us // step_us * step_us

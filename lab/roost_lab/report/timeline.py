@@ -67,7 +67,8 @@ def _layout(report: Report, kind: str, height: int) -> JSONObject:
         "showgrid": False,
     }
     layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us, report.zone)
-    layout["yaxis"], layout["shapes"] = {"nticks": 5}, []
+    layout["yaxis"] = {"nticks": 5}
+    layout["shapes"] = []
     for gap in unseen(report, kind):
         if gap.to_us > steps.from_us and gap.from_us < steps.to_us:
             ends = (

@@ -48,7 +48,8 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     status = entry.get("status")
     if status not in ("success", "failure"):
         raise UnusableLine(f"`status` is {show(status)}, neither success nor failure")
-    provider, spec = entry.get("provider"), entry.get("spec")
+    provider = entry.get("provider")
+    spec = entry.get("spec")
     ref = entry.get("ref", "") if entry["version"] in WITH_REF else ""
     is_text = type(provider) is str and type(spec) is str and type(ref) is str
     launch = (_read_cached if is_text else read_launch)(provider, spec, ref)

@@ -30,7 +30,11 @@ class TraceError(Exception):
     def __init__(
         self, file: str, line: int, found: str, accepted: str = ACCEPTED, fix: str = ""
     ) -> None:
-        self.file, self.line, self.found, self.accepted, self.fix = file, line, found, accepted, fix
+        self.file = file
+        self.line = line
+        self.found = found
+        self.accepted = accepted
+        self.fix = fix
         place = f"{file}:{line}" if line else file
         text = f"{place}: found {found}, accepted are {accepted}."
         super().__init__(" ".join(f"{text} {fix}".split()))

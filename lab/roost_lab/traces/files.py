@@ -28,7 +28,10 @@ _OTHERS: Final = {
 }
 _BOM: Final = b"\xef\xbb\xbf"
 # What stands for a line that can't be read -> why. With the last three the file ends early.
-_TOO_LONG, _CUT, _DAMAGED, _BEHIND = b"\0too long", b"\0cut", b"\0damaged", b"\0behind"
+_TOO_LONG: Final = b"\0too long"
+_CUT: Final = b"\0cut"
+_DAMAGED: Final = b"\0damaged"
+_BEHIND: Final = b"\0behind"
 UNREADABLE: Final = {
     _TOO_LONG: f"longer than {MOST_LINE_BYTES} bytes",
     _CUT: "the compressed data breaks off here",

@@ -4,7 +4,9 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 # Resolution of a time in seconds: exact, whole seconds, whole minutes.
-EXACT, SECOND, MINUTE = 0, 1, 60
+EXACT: Final = 0
+SECOND: Final = 1
+MINUTE: Final = 60
 _EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
 

@@ -28,10 +28,12 @@ class LineReader:
     """Reads the lines of one file, and counts formats and notes."""
 
     def __init__(self, file: str, counts: InputCounts) -> None:
-        self._file, self._counts = file, counts
+        self._file = file
+        self._counts = counts
         # Of the line before: many lines have the same time.
         self._text: object = None
-        self._stamp, self._resolution = 0.0, 0
+        self._stamp = 0.0
+        self._resolution = 0
 
     def read(self, text: bytes, number: int) -> LaunchLine:
         """A launch. Raises UnusableLine."""

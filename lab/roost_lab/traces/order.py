@@ -100,7 +100,8 @@ class Spreader:
     ) -> Iterator[tuple[float, int, LaunchDetails]]:
         stamp = group[0].stamp
         span = min(float(finest or SECOND), next_stamp - stamp)
-        key, uniform = int(stamp), self._chance.uniform
+        key = int(stamp)
+        uniform = self._chance.uniform
         taken = self._taken.get(key, 0)
         if len(self._taken) > _MOST_REMEMBERED:
             self._taken.clear()

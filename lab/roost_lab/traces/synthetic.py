@@ -187,13 +187,16 @@ _HEAD_NAMES: Final = (
 )
 # The first name is linked from a tutorial: part of its launches come as groups within minutes.
 _GROUPED_SHARE: Final = 0.55
-_GROUP_MEDIAN, _GROUP_SIGMA, _GROUP_SECONDS = 9.0, 0.8, 90.0
+_GROUP_MEDIAN: Final = 9.0
+_GROUP_SIGMA: Final = 0.8
+_GROUP_SECONDS: Final = 90.0
 # Share of the other steady names' launches that follow another, and the mean seconds between the
 # two.
 _HEAD_AGAIN: Final = 0.15
 _HEAD_GAP_SECONDS: Final = 30.0
 # Log-normal noise of days and hours.
-_DAY_SIGMA, _HOUR_SIGMA = 0.11, 0.14
+_DAY_SIGMA: Final = 0.11
+_HOUR_SIGMA: Final = 0.14
 # The long tail: percent of all launches; popularity falls as (rank + offset) ** -steepness over so
 # many names.
 _TAIL_PERCENT: Final = 15.9
@@ -202,12 +205,16 @@ _TAIL_OFFSET: Final = 25.0
 _TAIL_NAMES: Final = 5_000
 # Visits of tail names: one launch, or several in a row.
 _AGAIN: Final = 0.33
-_GAP_MEDIAN_SECONDS, _GAP_SIGMA = 330.0, 1.9
+_GAP_MEDIAN_SECONDS: Final = 330.0
+_GAP_SIGMA: Final = 1.9
 # Classes: percent of all launches; Pareto sizes; each within some hours, some again on following
 # days.
 _CLASS_PERCENT: Final = 7.6
-_CLASS_LEAST, _CLASS_MOST, _CLASS_ALPHA = 8.0, 2000.0, 1.05
-_CLASS_MEDIAN_SECONDS, _CLASS_SIGMA = 2.0 * _HOUR, 0.9
+_CLASS_LEAST: Final = 8.0
+_CLASS_MOST: Final = 2000.0
+_CLASS_ALPHA: Final = 1.05
+_CLASS_MEDIAN_SECONDS: Final = 2.0 * _HOUR
+_CLASS_SIGMA: Final = 0.9
 # Share of a class's launches that come as it begins.
 _CLASS_AT_ONCE: Final = 0.45
 _AT_ONCE_SECONDS: Final = 150.0
@@ -215,7 +222,8 @@ _CLASS_NEXT_DAY: Final = 0.25
 # Names never seen before: percent of all launches in first visits; some come back within days.
 _NEW_PERCENT: Final = 1.0
 _NEW_BACK: Final = 0.28
-_BACK_MEDIAN_SECONDS, _BACK_SIGMA = 9 * _HOUR, 1.6
+_BACK_MEDIAN_SECONDS: Final = 9 * _HOUR
+_BACK_SIGMA: Final = 1.6
 # New names that are another ref of a known repository.
 _NEW_REF_SHARE: Final = 0.40
 _NORMAL: Final = NormalDist()
@@ -268,7 +276,8 @@ class _MadeUpHub:
 
         Memory holds those of visits and classes that have begun.
         """
-        heap, begin = self._heap, self._begin
+        heap = self._heap
+        begin = self._begin
         # Visits and classes that began earlier and go on: without them the first days would have
         # fewer launches.
         for hours in range(_BEFORE_HOURS, 0, -1):
@@ -327,7 +336,8 @@ class _MadeUpHub:
         self, begin: float, end: float, per_second: float, start: Callable[[float], None]
     ) -> None:
         """Call `start` at the times of a Poisson process."""
-        draw, moment = self._draw, begin
+        draw = self._draw
+        moment = begin
         while True:
             moment -= log(draw()) / per_second
             if moment >= end:
@@ -373,7 +383,8 @@ class _MadeUpHub:
         at_once_seconds = _AT_ONCE_SECONDS * (1 + size / 60)
         while True:
             for _ in range(round(size)):
-                at_once, uniform = self._draw() < _CLASS_AT_ONCE, self._draw()
+                at_once = self._draw() < _CLASS_AT_ONCE
+                uniform = self._draw()
                 self._push(
                     moment + (-at_once_seconds * log(uniform) if at_once else length * uniform),
                     *names,
@@ -414,6 +425,8 @@ def _pareto(uniform: float) -> float:
 
 
 def _pareto_mean() -> float:
-    low, high, alpha = _CLASS_LEAST, _CLASS_MOST, _CLASS_ALPHA
+    low = _CLASS_LEAST
+    high = _CLASS_MOST
+    alpha = _CLASS_ALPHA
     scale = alpha * low**alpha / (1 - (low / high) ** alpha)
     return float(scale * (high ** (1 - alpha) - low ** (1 - alpha)) / (1 - alpha))

@@ -26,7 +26,8 @@ class Answers:
 
     def hear(self, notice: LogNotice) -> None:
         """Take what a log says."""
-        hub, news = notice.hub.state, notice.news
+        hub = notice.hub.state
+        news = notice.news
         if news is not None:
             self._news[hub.namespace, news.who] = news
         if news is None or hub.uid in self.begins:
@@ -51,7 +52,8 @@ class Answers:
 
     def awaited(self, pod: PodReading, known_since: Mapping[str, int], now_us: int) -> bool:
         """Whether a pod whose containers run is a server that its hub still waits for."""
-        namespace, server = pod.state.namespace, server_of(pod)
+        namespace = pod.state.namespace
+        server = server_of(pod)
         since_us = max(known_since.get(namespace, now_us), now_us - LONGEST_US)
         if not server or pod.deletion_us is not None or pod.created_us < since_us:
             return False

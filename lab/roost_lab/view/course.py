@@ -53,7 +53,9 @@ def read_course(store: Store, span: Span) -> Course:
         span.to_us,
         max(1, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 1)),
     )
-    waiting, present, spans = Edges(), Edges(), Spans()
+    waiting = Edges()
+    present = Edges()
+    spans = Spans()
     answered = 0
     started: Counter[int] = Counter()
     cold: Counter[int] = Counter()
@@ -93,7 +95,8 @@ def read_course(store: Store, span: Span) -> Course:
                 )
         for created_us, gone_us in connection.execute(_nodes(span)):
             stay(present, created_us, min(gone_us or span.to_us, span.to_us))
-    nodes, p95_us = means(present, steps), spans.percentile_us(SHARE) or 0
+    nodes = means(present, steps)
+    p95_us = spans.percentile_us(SHARE) or 0
     slow.sort(key=lambda one: -one[1])
     return {
         "from": steps.from_us,
@@ -127,7 +130,10 @@ def _until(answered: int, starts: int) -> str:
 
 def _starts(span: Span) -> sa.Executable:
     """Users that waited at some time of the span."""
-    start, kind, pod, pull = schema.start.c, schema.start_kind.c, schema.pod.c, schema.pull.c
+    start = schema.start.c
+    kind = schema.start_kind.c
+    pod = schema.pod.c
+    pull = schema.pull.c
     is_cold = sa.exists().where(pull.pod_uid == start.pod_uid, sa.not_(pull.warm))
     ended_us = sa.func.coalesce(start.answered_us, start.failed_us, start.started_us)
     is_told = sa.func.coalesce(start.answered_us, start.failed_us).is_not(None)

@@ -109,7 +109,8 @@ class LiveCluster:
             "/api/v1/namespaces", lambda item: item["metadata"].get("labels") or {}, "namespaces"
         )
         self._caches = (self._nodes, self._pods, self._namespaces)
-        self._lock, self.answers = threading.Lock(), Answers()
+        self._lock = threading.Lock()
+        self.answers = Answers()
         self._logs = HubLogs(client, lambda notice: self.answers.hear(notice.item), lambda _: None)
 
     def start(self, stop: threading.Event) -> str:
@@ -159,7 +160,8 @@ class LiveCluster:
             return pod_class.name if pod_class is not None else ""
 
         self._follow_hubs()
-        nodes, pods = self._nodes.objects().values(), self._pods.objects().values()
+        nodes = self._nodes.objects().values()
+        pods = self._pods.objects().values()
         return moment_of(rows_of(nodes, pods, classify, time.time_ns() // 1000, self.answers))
 
     def course(self, span: Span) -> Course | None:  # noqa: ARG002 - a Source of server.py, without a past

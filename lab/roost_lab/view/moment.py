@@ -521,7 +521,8 @@ def tell_moment(moment: ClusterMoment) -> str:
         "for their containers": states[PodState.STARTING],
         "for an answer": states[PodState.LOADING],
     }
-    users, number = pending + states.total(), sum(waits.values())
+    users = pending + states.total()
+    number = sum(waits.values())
     if not number:
         return f"None of {plural(users, 'user')} waits." if users else "No users."
     parts = ", ".join(f"{count:,} {what}" for what, count in waits.items() if count)

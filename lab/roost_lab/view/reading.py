@@ -97,7 +97,9 @@ def read_rows(connection: sa.Connection, at_us: int) -> Rows:
         and row["bound_us"] <= at_us
         and (row["started_us"] is None or row["started_us"] > at_us)
     ]
-    pull, held, gap = schema.pull, schema.image_on_node.c, schema.gap.c
+    pull = schema.pull
+    held = schema.image_on_node.c
+    gap = schema.gap.c
     was_held = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
     names = [
         name
@@ -148,7 +150,8 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
     """Their times first, then the rest by uid: for one join of both, PostgreSQL reads every pod of
     the record.
     """
-    start, place = schema.start.c, schema.start_place.c
+    start = schema.start.c
+    place = schema.start_place.c
     ended_us = sa.func.coalesce(start.answered_us, start.failed_us).label("ended_us")
     columns = (
         start.pod_uid,
@@ -227,7 +230,8 @@ def _reasons(
     rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str], at_us: int
 ) -> list[Row]:
     """pod_uid, text: gates first, so that an attempt's failure, which is later, replaces them."""
-    phase, decision = schema.phase.c, schema.decision.c
+    phase = schema.phase.c
+    decision = schema.decision.c
     gates = _in_parts(
         rows,
         pod_uids,
@@ -255,7 +259,8 @@ def _reasons(
 
 
 def _bindings(at_us: int) -> sa.Executable:
-    pod, decision = schema.pod.c, schema.decision.c
+    pod = schema.pod.c
+    decision = schema.decision.c
     return (
         sa.select(
             pod.uid, pod.namespace, pod.name, pod.pod_class, decision.node_name, decision.at_us
@@ -270,7 +275,9 @@ def _bindings(at_us: int) -> sa.Executable:
 
 
 def _removals(at_us: int) -> sa.Executable:
-    removal, victim, other = schema.preemption.c, schema.pod.c, schema.pod.alias("other")
+    removal = schema.preemption.c
+    victim = schema.pod.c
+    other = schema.pod.alias("other")
     return (
         sa.select(
             *(removal.at_us, removal.kind, removal.node_name, removal.victim_uid.label("uid")),

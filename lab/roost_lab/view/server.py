@@ -155,7 +155,8 @@ def make_app(
 
     @app.get("/api/moment")
     def moment() -> Response:
-        number, text = chosen(), request.args.get("at")
+        number = chosen()
+        text = request.args.get("at")
         if text is None:
             return Response(latest(number, int(time.monotonic() / PAUSE_SECONDS)), mimetype=JSON)
         at_us = as_time(text)

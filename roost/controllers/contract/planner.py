@@ -37,7 +37,8 @@ class Planner(Generic[M]):
             if 0.0 < seconds_left <= pace_seconds:
                 return replace(last, actions=(), wake_after_seconds=seconds_left)
         planned = self._controller.plan(snapshot, self._memory, self._settings, now)
-        self._memory, self._last = planned.memory, (planned, now.steady)
+        self._memory = planned.memory
+        self._last = (planned, now.steady)
         return planned
 
     def note(self, done: Sequence[Done], now: Moment) -> None:
@@ -46,7 +47,8 @@ class Planner(Generic[M]):
 
     def forget(self) -> None:
         """Drop all memory."""
-        self._memory, self._last = self._controller.empty, None
+        self._memory = self._controller.empty
+        self._last = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,8 @@ def see(node: Node, before: Sight | None, now: Moment, at_most: float) -> Sight:
     """Note when a node came and got ready. at_most: as for `Moment.began`, for what is new."""
     if before is None or before.uid != node.uid:
         before = Sight(node.uid, now.began(node.created, at_most), None, None)
-    timestamp, ready_since = node.ready_since, before.ready_since
+    timestamp = node.ready_since
+    ready_since = before.ready_since
     if timestamp != before.timestamp:
         ready_since = None if timestamp is None else now.began(timestamp, at_most)
     return Sight(node.uid, before.created, ready_since, timestamp)

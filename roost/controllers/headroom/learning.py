@@ -184,7 +184,8 @@ def _with_stored(
 
 def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
     """What waiting is worth now, and what it would be without the ceiling."""
-    history, idle_seconds = learned.history, learned.accounting.idle_seconds
+    history = learned.history
+    idle_seconds = learned.accounting.idle_seconds
     uncut = worth_of(learn.waiting_worth, history.per_node, history.ahead_minutes, idle_seconds)
     return ceiling_of(learn, learned).cut(uncut), uncut
 
@@ -198,7 +199,8 @@ def ceiling_of(learn: LearnSettings, learned: Learned) -> Ceiling:
 
 def _with_forecast(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:
     """Forecast what is needed now."""
-    outlook, history = learned.outlook, learned.history
+    outlook = learned.outlook
+    history = learned.history
     if outlook is None:
         return replace(learned, forecast=None, uncut=0)
     base = history.at(minute - WAVE_MINUTES)
@@ -272,7 +274,8 @@ def learned_number(
     forecast = learned.forecast
     if forecast is None or learned.view is None or learned.outlook is None:
         return period.replicas + extra, ""
-    seats, view = forecast.worth, learned.view
+    seats = forecast.worth
+    view = learned.view
     is_patient = learned.accounting.idle_seconds >= PATIENT_SECONDS
     if seats <= view.room + view.spare and is_patient:
         # Beside users there is room without them, where they would only send users to nodes that

@@ -130,7 +130,8 @@ def plan_headroom(
     news = _in_turn(notices - memory.told)
     began, count = memory.telling
     if now.steady - began >= NOTICE_SECONDS:
-        began, count = now.steady, 0
+        began = now.steady
+        count = 0
     now_told = news[: MOST_NOTICES - count]
     if len(now_told) < len(news):
         plan.waits.append(NOTICE_SECONDS - (now.steady - began))
@@ -189,7 +190,8 @@ class _Plan:
 
     def plan_set(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
         """Plan one set's number; return what to remember."""
-        name, now = placeholder_set.name, self._now
+        name = placeholder_set.name
+        now = self._now
         keeper = self._snapshot.stateful_sets.get(placeholder_set.stateful_set)
         computed_at, period = _period(placeholder_set, before, now)
         extra = self._booked.extra.get(name, 0)
@@ -200,7 +202,9 @@ class _Plan:
         if period.until is not None:
             self.gauges["headroom_next_change_seconds"][name,] = period.until - now.wall
             self.waits.append(period.until - now.wall)
-        replicas, why, learned = period.replicas + extra, "", None
+        replicas = period.replicas + extra
+        why = ""
+        learned = None
         if (learn := placeholder_set.learn) is not None:
             learned = before.learned or Learned(now.steady)
             learned, actions = observe(

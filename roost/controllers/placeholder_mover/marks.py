@@ -43,7 +43,9 @@ def plan_marks(
     before: the last plan's marks, by set. Returns those of now, and the actions that bring them
     about.
     """
-    snapshot, settings, now = view.snapshot, view.settings, view.now
+    snapshot = view.snapshot
+    settings = view.settings
+    now = view.now
     changes: list[LabelChange] = []
     notices: list[Notice] = []
     marks: dict[str, NodeMark] = {}

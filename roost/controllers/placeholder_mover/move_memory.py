@@ -54,11 +54,9 @@ def note_moves(
     memory: MoveMemory, done: Iterable[Done], settings: MoverSettings, now: Moment
 ) -> MoveMemory:
     """Note which of the requested evictions were carried out."""
-    evictions, in_flight, back_offs = (
-        list(memory.evictions),
-        list(memory.in_flight),
-        dict(memory.back_offs),
-    )
+    evictions = list(memory.evictions)
+    in_flight = list(memory.in_flight)
+    back_offs = dict(memory.back_offs)
     for action, outcome in done:
         if not isinstance(action, EvictPod) or outcome is Outcome.HELD_BACK:
             continue

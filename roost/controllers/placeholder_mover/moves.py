@@ -36,7 +36,9 @@ def why_set_stays(
     memory: MoveMemory,
 ) -> Reason | None:
     """Return why none of the set's placeholders may be evicted now; None if some may."""
-    snapshot, settings, now = view.snapshot, view.settings, view.now
+    snapshot = view.snapshot
+    settings = view.settings
+    now = view.now
     placeholders = view.by_set[placeholder_set.name]
     stateful_set = snapshot.stateful_sets.get(placeholder_set.stateful_set)
     back_off = memory.back_offs.get(placeholder_set.name)
@@ -103,7 +105,8 @@ def plan_moves(
     """Choose evictions, at most as many as the minute's budget still allows; return what holds
     others, by set, too.
     """
-    settings, now = view.settings, view.now
+    settings = view.settings
+    now = view.now
     memory, notices = settle_moves(memory, view.snapshot, settings, now)
     requested: dict[str, Move] = {}
     evictions: list[Action] = []

@@ -100,13 +100,16 @@ def _complaints(view: View) -> list[Notice]:
 def _gauges(
     view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Hold]
 ) -> Gauges:
-    snapshot, now = view.snapshot, view.now
+    snapshot = view.snapshot
+    now = view.now
     states: dict[tuple[str, ...], float] = {}
     planned: dict[tuple[str, ...], float] = {}
     back_offs: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
     for each in view.settings.sets:
-        name, placeholders, mark = each.name, view.by_set[each.name], marks.get(each.name)
+        name = each.name
+        placeholders = view.by_set[each.name]
+        mark = marks.get(each.name)
         marked = sum(mark is not None and pod.node_name == mark.node for pod in placeholders.bound)
         states[name, "marked"] = marked
         states[name, "bound"] = len(placeholders.bound) - marked

@@ -74,7 +74,8 @@ class SchedulerModel:
         return self._has_followed
 
     def _follow(self, snapshot: Snapshot) -> bool:
-        nodes, pods = snapshot.nodes, snapshot.pods
+        nodes = snapshot.nodes
+        pods = snapshot.pods
         self._state.surroundings = Surroundings(claimable=snapshot.claimable)
         for key in [key for key in self._pods if key not in pods]:
             self._forget(key)
@@ -131,4 +132,5 @@ class SchedulerModel:
         for pod in reversed(self._tried):
             self._state.add_pod(pod)
         self._tried.clear()
-        self.predictions, self._has_followed = 0, None
+        self.predictions = 0
+        self._has_followed = None

@@ -70,7 +70,8 @@ class MoverSettings:
 
 def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
     """Read release.json. Switched off, the settings have no sets."""
-    at, read = "placeholderMover", release.read
+    at = "placeholderMover"
+    read = release.read
     mover = read.mapping(release.document.get(at), at)
     read.known(mover, at, _KEYS)
 

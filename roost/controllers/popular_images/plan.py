@@ -231,7 +231,8 @@ class _Work:
             float(settings.bytes_per_minute),
             memory.budget + passed * settings.bytes_per_minute / 60.0,
         )
-        self.pulled_count, self.used_count = memory.pulled_count, memory.used_count
+        self.pulled_count = memory.pulled_count
+        self.used_count = memory.used_count
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.waits = [PLAN_AGAIN_SECONDS]
         self.pods_on: Counter[str] = Counter()
@@ -388,7 +389,8 @@ class _Work:
 
     def _nodes_of_sets(self, names: Iterable[str]) -> dict[str, set[str]]:
         """Names of the sets by node that keeps their room."""
-        wanted, found = {*names}, dict[str, set[str]]()
+        wanted = {*names}
+        found = dict[str, set[str]]()
         if wanted:
             for pod in self.snapshot.pods.values():
                 name = pod.labels.get(PLACEHOLDER_SET_LABEL)
@@ -478,7 +480,8 @@ class _Work:
 
     def _why_not(self, view: NodeDisk, *, is_booked: bool = True) -> str:
         """Return why nothing may be pulled to a node now; "" if something may be."""
-        name, state = view.state.name, view.state
+        name = view.state.name
+        state = view.state
         if view.closed:
             return view.closed
         if self._is_resting(view.uid):

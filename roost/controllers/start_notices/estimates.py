@@ -37,7 +37,10 @@ _MEMORY: Final = 20.0
 # Of how long the downloads of one node take: where its registry or its disk is slow, it is so for
 # all.
 _CORRELATION: Final = 0.5
-_LOW, _MEDIAN, _HIGH = 0.1, 0.5, 0.9
+# Percentiles of a duration that an estimate names.
+_LOW: Final = 0.1
+_MEDIAN: Final = 0.5
+_HIGH: Final = 0.9
 _NORMAL: Final = NormalDist()
 
 
@@ -158,7 +161,9 @@ def _together(distances: Sequence[float]) -> float:
     return math.sqrt((1 - _CORRELATION) * squares + _CORRELATION * sum(distances) ** 2)
 
 
-PULLS, NODES = "pull", "node"
+# Kinds of what is learned: how long pulls take, and new nodes.
+PULLS: Final = "pull"
+NODES: Final = "node"
 # Pulls that took less show that the image was there, unlisted. More isn't believed: others may
 # write Events, too.
 LEAST_PULL_SECONDS: Final = 2.0

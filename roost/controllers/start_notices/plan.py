@@ -125,7 +125,8 @@ class _Teller:
         self.waits: list[float] = []
         self.counted_from, self.count = memory.telling
         if now.steady - self.counted_from >= MINUTE_SECONDS:
-            self.counted_from, self.count = now.steady, 0
+            self.counted_from = now.steady
+            self.count = 0
         self._memory = memory
         self._pulls = pulls
         self._now = now

@@ -34,7 +34,8 @@ _MINUTES: Final = "{} minutes"
 
 def with_estimate(text: str, estimate: Estimate, **more: object) -> str:
     """Fill a sentence in."""
-    median, usual = _duration(estimate.median), _range(estimate.low, estimate.high)
+    median = _duration(estimate.median)
+    usual = _range(estimate.low, estimate.high)
     left = "A few seconds left" if median == _A_FEW_SECONDS else f"About {median} left"
     if usual != _duration(estimate.low):
         left = f"{left} ({usual})"
@@ -53,8 +54,10 @@ def _range(low: float, high: float) -> str:
     """
     # Nobody minds a server that comes early. Rounded to the nearest, narrow ranges would hold too
     # rarely.
-    first, last = _duration(low), _duration(high, ceil)
-    (unit, number), (last_unit, last_number) = _rounded(low, round), _rounded(high, ceil)
+    first = _duration(low)
+    last = _duration(high, ceil)
+    unit, number = _rounded(low, round)
+    last_unit, last_number = _rounded(high, ceil)
     if first == last:
         return first
     if unit == last_unit and number:

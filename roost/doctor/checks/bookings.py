@@ -36,7 +36,8 @@ def check(install: Install) -> Told:
     document: Mapping[str, Any] = (
         json.loads(texts[0]) if texts else {"events": {}, "placeholders": ()}
     )
-    events, place = document["events"], f"/api/v1/namespaces/{install.release.namespace}/configmaps"
+    events = document["events"]
+    place = f"/api/v1/namespaces/{install.release.namespace}/configmaps"
     # What may not be read, by the API server's words.
     unseen: dict[str, Finding] = {}
     # By set ("": all) and beginning.
@@ -53,10 +54,8 @@ def check(install: Install) -> Told:
         told = hub_limits(people, events)
         if name:
             entry = next(one for one in document["placeholders"] if one["name"] == name)
-            seats, most = (
-                Seats(entry, [*_seen(unseen, lambda: install.nodes)]),
-                min(people, events["maxPlaceholders"]),
-            )
+            seats = Seats(entry, [*_seen(unseen, lambda: install.nodes)])
+            most = min(people, events["maxPlaceholders"])
             told = _seen(unseen, seats.misfits, install.client, install.release.namespace, most)
         who = (
             f"{some([event.name for event in starts[start]])},"
@@ -92,7 +91,8 @@ def _seen(
 
 def _booked(install: Install, document: Mapping[str, Any], place: str) -> Iterator[Event]:
     """What the values and the ConfigMaps of the release's namespace book, faults aside."""
-    read, events = Reader(), document["events"]
+    read = Reader()
+    events = document["events"]
     bookable = Limits(
         tuple(entry["name"] for entry in document["placeholders"]), events["maxPeople"]
     )

@@ -14,7 +14,8 @@ _KUBELET_MOUNTS_IMAGES: Final = (1, 35)
 def check(install: Install) -> Told:
     mounts = mounts_images(install)
     yield "runtimes and kubelets of nodes" if mounts else "no image is mounted"
-    old, old_kubelets = [], []
+    old = []
+    old_kubelets = []
     for node in install.nodes if mounts else []:
         runtime, _, number = node.runtime_version.partition("://")
         least = _MOUNTS_IMAGES.get(runtime)

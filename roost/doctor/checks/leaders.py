@@ -17,7 +17,8 @@ def check(install: Install) -> Told:
     ]
     yield " and ".join(f"Lease {body['metadata']['name']}" for body in parts) or "no Lease is used"
     for body in parts:
-        name, namespace = body["metadata"]["name"], install.release.namespace
+        name = body["metadata"]["name"]
+        namespace = install.release.namespace
         lease = install.client.find(
             f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
         )

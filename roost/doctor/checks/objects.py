@@ -19,9 +19,11 @@ _AGAIN: Final = "Are --release, --namespace and -f those of the install? If so, 
 def check(install: Install) -> Told:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
     told: dict[str, list[str]] = {"missing": [], "refused": [], "denied": []}
-    before, after = {}, {}
+    before = {}
+    after = {}
     for body in install.rendered:
-        live, name = install.client.find(path_of(body)), name_of(body)
+        live = install.client.find(path_of(body))
+        name = name_of(body)
         if live is None:
             told["missing"].append(name)
             continue
@@ -33,7 +35,8 @@ def check(install: Install) -> Told:
             )
             continue
         identity = Identity(body["apiVersion"], body["kind"], "", name)
-        before[identity], after[identity] = _of_values(live, body), _of_values(applied, body)
+        before[identity] = _of_values(live, body)
+        after[identity] = _of_values(applied, body)
     differing = [
         f"{change.identity.name} ({some(fields)})"
         for change in compare(before, after)

@@ -29,10 +29,8 @@ def check(install: Install) -> Told:
     some_of = f"{len(live)} of " if len(live) < len(wanted) else ""
     yield f"{some_of}{len(wanted)} Deployments, {len(others)} other workloads"
     for body, found in live:
-        replicas, ready = (
-            found["spec"].get("replicas", 1),
-            found.get("status", {}).get("readyReplicas", 0),
-        )
+        replicas = found["spec"].get("replicas", 1)
+        ready = found.get("status", {}).get("readyReplicas", 0)
         if replicas != body["spec"].get("replicas", 1):
             yield Finding(
                 "warning" if replicas else "error",
@@ -42,7 +40,8 @@ def check(install: Install) -> Told:
             )
         held_up = _held_up(found)
         pods = labelled(install.pods, found["spec"]["selector"]["matchLabels"])
-        stuck, said = _stuck_pods(pods, unplaced=bool(held_up) or ready < replicas), ""
+        stuck = _stuck_pods(pods, unplaced=bool(held_up) or ready < replicas)
+        said = ""
         if not held_up and not stuck and ready >= replicas:
             continue
         for pod, container in _crashed(pods):
@@ -83,12 +82,14 @@ def check(install: Install) -> Told:
 
 def _held_up(deployment: JSONObject) -> str:
     """Why a rollout doesn't go on, or hasn't begun; "" where it is done, or goes on."""
-    status, metadata = deployment.get("status") or {}, deployment["metadata"]
+    status = deployment.get("status") or {}
+    metadata = deployment["metadata"]
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
         return "its newest version isn't rolled out yet (observedGeneration)"
     for condition in status.get("conditions") or []:
         if condition.get("type") == "Progressing" and condition.get("status") == "False":
-            new, all_ = status.get("updatedReplicas", 0), deployment["spec"].get("replicas", 1)
+            new = status.get("updatedReplicas", 0)
+            all_ = deployment["spec"].get("replicas", 1)
             return (
                 f"its rollout stopped with {new} of {all_} pods replaced"
                 f" ({condition.get('reason')})"

@@ -70,7 +70,8 @@ def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Fin
         return said if near or not may_come else None
     if any(key.startswith(_PASSING) for key in taints):
         return None
-    why, fix = "they are cordoned.", "kubectl uncordon, once whoever drains them is done."
+    why = "they are cordoned."
+    fix = "kubectl uncordon, once whoever drains them is done."
     if taints:
         why = f"nothing tolerates the taint {some(sorted(taints))}."
         fix = (
@@ -110,7 +111,8 @@ def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
     """Who requires which nodes: users of each pool by the values, placeholders, then the pods that
     are there.
     """
-    single, puller = install.values["singleuser"], install.values["prePuller"]
+    single = install.values["singleuser"]
+    puller = install.values["prePuller"]
     # The pools are those that a puller would serve, whether or not the image is known.
     image = single["image"] if single["image"].get("name") else {"name": "any", "tag": "1"}
     for group in puller_groups(

@@ -64,10 +64,8 @@ def _find_waiting_users(install: Install) -> Told:
         one for one in waits if not (_NO_FAULT.match(one.cause) or _IGNORED.fullmatch(one.cause))
     ]
     for group in by_cause(waits):
-        nodes, names = (
-            some(sorted({one.node for one in group} - {""})),
-            some([one.pod for one in group]),
-        )
+        nodes = some(sorted({one.node for one in group} - {""}))
+        names = some([one.pod for one in group])
         told = (
             f"{count(len(group), 'user pod')} waiting{f' on {nodes}' if nodes else ''} ({names}):"
             f" {group[0].cause}."

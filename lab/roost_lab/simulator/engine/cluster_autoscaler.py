@@ -273,7 +273,8 @@ class ClusterAutoscaler(NodeScaler):
 
     def _find_unneeded(self, state: ClusterState) -> dict[str, bool]:
         """Nodes that can be removed together, and whether each is empty."""
-        found, places = state.column((ClusterAutoscaler, "node"), _read_node).values, state.places
+        found = state.column((ClusterAutoscaler, "node"), _read_node).values
+        places = state.places
         threshold = self._world.unneeded_utilisation
         candidates: list[tuple[NodeRow, _NodeFacts]] = []
         for name, row in state.rows.items():

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
     from roost_lab.simulator.engine.world import World
     from roost_lab.simulator.setup.policy import Policy, PullerSet
 
-GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
+GATE: Final = "image-gate"
+MOVER: Final = "placeholder-mover"
+HEADROOM: Final = "headroom"
+POPULAR: Final = "popular-images"
 # Least seconds between two plans of a controller.
 PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
 # The same for popular images, unless one of its pulls ends: one user more hardly changes what is
@@ -49,7 +52,10 @@ class Controls:
     def __init__(
         self, world: World, policy: Policy, maker: PodMaker, sets: PlaceholderSets
     ) -> None:
-        self._world, self._policy, self._maker, self._sets = world, policy, maker, sets
+        self._world = world
+        self._policy = policy
+        self._maker = maker
+        self._sets = sets
         document = policy.controllers or {}
         self._planners: dict[str, Planner[Any]] = {
             planner.name: planner
@@ -198,7 +204,9 @@ class Controls:
             self._plan_at(name, now + max(self._evictions.seconds_until_next(), PACE_SECONDS[name]))
 
     def _snapshot(self) -> Snapshot:
-        world, policy, sets_here = self._world, self._policy, self._sets
+        world = self._world
+        policy = self._policy
+        sets_here = self._sets
         sets = {
             placeholders.name: StatefulSetState(
                 placeholders.name, placeholders.name, sets_here.replicas[placeholders.name]
@@ -217,7 +225,8 @@ class Controls:
         )
 
     def _apply(self, action: actions.Action) -> actions.Outcome:
-        world, sets = self._world, self._sets
+        world = self._world
+        sets = self._sets
         match action:
             case actions.ChangeNode():
                 node = world.nodes.get(action.node)

@@ -28,7 +28,8 @@ class Launch:
 
     def note_try(self, pod: SimPod, now: float) -> None:
         """A try ended before its server was up: add what was waited for."""
-        spent, bound = self.spent, pod.bound_at
+        spent = self.spent
+        bound = pod.bound_at
         self.waited_for_node |= pod.waited_for_node
         spent[NODE_WAIT if pod.waited_for_node else QUEUE] += (
             now if bound is None else bound

@@ -47,7 +47,8 @@ class Histogram:
 
         Never less than the shortest of all, nor more than the longest.
         """
-        wanted, seen = share * self.count, 0
+        wanted = share * self.count
+        seen = 0
         for index in sorted(self.bins):
             seen += self.bins[index]
             if seen >= wanted and seen:

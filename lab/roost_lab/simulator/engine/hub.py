@@ -43,7 +43,8 @@ class Hub:
     def _admit(self, attempt: Attempt) -> None:
         """Admit a launch within the quotas, or later."""
         result = self._world.measures.result
-        assumed, repository = self._world.assumed, attempt.repository
+        assumed = self._world.assumed
+        repository = attempt.repository
         if assumed.concurrent_spawn_limit and self.starting >= assumed.concurrent_spawn_limit:
             # The hub says when to come again.
             share = self._world.chance.uniform("come again", f"{attempt.number} {self._world.now}")
@@ -112,7 +113,8 @@ class Hub:
         """The spawner's timeout is over: the try fails unless the server is up."""
         if pod.ready_at is not None or pod.key not in self._world.sim_pods:
             return
-        launch, result = pod.launch, self._world.measures.result
+        launch = pod.launch
+        result = self._world.measures.result
         if launch is None:
             return
         result.timeouts += 1
@@ -151,7 +153,8 @@ class Hub:
             self._end(pod)
 
     def _forget(self, launch: Launch) -> None:
-        repository, release = launch.attempt.repository, self._world.release_of(launch.attempt)
+        repository = launch.attempt.repository
+        release = self._world.release_of(launch.attempt)
         release.of_repository[repository] -= 1
         if not release.of_repository[repository]:
             del release.of_repository[repository]
@@ -165,14 +168,16 @@ class Hub:
         if launch is None:
             return
         assumed = self._world.assumed
-        image, begins = launch.image, self._world.now + assumed.bind_seconds
+        image = launch.image
+        begins = self._world.now + assumed.bind_seconds
         self._world.measures.result.placed += 1
         self._world.release_of(launch.attempt).result.placed += 1
         node.users += 1
         self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
         node.images.use(image, self._world.now)
         pull = node.images.pull(image, begins)
-        pod.pull, pod.asked_at = pull, begins
+        pod.pull = pull
+        pod.asked_at = begins
         if pull.is_cold:
             self._world.at(pull.finish, self._world.kubelets.image_arrived, (node, image))
         up = pull.finish + assumed.start_seconds
@@ -226,7 +231,8 @@ class Hub:
         every = world.assumed.cull_every_seconds
         if not every:
             return seconds
-        phase, ends = world.chance.uniform("culler", "phase") * every, world.now + seconds
+        phase = world.chance.uniform("culler", "phase") * every
+        ends = world.now + seconds
         return max(ends, phase + ceil((ends - phase) / every) * every) - world.now
 
     def _end(self, pod: SimPod) -> None:

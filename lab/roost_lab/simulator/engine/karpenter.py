@@ -131,11 +131,13 @@ class Karpenter(NodeScaler):
         self._changed_at = {
             name: moment for name, moment in self._changed_at.items() if name in state.rows
         }
-        found, places = state.column((Karpenter, "node"), _read_pods).values, state.places
+        found = state.column((Karpenter, "node"), _read_pods).values
+        places = state.places
         candidates: list[_Candidate] = []
         due: list[float] = []
         for name, row in state.rows.items():
-            movable, node = found[places[name]], row.node
+            movable = found[places[name]]
+            node = row.node
             if (
                 movable is None
                 or node.unschedulable
@@ -176,11 +178,14 @@ class Karpenter(NodeScaler):
         """The most of the first nodes that can be removed together, by bisection as in
         Karpenter.
         """
-        least, most, fitting = 2, len(candidates), 0
+        least = 2
+        most = len(candidates)
+        fitting = 0
         while least <= most:
             number = (least + most) // 2
             if self._fit_elsewhere(candidates[:number], state):
-                fitting, least = number, number + 1
+                fitting = number
+                least = number + 1
             else:
                 most = number - 1
         return tuple(row.name for row, _ in candidates[:fitting])
@@ -240,7 +245,9 @@ class _Demands:
         """The first room that meets the demands, otherwise a new node; then again with fewer
         demands.
         """
-        near, far, nodes = list(self._near), list(self._far), list(self._nodes)
+        near = list(self._near)
+        far = list(self._far)
+        nodes = list(self._nodes)
 
         while True:
             for room in rooms if fresh is None else (*rooms, fresh):

@@ -94,7 +94,8 @@ class Images:
         return Image(name, (*kept, self._layer(name, file_bytes)))
 
     def _make(self, name: str, disk_bytes: int | None) -> Image:
-        world, chance = self._assumptions, self._chance
+        world = self._assumptions
+        chance = self._chance
         if disk_bytes is None:
             disk_bytes = int(
                 chance.log_normal("image size", name, world.image_median_bytes, world.image_sigma)
@@ -225,7 +226,8 @@ class NodeImages:
 
         All other calls with a time do so, too.
         """
-        arrivals, names = self._arrivals, []
+        arrivals = self._arrivals
+        names = []
         while arrivals and arrivals[0][0] <= now:
             finish, _, image, added_bytes = heappop(arrivals)
             name = image.name
@@ -359,7 +361,8 @@ class NodeImages:
         world = self._world
         if not world.node_disk_bytes:
             return inf
-        limit, disk_bytes = world.gc_high * world.node_disk_bytes, self.disk_bytes
+        limit = world.gc_high * world.node_disk_bytes
+        disk_bytes = self.disk_bytes
         if disk_bytes >= limit:
             return now
         if self._arrivals and disk_bytes + sum(added for _, _, _, added in self._arrivals) >= limit:
@@ -386,7 +389,8 @@ class NodeImages:
         to_free = self.disk_bytes - world.gc_low * size
         unused = [held for name, held in self._held.items() if name not in self._users]
         unused.sort(key=lambda held: (held.last_used, held.first_seen, held.image.name))
-        freed, names = 0, []
+        freed = 0
+        names = []
         for held in unused:
             if freed >= to_free:
                 break

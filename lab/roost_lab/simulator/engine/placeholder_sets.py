@@ -22,7 +22,8 @@ class PlaceholderSets:
         remove: Callable[[SimPod], None],
     ) -> None:
         """post: create a pod of a set by its name. remove: delete one."""
-        self._post, self._remove = post, remove
+        self._post = post
+        self._remove = remove
         # By name of the set; the pods by their own names.
         self.sets: dict[str, PlaceholderStatefulSet] = {
             placeholders.name: placeholders for placeholders in sets
@@ -34,7 +35,8 @@ class PlaceholderSets:
 
     def fill(self, name: str) -> None:
         """Create or delete pods up to the set's replicas; the last ones are deleted first."""
-        replicas, pods = self.replicas[name], self.pods[name]
+        replicas = self.replicas[name]
+        pods = self.pods[name]
         placeholders = self.sets[name]
         for index in range(replicas):
             pod_name = f"{name}-{index}"

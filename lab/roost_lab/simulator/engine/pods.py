@@ -53,7 +53,10 @@ if TYPE_CHECKING:
 
 # Where images are whose names are made up: see `image_reference`.
 MADE_UP_REGISTRY: Final = "r2d.invalid"
-USER, PLACEHOLDER, BUILD, PULLER = USER_CLASS, "placeholder", "build", "puller"
+USER: Final = USER_CLASS
+PLACEHOLDER: Final = "placeholder"
+BUILD: Final = "build"
+PULLER: Final = "puller"
 # Ends what a trace calls an image, after the repository: the commit, or the time of a push.
 _COMMIT: Final = re.compile(r"(@[0-9a-f]{40}|\+[0-9]+)\Z", re.ASCII)
 # The most cached pods; beyond that the least recently used is dropped.
@@ -321,7 +324,8 @@ class PodMaker:
             self._ledger.record(key, decision.home, now)
         if before is not None and before.operations == decision.operations:
             # Applying a patch and reading the pod again costs most of an admission.
-            state, images = before.state, tuple(pod.images)
+            state = before.state
+            images = tuple(pod.images)
             if state.spec.images != images:
                 spec = replace(state.spec, images=images)
                 state = replace(state, spec=self._specs.setdefault(spec, spec))

@@ -10,17 +10,18 @@ from roost_lab.simulator.engine.histogram import Histogram
 # Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no
 # room, whether a new node made it or somebody who left; QUEUE: of all others, until a placeholder
 # has gone.
-QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER = (
-    "queue",
-    "node",
-    "pull-wait",
-    "pull",
-    "start",
-    "answer",
-)
-PARTS, TOTAL = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER), "total"
+QUEUE = "queue"
+NODE_WAIT = "node"
+PULL_WAIT = "pull-wait"
+PULL = "pull"
+START = "start"
+ANSWER = "answer"
+PARTS = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER)
+TOTAL = "total"
 # Where a cold start's image was when its pod was bound.
-NOWHERE, ONLY_FULL, ELSEWHERE = "nowhere", "only on full nodes", "elsewhere with room"
+NOWHERE = "nowhere"
+ONLY_FULL = "only on full nodes"
+ELSEWHERE = "elsewhere with room"
 
 
 @dataclass(slots=True)

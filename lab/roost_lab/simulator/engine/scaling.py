@@ -87,7 +87,8 @@ class Scaling:
             # An earlier run replaced it.
             return
         self._looks_at = None
-        world, now = self._world, self._world.now
+        world = self._world
+        now = self._world.now
         waiting = [pod.state for pod in world.scheduling.unschedulable.values()]
         decision = self._scaler.look(world.state, waiting, self.booting, now)
         for name in decision.give_up:
@@ -143,7 +144,8 @@ class Scaling:
 
     def _keep_least(self) -> None:
         """Request the nodes that are missing from the least because of draining."""
-        state, assumed = self._world.state, self._world.assumed
+        state = self._world.state
+        assumed = self._world.assumed
         staying = sum(not row.node.unschedulable for row in state.rows.values()) + len(self.booting)
         there = len(state.rows) + len(self.booting)
         self._request(max(0, min(assumed.min_nodes - staying, assumed.max_nodes - there)))

@@ -172,7 +172,8 @@ class Scheduling:
             return True
         if len(row.pods) >= row.max_pods or row.node.unschedulable:
             return False
-        requested, allocatable = row.requested, row.allocatable
+        requested = row.requested
+        allocatable = row.allocatable
         return all(
             requested.get(name, 0) + amount <= allocatable.get(name, 0)
             for name, amount in pod.state.spec.requests

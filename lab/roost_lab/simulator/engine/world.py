@@ -263,14 +263,16 @@ class World:
 
     def bind(self, pod: SimPod, node_name: str) -> None:
         """A pod is bound: its kubelet starts it."""
-        node, now = self.nodes[node_name], self.now
+        node = self.nodes[node_name]
+        now = self.now
         self.scheduling.unschedulable.pop(pod.key, None)
         if pod.launch is not None:
             self._count_cold(pod.launch, node, pod)
         pod.state = replace(
             pod.state, node_name=node_name, nominated_node="", unschedulable_since=None
         )
-        pod.bound_at, pod.node = now, node
+        pod.bound_at = now
+        pod.node = node
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
         node.pods[pod.key] = pod
@@ -318,7 +320,8 @@ class World:
 
     def remove(self, pod: SimPod) -> None:
         """A pod is gone."""
-        key, node = pod.key, pod.node
+        key = pod.key
+        node = pod.node
         self.journal.pod_gone(pod, self.now)
         if node is None:
             self._count_pending(pod)

@@ -38,7 +38,8 @@ def show_range(least: float, greatest: float, unit: Unit) -> str:
 
     A range of durations has one unit, so that it stays short: 75 to 128 s beside 1 min 28 s.
     """
-    low, high = show_amount(least, unit), show_amount(greatest, unit)
+    low = show_amount(least, unit)
+    high = show_amount(greatest, unit)
     if low == high:
         return high
     if unit is Unit.SECONDS and round(greatest, 1) >= 60:
@@ -54,7 +55,8 @@ def _show_number(amount: float) -> str:
 
 def show_value(value: Value, unit: Unit) -> str:
     """Median and range of a figure."""
-    middle, extent = show_amount(value.median, unit), show_range(value.least, value.greatest, unit)
+    middle = show_amount(value.median, unit)
+    extent = show_range(value.least, value.greatest, unit)
     if DASH not in extent:
         return middle
     number, _, word = extent.partition(" ")

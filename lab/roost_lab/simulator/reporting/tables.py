@@ -129,7 +129,8 @@ def bounds() -> Table:
 def lines_read(context: ReportContext) -> Table:
     """What was read of the trace, and what was skipped."""
     columns = (*_texts(what="what"), Column("number", "number", Unit.COUNT), *_texts(first="first"))
-    survey, counts = context.survey, context.survey.counts
+    survey = context.survey
+    counts = context.survey.counts
     rows: list[tuple[Cell, ...]] = [
         ("attempts", survey.attempts, ""),
         ("distinct images", survey.images, ""),

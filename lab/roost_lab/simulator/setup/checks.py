@@ -89,7 +89,8 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
     Raises AssumptionsError.
     """
     name, equals, value = text.partition("=")
-    name, value = name.strip(), value.strip()
+    name = name.strip()
+    value = value.strip()
     kinds = get_type_hints(Assumptions)
     if not equals:
         raise AssumptionsError([Fault(place, 0, "", repr(text), "NAME=VALUE")])
@@ -130,7 +131,8 @@ def check_images(assumptions: Assumptions, image: str, disk_bytes: int) -> None:
 
 def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
     """Every assumption with its value."""
-    usual, about = Assumptions(), _comments()
+    usual = Assumptions()
+    about = _comments()
     rows = [(name, getattr(assumptions, name), getattr(usual, name)) for name in about]
     return [
         AssumptionRow(name, show_assumption(value), value != default, about[name])
@@ -148,7 +150,8 @@ def _ranges(assumptions: Assumptions) -> Iterable[_Wrong]:
             if value not in _CHOICES[name]:
                 yield name, repr(str(value)), " or ".join(_CHOICES[name]), ""
             continue
-        least, greatest = _LEAST.get(name, 0), _GREATEST.get(name, math.inf)
+        least = _LEAST.get(name, 0)
+        greatest = _GREATEST.get(name, math.inf)
         if not math.isfinite(value) or not least <= value <= greatest:
             expected = (
                 f"at least {least:g}"

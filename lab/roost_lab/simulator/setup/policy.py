@@ -338,7 +338,8 @@ def _read_puller(body: JSONObject) -> PullerSet:
         for body in (*(spec.get("initContainers") or ()), *spec["containers"])
         if body["name"] in volumes or not volumes
     }
-    labels, nodes = template["metadata"].get("labels") or {}, spec.get("nodeSelector") or {}
+    labels = template["metadata"].get("labels") or {}
+    nodes = spec.get("nodeSelector") or {}
     return PullerSet(
         name=body["metadata"]["name"], labels=labels, node_selector=nodes, images=images
     )

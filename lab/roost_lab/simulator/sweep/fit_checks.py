@@ -59,7 +59,8 @@ def _may_grow(policy: Policy, placeholders: PlaceholderStatefulSet) -> bool:
 
 
 def _placeholders(policy: Policy, assumptions: Assumptions, node: Node) -> Iterator[Fault]:
-    maker, facts = PodMaker(policy, assumptions), Facts(nodes=Nodes())
+    maker = PodMaker(policy, assumptions)
+    facts = Facts(nodes=Nodes())
     pods: dict[Path, Pod] = {
         ("placeholders", index): maker.placeholder(one, f"{one.name}-0", 0.0, facts)
         for index, one in enumerate(policy.placeholders)

@@ -87,7 +87,8 @@ class ReplayRecorder(Journal):
 
     def pod_unfit(self, pod: SimPod, decision: SchedulingDecision | None, now: float) -> None:
         """Keep what the scheduler says; the same message again is another try."""
-        failures, now_us = self._failures.setdefault(pod.order, {}), self._time(now)
+        failures = self._failures.setdefault(pod.order, {})
+        now_us = self._time(now)
         message = next(reversed(failures), "") if decision is None else decision.message
         known = failures.pop(message, None)
         if known is not None:
@@ -120,7 +121,8 @@ class ReplayRecorder(Journal):
 
     def _pod_records(self, pod: SimPod, gone_us: int | None) -> Iterator[Record]:
         """All about a pod. gone_us: None while it exists."""
-        uid, image = _uid(pod), self._image_of(pod)
+        uid = _uid(pod)
+        image = self._image_of(pod)
         removal = self._removals.pop(pod.order, None)
         yield _pod_record(pod, image, gone_us, removal)
         yield from self._failures.pop(pod.order, {}).values()
@@ -131,7 +133,8 @@ class ReplayRecorder(Journal):
             yield _phase(uid, Phase.SCHEDULED, _us(pod.bound_at))
         end_us = self._last_us if gone_us is None else gone_us
         if pod.node is not None and pod.pull is not None and _us(pod.pull.finish) <= end_us:
-            pulled_us, asked_us = max(_us(pod.pull.finish), _us(pod.asked_at)), _us(pod.asked_at)
+            pulled_us = max(_us(pod.pull.finish), _us(pod.asked_at))
+            asked_us = _us(pod.asked_at)
             wait_us = pulled_us - asked_us
             yield PullRecord(
                 pod_uid=uid,
@@ -203,7 +206,8 @@ def _pod_record(
 
 
 def _binding(pod: SimPod, node: str, at_us: int) -> DecisionRecord:
-    when, scheduler = Step(at_us, 1), pod.state.scheduler_name
+    when = Step(at_us, 1)
+    scheduler = pod.state.scheduler_name
     # No two nodes of a replay have the same name.
     return decision(
         DecisionKind.BIND, _uid(pod), node, when, source=_WATCH, node_uid=node, scheduler=scheduler
@@ -248,7 +252,8 @@ def record_job(path: Path, job: Job) -> None:
         with contextlib.closing(Store.open(str(part))) as store:
             store.migrate()
             attempts = job.trace.open(job.seed)
-            hubs, journal = job.trace.hubs, ReplayRecorder(store)
+            hubs = job.trace.hubs
+            journal = ReplayRecorder(store)
             replay(attempts, job.policy, job.assumptions, job.seed, hubs=hubs, journal=journal)
         part.rename(path)
     except StoreError as error:

@@ -32,8 +32,9 @@ from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.synthetic import synthetic_attempts
 
-# What is played of the day: so long before and after the beginning.
-BEFORE_SECONDS, AFTER_SECONDS = 6 * 3600, 3 * 3600
+# Of the day, so much is played before and after the beginning.
+BEFORE_SECONDS: Final = 6 * 3600
+AFTER_SECONDS: Final = 3 * 3600
 # Within which the event's people come.
 WITHIN_SECONDS: Final = 300.0
 # Without -f.
@@ -96,7 +97,8 @@ class Rehearsal:
 
     def sentence(self) -> str:
         """What people will wait, and what it costs."""
-        with_it, without = self.booked.show_waits(), self.unbooked.show_waits()
+        with_it = self.booked.show_waits()
+        without = self.unbooked.show_waits()
         hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed)
         if not self.booked.waits and not self.unbooked.waits:
             return (
@@ -245,7 +247,8 @@ def _others(seed: int, start: int, launches: float) -> list[Attempt]:
     """Launches beside the event's, from BEFORE_SECONDS before its beginning to AFTER_SECONDS after
     it.
     """
-    begin, end = start - BEFORE_SECONDS, start + AFTER_SECONDS
+    begin = start - BEFORE_SECONDS
+    end = start + AFTER_SECONDS
     return list(synthetic_attempts(seed, (end - begin) / _DAY, launches, begin)) if launches else []
 
 

@@ -167,7 +167,8 @@ class LocalProcesses:
         others = multiprocessing.active_children()
         # Spawned, not forked: nothing of this process's threads or terminal comes along.
         # Ctrl-C is left to the parent.
-        spawn, ignored = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_IGN)
+        spawn = multiprocessing.get_context("spawn")
+        ignored = (signal.SIGINT, signal.SIG_IGN)
         pool = ProcessPoolExecutor(min(self.number, len(jobs)), spawn, signal.signal, ignored)
         try:
             futures = {pool.submit(run_job, job, work): job.key for job in jobs}

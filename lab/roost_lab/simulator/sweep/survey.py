@@ -120,10 +120,8 @@ def survey(trace: Trace, node: Assumptions | None = None) -> Survey:
         repositories.add(attempt.repository)
         hubs.add(attempt.hub)
         if (attempt.image_bytes or 0) > result.largest_image_bytes:
-            result.largest_image, result.largest_image_bytes = (
-                attempt.image,
-                attempt.image_bytes or 0,
-            )
+            result.largest_image = attempt.image
+            result.largest_image_bytes = attempt.image_bytes or 0
         if node is not None and (
             (attempt.memory_bytes or 0) > node.node_memory_bytes
             or (attempt.cpu_millicores or 0) > node.node_cpu_millicores
@@ -141,9 +139,7 @@ def survey(trace: Trace, node: Assumptions | None = None) -> Survey:
             f"of at most {MOST_HUBS}",
             "Replay the hubs of one pool of nodes alone.",
         )
-    result.images, result.repositories, result.hubs = (
-        len(images),
-        len(repositories),
-        tuple(sorted(hubs)),
-    )
+    result.images = len(images)
+    result.repositories = len(repositories)
+    result.hubs = tuple(sorted(hubs))
     return result

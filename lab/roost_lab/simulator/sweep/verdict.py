@@ -28,13 +28,25 @@ from roost_lab.simulator.sweep.rehearsal import USUAL_VALUES, Days, play_days
 from roost_lab.traces.attempt import Attempt
 
 _DAY: Final = 86_400
-# The last days are played, and what was before is known; without two days of it, waits count from
-# the third day on.
-PLAYED_DAYS, LEARNING_DAYS, LEAST_LAUNCHES = 14, 2, 50
-# What must be saved of the p95 (seconds, share) for what cost; or what must be saved of node-hours.
-LEAST_SECONDS, LEAST_SHARE, MOST_COST, LEAST_CHEAPER = 5.0, 0.1, 0.1, 0.03
-# Who come within ten minutes, so many and so many times as many as usual, come for one thing.
-_WAVE_SECONDS, _LEAST_WAVE, _TIMES_USUAL, _MOST_WAVES = 600, 10, 4, 100
+# The last so many days are played. What was before is known.
+PLAYED_DAYS: Final = 14
+# Waits count from the third day on where the past has no days before those that are played.
+LEARNING_DAYS: Final = 2
+# With fewer launches in the past nothing can be said.
+LEAST_LAUNCHES: Final = 50
+# Roost pays where the p95 of the waits falls by so many seconds and by this share of it, ...
+LEAST_SECONDS: Final = 5.0
+LEAST_SHARE: Final = 0.1
+# ... for at most this share more node-hours; ...
+MOST_COST: Final = 0.1
+# ... or where node-hours fall by this share.
+LEAST_CHEAPER: Final = 0.03
+# Who come within ten minutes come for one thing, if they are so many ...
+_WAVE_SECONDS: Final = 600
+_LEAST_WAVE: Final = 10
+# ... and so many times as many as usual.
+_TIMES_USUAL: Final = 4
+_MOST_WAVES: Final = 100
 # Launches in order of time, and the minutes since 1970 in which somebody looked; none: all of them.
 Past = tuple[Sequence[Attempt], Collection[int]]
 
@@ -126,11 +138,15 @@ def judge(
         "placeholders": [{**ours, "learn": ours["learn"] or dict(LEARN)}],
         "events.booked": kept,
     }
-    now, then = play(hub, as_now, counted), play(files, learning, counted)
+    now = play(hub, as_now, counted)
+    then = play(files, learning, counted)
     what = f"placeholders[].learn of {ours['name']}{', as it is' if ours['learn'] else ''}"
-    word, who, change = "helps", "people", _change(now, then)
+    word = "helps"
+    who = "people"
+    change = _change(now, then)
     if not change[0]:
-        word, what = "don't install", "nothing"
+        word = "don't install"
+        what = "nothing"
         if waves := _waves(counted, last - since):
             of_waves = [one for wave in waves for one in wave]
             booked = [
@@ -148,12 +164,10 @@ def judge(
                 play(files, {"placeholders": plain, "events": events}, of_waves),
             )
             if (booking := _change(*pair))[0]:
-                word, who, (now, then), change = (
-                    "booking alone helps",
-                    "people who come together",
-                    pair,
-                    booking,
-                )
+                word = "booking alone helps"
+                who = "people who come together"
+                now, then = pair
+                change = booking
                 what = (
                     f"events.enabled, and book: {len(waves)} times {len(waves[0])} to"
                     f" {len(waves[-1])} people came"
@@ -176,8 +190,10 @@ def judge(
 
 def _change(now: Days, then: Days) -> tuple[bool, float, float, float]:
     """Whether it pays; the seconds saved at the p95, the node-hours more, and their share."""
-    p95, hours = median(now.p95_by_seed), median(now.node_hours_by_seed)
-    saved, more = p95 - median(then.p95_by_seed), median(then.node_hours_by_seed) - hours
+    p95 = median(now.p95_by_seed)
+    hours = median(now.node_hours_by_seed)
+    saved = p95 - median(then.p95_by_seed)
+    more = median(then.node_hours_by_seed) - hours
     is_quicker = saved >= max(LEAST_SECONDS, LEAST_SHARE * p95) and more <= MOST_COST * hours
     return is_quicker or (more <= -LEAST_CHEAPER * hours and saved >= -1), saved, more, more / hours
 
