@@ -90,9 +90,9 @@ def find_all_faults(merged: Merged, release: Release) -> list[Fault]:
         keys = [show_path(path) for path in mended]
         made = tuple(f"{key}{end}" for key in keys for end in ".[")
         said = [
-            one
-            for one in said
-            if one in whatever and one.key not in keys and not one.key.startswith(made)
+            fault
+            for fault in said
+            if fault in whatever and fault.key not in keys and not fault.key.startswith(made)
         ]
     return [*faults.values(), *said]
 

@@ -79,8 +79,8 @@ def groups() -> Sequence[CommandGroup]:
     # Takes a fifth of a whole render, which needs only Roost's own.
     from importlib.metadata import entry_points  # noqa: PLC0415
 
-    more = sorted(entry_points(group=_ENTRY_POINTS), key=lambda each: each.name)
-    return [*GROUPS, *(group for each in more for group in each.load())]
+    more = sorted(entry_points(group=_ENTRY_POINTS), key=lambda entry_point: entry_point.name)
+    return [*GROUPS, *(group for entry_point in more for group in entry_point.load())]
 
 
 class _Commands(click.Group):

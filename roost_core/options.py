@@ -97,8 +97,8 @@ def _core_pod(component: str, key: str) -> str:
 def parameters(kind: type) -> list[click.Parameter]:
     """What click takes for a dataclass, in the order of its fields."""
     return [
-        click.Option([each.metadata["flag"], each.name], **each.metadata["settings"])
-        for each in fields(kind)
+        click.Option([field.metadata["flag"], field.name], **field.metadata["settings"])
+        for field in fields(kind)
     ]
 
 

@@ -66,7 +66,10 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
             (_argo_files(file, at, helm), text(child(helm, "releaseName")) or usual)
             for at, helm in helms
         ]
-        return next((one for one in found if find_charts(values_of(one[0])) is not None), found[0])
+        return next(
+            (candidate for candidate in found if find_charts(values_of(candidate[0])) is not None),
+            found[0],
+        )
     return [file], ""
 
 

@@ -194,7 +194,9 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
     settings = config if isinstance(config, list) else _CHART_PLUGIN_CONFIG
     if merged == _CHART_PLUGINS and settings == _CHART_PLUGIN_CONFIG:
         return
-    is_silent = settings and all(child(one, "name") != "PodTopologySpread" for one in settings)
+    is_silent = settings and all(
+        child(plugin, "name") != "PodTopologySpread" for plugin in settings
+    )
     said = "; default spreading, which works against packing, is off" if is_silent else ""
     why = f"The hub's own plugins, unchanged{said}.", "Without this, users get the strategy `pack`."
     profile = {

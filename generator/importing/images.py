@@ -78,11 +78,13 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
     if isinstance(profiles, list):
         # Where only a function knows which profiles there are, none is the usual one.
         known = [] if listed == UNKNOWN else profiles
-        usual = next((one for one in known if child(one, "default")), known[0] if known else None)
+        usual = next(
+            (profile for profile in known if child(profile, "default")), known[0] if known else None
+        )
         kept = {
             at: read
-            for at, one in enumerate(profiles)
-            if (read := profile_images(one, is_usual=one is usual))
+            for at, profile in enumerate(profiles)
+            if (read := profile_images(profile, is_usual=profile is usual))
         }
         if kept and known and usual is profiles[0] and 0 not in kept:
             # Else the next would be taken for the default profile.
@@ -92,9 +94,9 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
         note_lost(draft, at, profiles)
         said = [
-            (text(one.get("image")), one.get("image_pull_policy"))
-            for each in profiles
-            for one in overrides(each)
+            (text(override.get("image")), override.get("image_pull_policy"))
+            for profile in profiles
+            for override in overrides(profile)
         ]
         moved = [
             image
@@ -233,7 +235,8 @@ def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
     for key in ("init_containers", "extra_containers"):
         containers = child(override, key)
         images = [
-            child(one, "image") for one in [*mapping(containers).values(), *listing(containers)]
+            child(container, "image")
+            for container in [*mapping(containers).values(), *listing(containers)]
         ]
         if any(images):
             choice[key] = [{"image": image} for image in images if text(image)]

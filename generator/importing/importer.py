@@ -145,9 +145,9 @@ def _chosen_hub(
     for path in hubs:
         # At the top, one of a hub's keys.
         saying = [
-            one
-            for one in files
-            if path in source.find_hubs(one.values) or (path and source.child(one.values, *path))
+            file
+            for file in files
+            if path in source.find_hubs(file.values) or (path and source.child(file.values, *path))
         ]
         named.append(f"{source.show_key(path)} ({', '.join(file.source.name for file in saying)})")
     fix = (
@@ -257,7 +257,7 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
             if (
                 refused.path == ("placeholders",)
                 and refused.value
-                and refused.path not in {one.path for one in pieces}
+                and refused.path not in {piece.path for piece in pieces}
             ):
                 # Without the piece, Roost's own default would add placeholders that the hub doesn't
                 # have.

@@ -88,11 +88,11 @@ def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
         elif isinstance(value, Mapping) and key in _MAPPINGS:
             is_label = key == "node_selector"
             expected = _VALUES[key == "node_selector"]
-            for name, one in value.items():
-                if one is not None and (
-                    not isinstance(one, str) if is_label else quantity(one) is None
+            for name, entry in value.items():
+                if entry is not None and (
+                    not isinstance(entry, str) if is_label else quantity(entry) is None
                 ):
-                    yield (key, name), one, f"expected {expected}"
+                    yield (key, name), entry, f"expected {expected}"
         elif key in SIZES:
             if (cpu_quantity(value) if key.startswith("cpu") else spawner_memory(value)) is None:
                 yield (

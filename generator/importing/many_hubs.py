@@ -91,7 +91,10 @@ class ManyHubs:
                 "Only what differs from Roost's defaults. Each hub's namespace is taken to be"
                 " called like the hub:"
             ),
-            *(f"  kubectl label namespace {one} {USERS_LABEL}=true" for one in self._namespaces()),
+            *(
+                f"  kubectl label namespace {namespace} {USERS_LABEL}=true"
+                for namespace in self._namespaces()
+            ),
         ]
         return "".join(f"# {one_line(line)}\n" for line in head) + print_yaml(
             self.values, self.comments
@@ -273,10 +276,14 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     ]
     # What every puller tolerates is said once, unless some hub's doesn't.
     always = (
-        usual if all(all(one in group.tolerations for one in usual) for _, group in groups) else []
+        usual
+        if all(all(toleration in group.tolerations for toleration in usual) for _, group in groups)
+        else []
     )
     for name, group in groups:
-        tolerations = [dict(one) for one in group.tolerations if one not in always]
+        tolerations = [
+            dict(toleration) for toleration in group.tolerations if toleration not in always
+        ]
         for image in group.images:
             override: dict[str, Any] = {"image": image}
             if group.node_selector:
@@ -322,16 +329,16 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     # A set that learns its number counts all users of its nodes: one is enough where none keeps
     # room already.
     by_pool: dict[str, str] = {}
-    for key, one in sorted(
+    for key, placeholder_set in sorted(
         sets.items(), key=lambda item: (not item[1]["replicas"], -len(hubs_of[item[0]]))
     ):
-        first = by_pool.setdefault(to_json([one.get(part) for part in _NODES]), key)
-        if not one["replicas"]:
+        first = by_pool.setdefault(to_json([placeholder_set.get(part) for part in _NODES]), key)
+        if not placeholder_set["replicas"]:
             hubs_of[first] += [hub for hub in hubs_of[key] if hub not in hubs_of[first]]
     kept = [
-        one
-        for key, one in sets.items()
-        if one["replicas"] or (one.get("learn") and key in by_pool.values())
+        placeholder_set
+        for key, placeholder_set in sets.items()
+        if placeholder_set["replicas"] or (placeholder_set.get("learn") and key in by_pool.values())
     ]
     # Without any, one entry is enough, for events to be booked.
     kept = kept or list(sets.values())[:1]
@@ -341,7 +348,11 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
         united["name"] = free_name("-".join(nodes), taken, "default", _MAX_NAME)
         taken.add(united["name"])
     put_at(many.values, ("placeholders",), kept)
-    told = [f"{one['name']}: of {some(hubs_of[key])}" for key, one in sets.items() if one in kept]
+    told = [
+        f"{placeholder_set['name']}: of {some(hubs_of[key])}"
+        for key, placeholder_set in sets.items()
+        if placeholder_set in kept
+    ]
     many.comments["placeholders",] = [
         (
             "As many as the hubs had together, by pool and size. Hubs that share them need fewer:"

@@ -134,7 +134,9 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
     usual: what the hub says of all users. profiles: `singleuser.profileList` as the hub has it.
     """
     listed = list(named_profiles(profiles))
-    chosen = [one for one in listed if child(one[1], "default")] or listed
+    chosen = [
+        named_profile for named_profile in listed if child(named_profile[1], "default")
+    ] or listed
     return (
         kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes, 1)[0]
         if chosen
@@ -146,13 +148,15 @@ def mark_defaults(profiles: object) -> None:
     """Say of each option's first choice that it is the default one, if none does: values don't keep
     their order.
     """
-    listed = listing(profiles) or by_key(profiles)
-    for option in (one for each in listed for one in by_key(child(each, "profile_options"))):
-        choices = [
-            one for one in mapping(child(option, "choices")).values() if isinstance(one, dict)
-        ]
-        if choices and not any(choice.get("default") for choice in choices):
-            choices[0]["default"] = True
+    for profile in listing(profiles) or by_key(profiles):
+        for option in by_key(child(profile, "profile_options")):
+            choices = [
+                choice
+                for choice in mapping(child(option, "choices")).values()
+                if isinstance(choice, dict)
+            ]
+            if choices and not any(choice.get("default") for choice in choices):
+                choices[0]["default"] = True
 
 
 def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
@@ -179,7 +183,7 @@ def kinds_of(
     for option in by_key(child(profile, "profile_options")):
         choices = sorted(
             mapping(child(option, "choices")).items(),
-            key=lambda one: (not child(one[1], "default"), str(one[0])),
+            key=lambda item: (not child(item[1], "default"), str(item[0])),
         )
         if any(
             child(option, key, "enabled") is True
@@ -244,9 +248,9 @@ def room_of(traits: Traits) -> Room:
     ):
         for name, value in mapping(traits.get(key)).items():
             # Kubernetes wants the same number of an extended resource in both.
-            for each in ("requests", "limits") if "/" in name else (part,):
+            for kind in ("requests", "limits") if "/" in name else (part,):
                 if (quantity(value) or 0) > 0:
-                    sizes[each][name] = str(value)
+                    sizes[kind][name] = str(value)
     for name, least in sizes["requests"].items():
         if name in sizes["limits"] and (quantity(sizes["limits"][name]) or 0) < (
             quantity(least) or 0
@@ -256,9 +260,15 @@ def room_of(traits: Traits) -> Room:
     return {
         "resources": {part: amounts for part, amounts in sizes.items() if amounts},
         "nodeSelector": {key: value for key, value in selector.items() if isinstance(value, str)},
-        "tolerations": [one for one in listing(traits["tolerations"]) if not lint_toleration(one)],
+        "tolerations": [
+            toleration
+            for toleration in listing(traits["tolerations"])
+            if not lint_toleration(toleration)
+        ],
         "requiredNodeTerms": [
-            one for one in listing(traits["node_affinity_required"]) if not lint_required_term(one)
+            term
+            for term in listing(traits["node_affinity_required"])
+            if not lint_required_term(term)
         ],
     }
 
@@ -280,7 +290,10 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
     """
     extended = sorted(name for name in mapping(at(entry, "resources", "requests")) if "/" in name)
     own = [
-        one for key in _NODES for one in _parts(at(entry, key)) if one not in _parts(usual.get(key))
+        part
+        for key in _NODES
+        for part in _parts(at(entry, key))
+        if part not in _parts(usual.get(key))
     ]
     if (quantity(at(entry, "resources", "requests", "memory")) or 0) > _A_MACHINE_BYTES:
         extended.append("more than 64 GiB of memory")
@@ -289,5 +302,5 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
 
 def _parts(nodes: object) -> list[str]:
     return [to_json({key: item}) for key, item in mapping(nodes).items()] + [
-        to_json(one) for one in listing(nodes)
+        to_json(term) for term in listing(nodes)
     ]

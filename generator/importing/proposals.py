@@ -91,18 +91,25 @@ def propose(
         # A seat with a GPU is a machine that nobody uses.
         inherited = mapping(at(now, "placeholder", "defaults"))
         sets = [
-            {**inherited, **mapping(one)}
-            for each in (now, values)
-            for one in listing(each.get("placeholders"))
+            {**inherited, **mapping(placeholder_set)}
+            for layer in (now, values)
+            for placeholder_set in listing(layer.get("placeholders"))
         ]
-        if values and not ("placeholders" in values and any(device_of(one, {}) for one in sets)):
+        if values and not (
+            "placeholders" in values
+            and any(device_of(placeholder_set, {}) for placeholder_set in sets)
+        ):
             proposals.append(Proposal(reason, values))
     if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(
         now, "popularImages", "enabled"
     ) is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
     # The placeholder sets that a proposal brings, or else those that the hub has.
-    rooms = [one.values["placeholders"] for one in proposals if "placeholders" in one.values]
+    rooms = [
+        proposal.values["placeholders"]
+        for proposal in proposals
+        if "placeholders" in proposal.values
+    ]
     listed = (child(result.hub.data, "singleuser", "profileList"), ())
     profiles = traits_of(result.hub).get("profile_list", listed)[0]
     return proposals + _pools(
@@ -116,14 +123,16 @@ def _pools(
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a
     list.
     """
-    names = [name for one in sets if isinstance(name := at(one, "name"), str)]
+    names = [
+        name for placeholder_set in sets if isinstance(name := at(placeholder_set, "name"), str)
+    ]
     # A profile may name labels that nodes can't have.
     found = [
         (entry, why)
         for entry, why in pool_sets(profiles, now, names)
         if "error"
         not in {
-            one.severity for one in faults_of({**result.values, "placeholders": [*sets, entry]})
+            fault.severity for fault in faults_of({**result.values, "placeholders": [*sets, entry]})
         }
     ]
     if not any(entry["replicas"] or "learn" in entry for entry, _ in found):
@@ -140,7 +149,10 @@ def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:
         _PLACEHOLDERS,
         {"scheduling": {"userPlaceholder": {"enabled": True, "replicas": PLACEHOLDERS}}},
     )
-    has_room = any(number(mapping(one).get("replicas")) for one in listing(now.get("placeholders")))
+    has_room = any(
+        number(mapping(placeholder_set).get("replicas"))
+        for placeholder_set in listing(now.get("placeholders"))
+    )
     rooms = [] if has_room else [room]
     if not names_images:
         return [scheduler, *rooms]

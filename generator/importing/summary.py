@@ -183,7 +183,7 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
         )
         moved += (
             ", after a week as many as earlier days needed"
-            if any(each.get("learn") for each in sets)
+            if any(placeholder_set.get("learn") for placeholder_set in sets)
             else ""
         )
         what = count_of(count, "placeholder")
@@ -213,8 +213,8 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
 
 def _learns_from_none(values: Mapping[str, object]) -> bool:
     sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
-    return any(each.get("learn") for each in sets) and not any(
-        each.get("replicas") for each in sets
+    return any(placeholder_set.get("learn") for placeholder_set in sets) and not any(
+        placeholder_set.get("replicas") for placeholder_set in sets
     )
 
 

@@ -157,7 +157,10 @@ def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
 def _containers(value: object) -> list[object]:
     """A list, or a mapping in the order of its keys; each has a name."""
     listed = [value[key] for key in sorted(value)] if isinstance(value, dict) else listing(value)
-    return [{"name": f"container-{place}", **mapping(one)} for place, one in enumerate(listed)]
+    return [
+        {"name": f"container-{place}", **mapping(container)}
+        for place, container in enumerate(listed)
+    ]
 
 
 def _namespace(traits: profile_pools.Traits) -> str:

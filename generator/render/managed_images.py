@@ -117,9 +117,7 @@ def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
     """`names` of extended resources with those that `amounts` asks for; null and 0 take a name
     away.
     """
-    asked: dict[str, bool] = {}
-    for one in names:
-        asked[one] = True
+    asked = dict.fromkeys(names, True)
     for name, amount in sorted(amounts.items()):
         if isinstance(name, str) and "/" in name:
             asked.pop(name, None)
@@ -338,10 +336,16 @@ def profile_seats(
         required_terms=_objects(_value(defaults, "requiredNodeTerms")) or (),
     )
     set_of: dict[str, object] = {}
-    for one in sets:
-        rules = to_json([one["nodeSelector"], one["tolerations"], one["requiredNodeTerms"]])
+    for placeholder_set in sets:
+        rules = to_json(
+            [
+                placeholder_set["nodeSelector"],
+                placeholder_set["tolerations"],
+                placeholder_set["requiredNodeTerms"],
+            ]
+        )
         if rules not in set_of:
-            set_of[rules] = one["name"]
+            set_of[rules] = placeholder_set["name"]
     found: list[dict[str, object]] = []
     for profile in _items(singleuser, "profileList"):
         use = _overridden(usual, profile)

@@ -105,12 +105,12 @@ def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]
     """
     event = dict(entry)
     if wanted := event.pop("profile", ""):
-        fit = [one for one in profiles if one["set"] or "set" in event]
-        found = {_slug(str(name)): one for one in fit for name in one["names"] if name}.get(
-            _slug(wanted)
-        )
+        fit = [profile for profile in profiles if profile["set"] or "set" in event]
+        found = {
+            _slug(str(name)): profile for profile in fit for name in profile["names"] if name
+        }.get(_slug(wanted))
         if found is None:
-            known = ", ".join(repr(one["names"][0] or one["names"][1]) for one in fit)
+            known = ", ".join(repr(profile["names"][0] or profile["names"][1]) for profile in fit)
             known = known or "singleuser.profileList of Roost's values shows none"
             raise UnknownProfileError(wanted, f"one whose nodes have placeholders: {known}")
         event |= {key: found[key] for key in ("image", "set") if found[key] and key not in event}
@@ -126,7 +126,7 @@ def read_zone(zone: str) -> str:
     if not zone:
         own = (os.environ.get("TZ", "").lstrip(":"), str(Path("/etc/localtime").resolve()))
         return next(
-            filter(is_time_zone, (re.sub(".*/zoneinfo[^/]*/", "", each) for each in own)), "UTC"
+            filter(is_time_zone, (re.sub(".*/zoneinfo[^/]*/", "", place) for place in own)), "UTC"
         )
     if is_time_zone(zone):
         return zone

@@ -63,20 +63,22 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
 
 
 def _as_json(outcomes: list[CheckOutcome]) -> str:
-    told = [
-        (one.check, one.looked_at, [finding._asdict() for finding in one.findings])
-        for one in outcomes
+    found = [
+        {
+            "check": outcome.check,
+            "lookedAt": outcome.looked_at,
+            "findings": [finding._asdict() for finding in outcome.findings],
+        }
+        for outcome in outcomes
     ]
-    return json.dumps(
-        [dict(zip(("check", "lookedAt", "findings"), one, strict=True)) for one in told], indent=2
-    )
+    return json.dumps(found, indent=2)
 
 
 def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     """What users feel first, then other faults, then what is well; the last line says what
     follows.
     """
-    found = [(one.check, finding) for one in outcomes for finding in one.findings]
+    found = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
     felt = {
         (check, finding)
         for check, finding in found
@@ -92,7 +94,11 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
             f"{finding.severity:8} {check}: {finding.evidence}",
             f"         Fix: {finding.fix}",
         ]
-    lines += [f"ok       {one.check}: {one.looked_at}" for one in outcomes if not one.findings]
+    lines += [
+        f"ok       {outcome.check}: {outcome.looked_at}"
+        for outcome in outcomes
+        if not outcome.findings
+    ]
     has_errors = any(finding.severity == "error" for _, finding in found)
     if before:
         head = (

@@ -212,10 +212,8 @@ def _explanation(history: History, zone: str, moment: float) -> str:
         for at, _, likeness in earlier_minutes(history, minute, zone)
         if likeness is Likeness.SAME_WEEKDAY
     )
-    seen = [each for each in weeks if each is not None][:4]
-    (weekday, _, begin, _), until = (
-        local_time(each * 60.0, zone).split() for each in (minute, end)
-    )
+    seen = [week for week in weeks if week is not None][:4]
+    (weekday, _, begin, _), until = (local_time(at * 60.0, zone).split() for at in (minute, end))
     if not seen:
         return f"  no {weekday} before this one was seen at {begin}{have_come}\n"
     people = f"{min(seen)} to {max(seen)} more people"
@@ -338,7 +336,8 @@ def command(
     values: Any = merged.values
     defaults = values["placeholder"]["defaults"]
     sets: list[dict[str, Any]] = [
-        complete_placeholder_set(one, defaults) for one in values["placeholders"]
+        complete_placeholder_set(placeholder_set, defaults)
+        for placeholder_set in values["placeholders"]
     ]
     if not sets:
         sys.stdout.write("no placeholder sets\n")

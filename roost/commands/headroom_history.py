@@ -40,7 +40,7 @@ def read_histories(
         return {}
     if len(named) > 1:
         raise UsageError(f"{named[1]}: found {named[0]} as well, expected one source of history")
-    learning = [each for each in sets if each.get("learn")]
+    learning = [placeholder_set for placeholder_set in sets if placeholder_set.get("learn")]
     if not learning:
         raise UsageError(
             f"{named[0]}: found values in which no placeholder set has `learn`, expected one"
@@ -52,7 +52,7 @@ def read_histories(
             named[0], source, [str(placeholder_set["name"]) for placeholder_set in learning]
         )
     if len(learning) > 1:
-        names = ", ".join(str(each["name"]) for each in learning)
+        names = ", ".join(str(placeholder_set["name"]) for placeholder_set in learning)
         raise UsageError(
             f"{named[0]}: found {len(learning)} sets that learn ({names}), expected one: it doesn't"
             " tell whose nodes servers were on. Remove `learn` from the others"

@@ -118,31 +118,35 @@ def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
 def by_kind(values: JSONObject, release: Release) -> Mapping[str, list[Any]]:
     """Kind -> the objects that values render."""
     kinds: dict[str, list[Any]] = {}
-    for each in render(dict(values), release):
-        kinds.setdefault(str(each.body["kind"]), []).append(each.body)
+    for manifest in render(dict(values), release):
+        kinds.setdefault(str(manifest.body["kind"]), []).append(manifest.body)
     return kinds
 
 
 def read_rules(kinds: Mapping[str, list[Any]]) -> Rulebook | None:
     """The webhook's rules among rendered objects; None without a webhook."""
     data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
-    documents = [each[RELEASE_KEY].encode() for each in data if RELEASE_KEY in each]
+    documents = [section[RELEASE_KEY].encode() for section in data if RELEASE_KEY in section]
     return (
         Rulebook(read_settings(documents[0])) if "MutatingWebhookConfiguration" in kinds else None
     )
 
 
 def _world(values: JSONObject) -> World:
-    sets = [{**each, "learn": None} for each in values["placeholders"]]  # as many as stand at first
+    sets = [
+        {**placeholder_set, "learn": None} for placeholder_set in values["placeholders"]
+    ]  # as many as stand at first
     kinds = by_kind({**values, "placeholders": sets}, _RELEASE)
     data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
     configurations = [
-        yaml.load(each["config.yaml"], Loader=yaml.CSafeLoader)
-        for each in data
-        if "config.yaml" in each
+        yaml.load(section["config.yaml"], Loader=yaml.CSafeLoader)
+        for section in data
+        if "config.yaml" in section
     ]
     profiles = {
-        name: profile for each in configurations for name, profile in _profiles(each).items()
+        name: profile
+        for configuration in configurations
+        for name, profile in _profiles(configuration).items()
     }
     priority = values["priorityClasses"]["placeholder"]
     placeholders = [
@@ -203,7 +207,10 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
     elif pod.scheduler_name == DEFAULT_SCHEDULER:
         says = ["the cluster's scheduler"]
     brought = {
-        image for one in world.pullers if _fits(one, holder, profile) for image in _images(one)
+        image
+        for puller in world.pullers
+        if _fits(puller, holder, profile)
+        for image in _images(puller)
     } & set(images)
     if world.pullers:
         seen |= {IMAGES} if brought else set()
@@ -212,9 +219,10 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
         says.append(many if user.pod["spec"]["containers"][0]["image"] else "image not named here")
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
     required = sum(
-        isinstance(one, RequireNode) and one.expression["values"] == [PULLING] for one in changes
+        isinstance(change, RequireNode) and change.expression["values"] == [PULLING]
+        for change in changes
     )
-    prefers = any(isinstance(one, PreferNode) and HELD in str(one.term) for one in changes)
+    prefers = any(isinstance(change, PreferNode) and HELD in str(change.term) for change in changes)
     if goes_to == holder.name and (required or prefers) and (brought or not world.pullers):
         seen.add(GATE)
         says.append(
@@ -224,7 +232,9 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
         )
     if world.placeholders:
         fit = sum(
-            count for count, one in world.placeholders if _keeps_room(one, asked, pod, profile)
+            count
+            for count, placeholder in world.placeholders
+            if _keeps_room(placeholder, asked, pod, profile)
         )
         seen |= {PLACEHOLDERS} if fit else set()
         says.append(
@@ -313,9 +323,9 @@ def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
             elif operator in ("Gt", "Lt"):
                 wanted.setdefault(key, str(int(least) + (1 if operator == "Gt" else -1)))
     taints = {
-        (one.key, one.effect or "NoSchedule"): one.value
-        for one in reversed(asked.spec.tolerations)
-        if one.key and not one.key.startswith("node.kubernetes.io/")
+        (toleration.key, toleration.effect or "NoSchedule"): toleration.value
+        for toleration in reversed(asked.spec.tolerations)
+        if toleration.key and not toleration.key.startswith("node.kubernetes.io/")
     }
     tolerated = tuple(Taint(key, value, effect) for (key, effect), value in taints.items())
     ample = dict.fromkeys((PODS, *_RESOURCES, *dict(asked.spec.requests)), _AMPLE)

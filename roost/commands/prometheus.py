@@ -57,7 +57,12 @@ def read_usage(source: str, namespace: str) -> Usage:
         source = urllib3.util.parse_url(source)._replace(auth=None).url
         answers = (_asked(source, metric, namespace) for metric in STEPS)
         series = next(
-            (answer for answer in answers if any(_is_of_users(one["metric"]) for one in answer)), []
+            (
+                answer
+                for answer in answers
+                if any(_is_of_users(time_series["metric"]) for time_series in answer)
+            ),
+            [],
         )
     else:
         try:
@@ -69,11 +74,15 @@ def read_usage(source: str, namespace: str) -> Usage:
                 f"{source}: can't be read ({type(error).__name__}), expected {_EXPECTED}"
             ) from None
         series = _series(text, source)
-    if strange := {one["metric"]["__name__"] for one in series} - {*STEPS}:
+    if strange := {time_series["metric"]["__name__"] for time_series in series} - {*STEPS}:
         raise UsageError(f"{source}: found {', '.join(sorted(strange))}, expected {_EXPECTED}")
-    of_hub = [one for one in series if one["metric"].get("namespace", namespace) == namespace]
+    of_hub = [
+        time_series
+        for time_series in series
+        if time_series["metric"].get("namespace", namespace) == namespace
+    ]
     if not of_hub:
-        others = sorted({one["metric"].get("namespace", "") for one in series})
+        others = sorted({time_series["metric"].get("namespace", "") for time_series in series})
         found = (
             f"those of {', '.join(others)} alone"
             if others
@@ -84,18 +93,27 @@ def read_usage(source: str, namespace: str) -> Usage:
             f" {KEPT_DAYS} days; say the hub's with -n, and see that Prometheus scrapes"
             " kube-state-metrics or the hub"
         )
-    by_pods = any(one["metric"]["__name__"] == PODS for one in of_hub)
-    of_hub = [one for one in of_hub if (one["metric"]["__name__"] == PODS) == by_pods]
+    by_pods = any(time_series["metric"]["__name__"] == PODS for time_series in of_hub)
+    of_hub = [
+        time_series
+        for time_series in of_hub
+        if (time_series["metric"]["__name__"] == PODS) == by_pods
+    ]
     step = int(
         min(
-            (b[0] - a[0] for one in of_hub for a, b in pairwise(one["values"])),
+            (b[0] - a[0] for time_series in of_hub for a, b in pairwise(time_series["values"])),
             default=MINUTE_SECONDS,
         )
     )
     step = min(max(step, MINUTE_SECONDS), 3600)
     # A sample stands until the next one.
     minutes = range(ceil(step / MINUTE_SECONDS))
-    seen = {at // 60 + minute for one in of_hub for at, _ in one["values"] for minute in minutes}
+    seen = {
+        at // 60 + minute
+        for time_series in of_hub
+        for at, _ in time_series["values"]
+        for minute in minutes
+    }
     sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
     if not sessions:
         found = f"pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
@@ -152,10 +170,10 @@ def _series(text: str, source: str) -> list[Any]:
             body, end = decoder.raw_decode(rest)
             rest = rest[end:].lstrip()
             found = str(body.get("error") or body["data"]["resultType"])
-            for one in body["data"]["result"]:
+            for result in body["data"]["result"]:
                 # Another type has no values.
-                read = [(int(at), float(number)) for at, number in one["values"]]
-                labels = {key: str(label) for key, label in one["metric"].items()}
+                read = [(int(at), float(number)) for at, number in result["values"]]
+                labels = {key: str(label) for key, label in result["metric"].items()}
                 labels.setdefault("__name__", PODS if "pod" in labels else SERVERS)
                 if values := [
                     (at, number) for at, number in read if 0 < at < latest and isfinite(number)
@@ -185,10 +203,10 @@ def _is_of_users(metric: Mapping[str, str]) -> bool:
 
 def _of_pods(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[float, float]]:
     ends: dict[tuple[str, float], float] = {}
-    for one in series:
+    for time_series in series:
         # A pod and the next one of its name may be one series.
-        for last, created in one["values"] if _is_of_users(one["metric"]) else ():
-            key = one["metric"]["pod"], created
+        for last, created in time_series["values"] if _is_of_users(time_series["metric"]) else ():
+            key = time_series["metric"]["pod"], created
             ends[key] = max(ends.get(key, 0.0), last + step)
     return ((created, end) for (_, created), end in ends.items())
 
@@ -196,8 +214,8 @@ def _of_pods(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[f
 def _of_levels(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[float, float]]:
     """Who came first leaves first. A hub's pod that is replaced begins another series."""
     levels: dict[int, int] = {}
-    for one in series:
-        for at, number in one["values"]:
+    for time_series in series:
+        for at, number in time_series["values"]:
             levels[at] = max(levels.get(at, 0), min(MOST_USERS, int(number)))
     here: deque[float] = deque()
     for at in sorted(levels):

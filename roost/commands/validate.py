@@ -57,7 +57,9 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     ]
     said += filter(None, [left_out(body)])
     admitted = jsonpatch.apply_patch(body, list(decision.operations))
-    return "".join([*(f"# {one}\n" for one in said), yaml.safe_dump(admitted, sort_keys=False)])
+    return "".join(
+        [*(f"# {sentence}\n" for sentence in said), yaml.safe_dump(admitted, sort_keys=False)]
+    )
 
 
 @click.command("validate")

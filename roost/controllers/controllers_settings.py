@@ -51,7 +51,7 @@ def parse_settings(
     read = Reader()
     shared = ReleaseDocument(read, document, scheduler_configuration, minor)
     planners = tuple(
-        planner for each in CONTROLLERS if (planner := each.planner(shared)) is not None
+        planner for controller in CONTROLLERS if (planner := controller.planner(shared)) is not None
     )
     settings = ControllersSettings(shared=shared, planners=planners)
     # Of parts that no controller needed.

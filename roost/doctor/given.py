@@ -23,9 +23,9 @@ class _GivenCluster:
     def __init__(self, path: str, namespace: str) -> None:
         found = cast("list[JSONObject]", [*read_manifests(path).values()])
         self._bodies = [
-            {**one, "metadata": {"namespace": namespace, **one["metadata"]}} for one in found
+            {**body, "metadata": {"namespace": namespace, **body["metadata"]}} for body in found
         ]
-        kinds = {(one["kind"], one["metadata"]["namespace"]) for one in self._bodies}
+        kinds = {(body["kind"], body["metadata"]["namespace"]) for body in self._bodies}
         if not kinds & {(kind, namespace) for kind in READS} and not {
             "PriorityClass",
             "Namespace",
@@ -54,9 +54,9 @@ class _GivenCluster:
         found = [body for body in self._bodies if plural(str(body["kind"])) == resource]
         return {
             "items": [
-                one
-                for one in found
-                if above != "namespaces" or one["metadata"]["namespace"] == namespace
+                body
+                for body in found
+                if above != "namespaces" or body["metadata"]["namespace"] == namespace
             ]
         }
 
@@ -80,7 +80,12 @@ def find_faults(path: str, values: Mapping[str, Any], release: Release) -> list[
         install, {name: INSTALLED[name] for name in ("priorities", "requests", "bookings")}
     )
     # The hub's limits are told of the values already.
-    found = [one for outcome in outcomes for one in outcome.findings if "(hub." not in one.evidence]
+    found = [
+        finding
+        for outcome in outcomes
+        for finding in outcome.findings
+        if "(hub." not in finding.evidence
+    ]
     return [
         Fault(path, 0, "", x.evidence, "", x.fix, "error" if x.severity == "error" else "warning")
         for x in found

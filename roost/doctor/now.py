@@ -82,11 +82,16 @@ def find_waits(pods: Iterable[JSONObject], events: Iterable[JSONObject]) -> list
             name = pod["metadata"]["name"]
             created = read_moment(pod["metadata"].get("creationTimestamp")) or 0.0
             by = [
-                (one, (one.get("source") or {}).get("component") or one.get("reportingComponent"))
-                for one in about
+                (
+                    event,
+                    (event.get("source") or {}).get("component") or event.get("reportingComponent"),
+                )
+                for event in about
             ]
             said = [
-                one for one, component in by if re.search("autoscaler|karpenter", str(component))
+                event
+                for event, component in by
+                if re.search("autoscaler|karpenter", str(component))
             ]
             autoscaler = (
                 _short(f"{said[-1].get('reason')}: {said[-1].get('message')}", name) if said else ""
@@ -145,20 +150,24 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> tuple[str, float
     if not spec.get("nodeName"):
         if gates := spec.get("schedulingGates"):
             return f"scheduling gates {some([gate['name'] for gate in gates])}", None
-        for one in status.get("conditions") or []:
-            if one.get("type") == "PodScheduled" and one.get("status") == "False":
-                return str(one.get("message") or one.get("reason")), read_moment(
-                    one.get("lastTransitionTime")
+        for condition in status.get("conditions") or []:
+            if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+                return str(condition.get("message") or condition.get("reason")), read_moment(
+                    condition.get("lastTransitionTime")
                 )
         return f"scheduler {spec.get('schedulerName', '')} has not looked at it", None
     statuses = [
         *(status.get("initContainerStatuses") or []),
         *(status.get("containerStatuses") or []),
     ]
-    waiting = [one["state"]["waiting"] for one in statuses if "waiting" in (one.get("state") or {})]
-    for one in waiting:
-        if one.get("reason") not in _STARTING:
-            return f"{one.get('reason')}: {one.get('message', '')}".rstrip(": "), None
+    waiting = [
+        container["state"]["waiting"]
+        for container in statuses
+        if "waiting" in (container.get("state") or {})
+    ]
+    for state in waiting:
+        if state.get("reason") not in _STARTING:
+            return f"{state.get('reason')}: {state.get('message', '')}".rstrip(": "), None
     if status.get("phase") == "Running":
         return None
     for event in reversed(events):
@@ -170,7 +179,9 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> tuple[str, float
             return f"{reason}: {message}", event_moment(event)
         if reason in ("Pulled", "Created", "Started"):
             break
-    running = [one["name"] for one in statuses if "running" in (one.get("state") or {})]
+    running = [
+        container["name"] for container in statuses if "running" in (container.get("state") or {})
+    ]
     return (
         f"{some(running)} runs before the rest" if running else "its containers are being made"
     ), None

@@ -70,20 +70,22 @@ def find_refused(install: Install) -> Told:
 def find_counted(install: Install) -> Told:
     """Find quotas that placeholders take up."""
     quotas = counting(install.client, install.release.namespace)
-    counted = [one for one in quotas if one["spec"].get("hard", {}).keys() & _COUNTED]
+    counted = [quota for quota in quotas if quota["spec"].get("hard", {}).keys() & _COUNTED]
     sets = []
-    entries = {one["name"]: one for one in install.values["placeholders"]}
+    entries = {
+        placeholder_set["name"]: placeholder_set
+        for placeholder_set in install.values["placeholders"]
+    }
     for body in install.of_kind("StatefulSet"):
         # The most that there may be, events aside: a StatefulSet with windows doesn't say.
-        one = entries.get(name_of(body).rpartition("-placeholder-")[2], {})
+        entry = entries.get(name_of(body).rpartition("-placeholder-")[2], {})
         numbers = [
-            one,
-            *(one.get("windows") or ()),
-            {"replicas": (one.get("learn") or {}).get("max")},
+            entry.get("replicas"),
+            *(window.get("replicas") for window in entry.get("windows") or ()),
+            (entry.get("learn") or {}).get("max"),
         ]
-        sets.append(
-            (max(each.get("replicas") or 0 for each in numbers), body["spec"]["template"]["spec"])
-        )
+        most = max(number or 0 for number in numbers)
+        sets.append((most, body["spec"]["template"]["spec"]))
     if counted and sets:
         cpu, memory = (
             sum(n * dict(read_requests(spec)).get(key, 0) for n, spec in sets)
@@ -101,21 +103,21 @@ def find_counted(install: Install) -> Told:
 def counting(client: Client, namespace: str) -> list[JSONObject]:
     """The quotas that count placeholders. Raises ClusterError."""
     quotas = client.get(f"/api/v1/namespaces/{namespace}/resourcequotas")["items"]
-    return [one for one in quotas if not scopes(one) & _NOT_PLACEHOLDERS]
+    return [quota for quota in quotas if not scopes(quota) & _NOT_PLACEHOLDERS]
 
 
 def scopes(quota: JSONObject) -> set[str]:
     """The scopes of a ResourceQuota."""
     selected = (quota["spec"].get("scopeSelector") or {}).get("matchExpressions") or ()
-    return {*(quota["spec"].get("scopes") or ()), *(one["scopeName"] for one in selected)}
+    return {*(quota["spec"].get("scopes") or ()), *(scope["scopeName"] for scope in selected)}
 
 
 def bounds(limit_range: JSONObject, *keys: str) -> dict[str, Any]:
     """What a LimitRange gives containers, or holds them to, by resource."""
     items = [
-        one.get(key) or {}
-        for one in limit_range["spec"]["limits"]
-        if one["type"] == "Container"
+        limit.get(key) or {}
+        for limit in limit_range["spec"]["limits"]
+        if limit["type"] == "Container"
         for key in keys
     ]
     return {
@@ -143,5 +145,5 @@ READS: Final[Mapping[str, Callable[[JSONObject], object]]] = {
 
 def named(kind: str, bodies: list[JSONObject]) -> str:
     """The first of these objects, for people."""
-    names = {"/".join((one["metadata"]["namespace"], one["metadata"]["name"])) for one in bodies}
+    names = {"/".join((body["metadata"]["namespace"], body["metadata"]["name"])) for body in bodies}
     return f"{kind} {some(sorted(names))}"

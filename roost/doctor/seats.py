@@ -97,7 +97,7 @@ class Seats:
             name = name or kind
             if amount := (self._limits if kind == "limits" else self._requests).get(name):
                 most, taken = (
-                    round_up(name, parse_quantity(each)) for each in (hard, used.get(key, 0))
+                    round_up(name, parse_quantity(amount)) for amount in (hard, used.get(key, 0))
                 )
                 if (room := (most - taken) // amount) < people:
                     fits = min(fits, max(0, room))

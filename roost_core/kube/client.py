@@ -238,9 +238,9 @@ def _describe(error: Exception, address: str = "") -> str:
 def _cause(error: BaseException) -> str:
     """What the operating system or TLS said, else the error's kind."""
     within = [error, error.__cause__, error.__context__, *error.args]
-    for one in within:
-        if isinstance(one, ssl.SSLCertVerificationError):
-            return f"its certificate isn't trusted: {one.verify_message}"
-        if isinstance(one, OSError) and one.strerror:
-            return one.strerror
+    for cause in within:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate isn't trusted: {cause.verify_message}"
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
     return "no answer in time" if isinstance(error, _SILENT) else type(error).__name__

@@ -43,7 +43,7 @@ def connect_by_files(
         # A file without a current context, which another one stands for.
         with suppress(ConfigException):
             contexts, current = _config.list_kube_config_contexts(config_file=files)
-            active = next((each for each in contexts if each["name"] == chosen), current)
+            active = next((context for context in contexts if context["name"] == chosen), current)
             namespace = str(active["context"].get("namespace") or "")
     except yaml.YAMLError:
         # Its message quotes the file, where tokens are.

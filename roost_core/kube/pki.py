@@ -191,7 +191,9 @@ def bundle_end_seconds(bundle: bytes) -> float | None:
         certificates = x509.load_pem_x509_certificates(bundle)
     except ValueError:
         return None
-    return max((one.not_valid_after_utc.timestamp() for one in certificates), default=None)
+    return max(
+        (certificate.not_valid_after_utc.timestamp() for certificate in certificates), default=None
+    )
 
 
 def still_valid(certificates: Iterable[bytes], subject_like: bytes, now: float) -> list[bytes]:

@@ -60,8 +60,8 @@ def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
     """
     containers = child_objects(spec, "containers", "spec")
     inits = child_objects(spec, "initContainers", "spec")
-    mains = [one.get("resources") for one in containers]
-    steps = [(one.get("resources"), one.get("restartPolicy")) for one in inits]
+    mains = [container.get("resources") for container in containers]
+    steps = [(container.get("resources"), container.get("restartPolicy")) for container in inits]
     parts = (mains, steps, spec.get("resources"), spec.get("overhead"))
 
     def sum_up() -> tuple[tuple[str, int], ...]:

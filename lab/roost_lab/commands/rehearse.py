@@ -97,8 +97,8 @@ def _of_history(path: str, folder: str) -> Past:
         store = Store.open(f"{folder}/history.db")
         store.migrate()
         ImportedHistory(store).read([path])
-        found = [one for value, _ in read_values(path, Counts()) for one in find_objects(value)]
-        news = [one for kind, one in found if kind == HUB_NEWS and one.span_us]
+        found = [item for value, _ in read_values(path, Counts()) for item in find_objects(value)]
+        news = [item for kind, item in found if kind == HUB_NEWS and item.span_us]
         lines = [*launch_lines(store)]
     except (StoreError, UnreadableError) as error:
         raise UsageError(f"--past: {error}") from None
@@ -106,7 +106,7 @@ def _of_history(path: str, folder: str) -> Past:
         sys.stderr.write(
             "A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n"
         )
-        begins = sorted((one.when.at_us - (one.span_us or 0)) / 1e6 for one in news)
+        begins = sorted((item.when.at_us - (item.span_us or 0)) / 1e6 for item in news)
         return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)], ()
     if not lines:
         accepted = (

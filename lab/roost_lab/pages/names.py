@@ -68,7 +68,7 @@ def _common_beginning(texts: Sequence[str]) -> str:
     One name of another kind, such as a virtual node's, doesn't change it.
     """
     first_parts = Counter(_first_part(text) for text in texts)
-    part, number = max(first_parts.items(), key=lambda one: one[1], default=("", 0))
+    part, number = max(first_parts.items(), key=lambda item: item[1], default=("", 0))
     if not part or number < 2 or 2 * number <= len(texts):
         return ""
     common = commonprefix([text for text in texts if text.startswith(part)])  # noqa: RUF071 - these are no paths

@@ -111,10 +111,10 @@ class Launches:
             of_image = numbers.by_image.setdefault(
                 row.image if row.image in images else OTHER_IMAGES, Brought()
             )
-            for one in (of_image, numbers.brought):
-                one.nodes += 1
+            for counts in (of_image, numbers.brought):
+                counts.nodes += 1
                 if row.after_us is not None:
-                    one.uses_us.append(row.after_us)
+                    counts.uses_us.append(row.after_us)
         return numbers
 
     @property

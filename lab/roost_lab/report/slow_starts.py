@@ -230,13 +230,13 @@ def _over_time_figure(report: Report) -> Figure | None:
         ]
         marks += [Mark("--whole", "median (p50)", "point"), Mark("--band", "up to p95")]
     for cold, colour, name in _KINDS:
-        of_kind = [one for one in times.single if one.cold is cold]
+        of_kind = [start for start in times.single if start.cold is cold]
         if of_kind:
             data.append(
                 {
                     "type": "scatter",
-                    "x": [time_text(one.created_us) for one in of_kind],
-                    "y": [max(MIN_SECONDS, one.whole_us / US) for one in of_kind],
+                    "x": [time_text(start.created_us) for start in of_kind],
+                    "y": [max(MIN_SECONDS, start.whole_us / US) for start in of_kind],
                     "marker": {"color": colour, "size": 5},
                     "hovertext": [
                         f"{show(at_us, Unit.TIME, report.zone)}\n"
@@ -256,7 +256,7 @@ def _over_time_figure(report: Report) -> Figure | None:
     )
     figure.layout["barmode"] = "overlay"
     seconds = [value for value in (*middles, *highs) if value is not None]
-    seconds += [max(MIN_SECONDS, one.whole_us / US) for one in times.single]
+    seconds += [max(MIN_SECONDS, start.whole_us / US) for start in times.single]
     figure.layout["yaxis"] |= log_axis(max(seconds), min(seconds))
     return figure
 

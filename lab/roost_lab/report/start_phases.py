@@ -407,7 +407,12 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
         if of_phase
     ]
     longest = max(
-        (x + line for kind in (points, dots) for each in kind.values() for x, _, line, _ in each),
+        (
+            x + line
+            for kind in (points, dots)
+            for of_phase in kind.values()
+            for x, _, line, _ in of_phase
+        ),
         default=1.0,
     )
     drawn = [phase for phase in PHASES if points[phase] or dots[phase]]

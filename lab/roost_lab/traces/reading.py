@@ -76,11 +76,11 @@ def open_trace(
         )
         begin = min(begins, default=float("-inf")) - sort_window_seconds
         yield begin, 0, None
-        for one in spreader.spread(in_order(_launches(path, counts), sort_window_seconds, skip)):
-            if one[0] >= begin:
-                yield one
+        for entry in spreader.spread(in_order(_launches(path, counts), sort_window_seconds, skip)):
+            if entry[0] >= begin:
+                yield entry
             else:
-                counts.skip(LATE, str(path), one[1])
+                counts.skip(LATE, str(path), entry[1])
 
     # Of equal moments, in the order of the files.
     return _attempts(merge(*map(placed, paths), key=itemgetter(0)), paths, counts)

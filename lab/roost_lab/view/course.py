@@ -79,7 +79,11 @@ def read_course(store: Store, span: Span) -> Course:
         ) in connection.execute(_starts(span)):
             end_us = max(
                 created_us,
-                min(each for each in (started_us, deleted_us, span.to_us) if each is not None),
+                min(
+                    moment_us
+                    for moment_us in (started_us, deleted_us, span.to_us)
+                    if moment_us is not None
+                ),
             )
             stay(waiting, created_us, end_us)
             if created_us < span.from_us:
@@ -97,7 +101,7 @@ def read_course(store: Store, span: Span) -> Course:
             stay(present, created_us, min(gone_us or span.to_us, span.to_us))
     nodes = means(present, steps)
     p95_us = spans.percentile_us(SHARE) or 0
-    slow.sort(key=lambda one: -one[1])
+    slow.sort(key=lambda start: -start[1])
     return {
         "from": steps.from_us,
         "step": steps.step_us,
@@ -195,7 +199,7 @@ def tell_difference(names: Sequence[str], courses: Sequence[Course]) -> str:
         (before, course), (name, other) = (name, other), (before, course)
     if not course["count"] or not other["count"]:
         return "No user started in this time in one of the records."
-    ours, theirs = (show_span(one["p95_us"]) for one in (other, course))
+    ours, theirs = (show_span(record["p95_us"]) for record in (other, course))
     if ours != theirs:
         waits = f"95 of 100 users wait at most {ours} instead of {theirs}"
     elif other["cold_count"] != course["cold_count"]:

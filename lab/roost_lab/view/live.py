@@ -81,7 +81,7 @@ def find_classes(client: Client, path: str | None = None) -> Classes:
     classes = read_pod_classes(Reader(), read_defaults().values.get("podClasses"))
     # Of no release, so in all namespaces.
     return Classes(
-        "", {name: replace(each, namespace_selector={}) for name, each in classes.items()}
+        "", {name: replace(pod_class, namespace_selector={}) for name, pod_class in classes.items()}
     )
 
 
@@ -262,10 +262,18 @@ def _next_containers(containers: Iterable[ContainerState]) -> list[ContainerStat
     """Containers that the kubelet would start now if it had their image, failed pulls first: init
     containers by one.
     """
-    init = [each for each in containers if each.init and not (each.terminated or each.running)]
-    due = init[:1] or [each for each in containers if not each.init]
-    found = [each for each in due if each.waiting_reason in PULLING_REASONS and not each.image_id]
-    return sorted(found, key=lambda each: each.waiting_reason not in FAILING_REASONS)
+    init = [
+        container
+        for container in containers
+        if container.init and not (container.terminated or container.running)
+    ]
+    due = init[:1] or [container for container in containers if not container.init]
+    found = [
+        container
+        for container in due
+        if container.waiting_reason in PULLING_REASONS and not container.image_id
+    ]
+    return sorted(found, key=lambda container: container.waiting_reason not in FAILING_REASONS)
 
 
 def _reasons(pod: PodReading) -> list[str]:

@@ -41,7 +41,8 @@ def make_file(
     """
     told = story(sources, names, span)
     slow = [
-        sorted(course["slow"], key=lambda one: -one[1])[:MOST_SLOW] for course in told["courses"]
+        sorted(course["slow"], key=lambda start: -start[1])[:MOST_SLOW]
+        for course in told["courses"]
     ]
     whys = [
         {uid: source.why(uid) for _, _, uid, _ in slowest}

@@ -107,7 +107,7 @@ def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
     """
     left = MOST_IN_ALL
     for source in sorted(
-        sources, key=lambda each: (len(each.events), each.hub) if each.hub else (0, "")
+        sources, key=lambda source: (len(source.events), source.hub) if source.hub else (0, "")
     ):
         if len(source.events) <= left:
             left -= len(source.events)
@@ -148,4 +148,6 @@ def bookings_at(
         else:
             found.append(Booking(event, start, until, hub))
             changes.append(until)
-    return sorted(found, key=lambda each: (each.start, each.event.name)), min(changes, default=None)
+    return sorted(found, key=lambda booking: (booking.start, booking.event.name)), min(
+        changes, default=None
+    )

@@ -184,11 +184,11 @@ def after_minute(
     begin = week_begin(minute, time_zone)
     pending = before.pending._replace(begin=begin)
     account = account.with_minute(pending, minute)
-    this = Minute(minute, pending.people, pending.late, *seats)
+    now = Minute(minute, pending.people, pending.late, *seats)
     since = minute - BEFORE_MINUTES - AFTER_MINUTES
     # After a clock was set back, none of the minutes to come.
-    minutes = (*(each for each in before.minutes if since <= each.minute < minute), this)
-    late_since = minute if before.late_since is None and this.late else before.late_since
+    minutes = (*(past for past in before.minutes if since <= past.minute < minute), now)
+    late_since = minute if before.late_since is None and now.late else before.late_since
     if late_since is not None and minute >= late_since + AFTER_MINUTES:
         late_class = _late_class(minutes, late_since)
         if late_class.late >= LEAST_LATE:

@@ -79,7 +79,7 @@ def share_out(needs: Mapping[str, int], total: int) -> dict[str, int]:
     """
     shares: dict[str, int] = {}
     for number, (hub, need) in enumerate(
-        sorted(needs.items(), key=lambda each: (each[1], each[0]))
+        sorted(needs.items(), key=lambda item: (item[1], item[0]))
     ):
         shares[hub] = min(need, total // (len(needs) - number))
         total -= shares[hub]

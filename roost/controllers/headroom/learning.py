@@ -229,15 +229,15 @@ def _tell_of_ceiling(
     cut = list(
         cut_classes(history, minute, WEEK_MINUTES, learn.time_zone, worth=worth, uncut=uncut)
     )
-    learned = replace(learned, told_on=day, cut_people=sum(each.missing for each in cut))
+    learned = replace(learned, told_on=day, cut_people=sum(cut_class.missing for cut_class in cut))
     if not cut:
         return learned, []
     spent = ceiling_of(learn, learned).spent
-    cost = sum(each.node_hours for each in cut)
+    cost = sum(cut_class.node_hours for cut_class in cut)
     some = ", ".join(
-        f"{local_time(each.minute * 60.0, learn.time_zone)} ({each.people} people, seats for"
-        f" {each.seats})"
-        for each in cut[:MOST_TOLD]
+        f"{local_time(cut_class.minute * 60.0, learn.time_zone)}"
+        f" ({cut_class.people} people, seats for {cut_class.seats})"
+        for cut_class in cut[:MOST_TOLD]
     )
     more = f" and {len(cut) - MOST_TOLD} more" if len(cut) > MOST_TOLD else ""
     message = (

@@ -120,8 +120,10 @@ def plan_headroom(
     plan = _Plan(snapshot, settings, now)
     # The chart renders no replicas for these sets.
     sets = {
-        each.name: plan.plan_set(each, memory.sets.get(each.name, SetMemory()))
-        for each in settings.sets
+        placeholder_set.name: plan.plan_set(
+            placeholder_set, memory.sets.get(placeholder_set.name, SetMemory())
+        )
+        for placeholder_set in settings.sets
     }
     # After what matters to nodes.
     notices = frozenset(
@@ -163,7 +165,7 @@ def _in_turn(notices: Iterable[Notice]) -> Sequence[Notice]:
     """
     turns = Counter[tuple[str, str]]()
     ranked: list[tuple[int, Notice]] = []
-    for notice in sorted(notices, key=lambda each: (each.name, each.message)):
+    for notice in sorted(notices, key=lambda notice: (notice.name, notice.message)):
         ranked.append((turns[notice.namespace, notice.name], notice))
         turns[notice.namespace, notice.name] += 1
     return [notice for _, notice in sorted(ranked, key=itemgetter(0))]
@@ -185,7 +187,7 @@ class _Plan:
             definition.name: {} for definition in GAUGES
         }
         self.gauges["headroom_bookings_unread"][()] = sum(
-            each.is_unread for each in snapshot.bookings.values()
+            booking.is_unread for booking in snapshot.bookings.values()
         )
 
     def plan_set(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:

@@ -55,22 +55,24 @@ def plan_marks(
         if settings.sets
         else []
     )
-    for each in settings.sets:
-        carrying = carriers.pop(each.label, [])
-        current = _current(carrying, before.get(each.name), snapshot, now)
-        chosen = _choose(each, newest_first, judge, view.waits)
-        if chosen is not None and not (current and _keeps(view, judge, each, current, chosen)):
-            notices.append(_notice(each, chosen, current))
+    for placeholder_set in settings.sets:
+        carrying = carriers.pop(placeholder_set.label, [])
+        current = _current(carrying, before.get(placeholder_set.name), snapshot, now)
+        chosen = _choose(placeholder_set, newest_first, judge, view.waits)
+        if chosen is not None and not (
+            current and _keeps(view, judge, placeholder_set, current, chosen)
+        ):
+            notices.append(_notice(placeholder_set, chosen, current))
             current = NodeMark(chosen.name, chosen.uid, now.steady)
         if current is not None:
-            marks[each.name] = current
+            marks[placeholder_set.name] = current
             marked = snapshot.nodes[current.node]
-            if each.label not in marked.labels:
-                why = f"attracts set {each.name}: the newest fit node of its pool"
-                changes.append(LabelChange(marked, each.label, True, why))
-        why = f"another node attracts set {each.name}"
+            if placeholder_set.label not in marked.labels:
+                why = f"attracts set {placeholder_set.name}: the newest fit node of its pool"
+                changes.append(LabelChange(marked, placeholder_set.label, True, why))
+        why = f"another node attracts set {placeholder_set.name}"
         changes += [
-            LabelChange(node, each.label, False, why)
+            LabelChange(node, placeholder_set.label, False, why)
             for node in carrying
             if current is None or node.name != current.node
         ]

@@ -111,9 +111,14 @@ def plan_moves(
     requested: dict[str, Move] = {}
     evictions: list[Action] = []
     holds: dict[str, Hold] = {}
-    served = {each.name: memory.served.get(each.name, -inf) for each in settings.sets}
+    served = {
+        placeholder_set.name: memory.served.get(placeholder_set.name, -inf)
+        for placeholder_set in settings.sets
+    }
     # Predictions and evictions may not suffice for all sets.
-    for placeholder_set in sorted(settings.sets, key=lambda each: served[each.name]):
+    for placeholder_set in sorted(
+        settings.sets, key=lambda placeholder_set: served[placeholder_set.name]
+    ):
         name = placeholder_set.name
         mark = marks.get(name)
         elsewhere = [

@@ -82,9 +82,9 @@ def plan_placeholder_mover(
 def _complaints(view: View) -> list[Notice]:
     """Notices of what an operator has to fix before a set's placeholders can move."""
     notices = []
-    for each in view.settings.sets:
-        stateful_set = view.snapshot.stateful_sets.get(each.stateful_set)
-        fault = view.settings.profile_fault(view.by_set[each.name].bound)
+    for placeholder_set in view.settings.sets:
+        stateful_set = view.snapshot.stateful_sets.get(placeholder_set.stateful_set)
+        fault = view.settings.profile_fault(view.by_set[placeholder_set.name].bound)
         if stateful_set is not None and fault is not None:
             message = (
                 "Placeholders of this set don't move: Roost's model can't follow their scheduler"
@@ -106,10 +106,10 @@ def _gauges(
     planned: dict[tuple[str, ...], float] = {}
     back_offs: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
-    for each in view.settings.sets:
-        name = each.name
-        placeholders = view.by_set[each.name]
-        mark = marks.get(each.name)
+    for placeholder_set in view.settings.sets:
+        name = placeholder_set.name
+        placeholders = view.by_set[placeholder_set.name]
+        mark = marks.get(placeholder_set.name)
         marked = sum(mark is not None and pod.node_name == mark.node for pod in placeholders.bound)
         states[name, "marked"] = marked
         states[name, "bound"] = len(placeholders.bound) - marked

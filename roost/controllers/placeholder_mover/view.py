@@ -49,7 +49,9 @@ class View:
         self.now = now
         # Seconds until another plan may differ although nothing in the cluster changes.
         self.waits: list[float] = []
-        self.by_set: dict[str, Placeholders] = {each.name: Placeholders() for each in settings.sets}
+        self.by_set: dict[str, Placeholders] = {
+            placeholder_set.name: Placeholders() for placeholder_set in settings.sets
+        }
         # Nodes on which a pod that pre-empted others waits for its room, or a placeholder makes
         # room for one. A pod may keep its nomination for ever, to a node that went long ago.
         self.preempted_on: set[str] = set()
@@ -58,7 +60,7 @@ class View:
         # Those that take room.
         self._pods_on: dict[str, list[Pod]] = {}
         self._users: dict[str, int] = {}
-        sets = {each.name: each for each in settings.sets}
+        sets = {placeholder_set.name: placeholder_set for placeholder_set in settings.sets}
         for pod in snapshot.pods.values():
             node = pod.node_name
             if not node:

@@ -41,7 +41,7 @@ class Demand:
     def most_used(self, least: float) -> Sequence[tuple[str, float]]:
         """Images with at least so many users, the most used first."""
         used = ((image, users) for image, users in self.users.items() if users >= least)
-        return sorted(used, key=lambda each: (-each[1], each[0]))
+        return sorted(used, key=lambda item: (-item[1], item[0]))
 
 
 def count_users(
@@ -85,7 +85,7 @@ def count_users(
         for image in counted.keys() | gone.keys()
     }
     rules: dict[str, set[NodeRules]] = {image: set(before.rules.get(image, ())) for image in gone}
-    for spec in {id(each): each for each in running.values() if each is not None}.values():
+    for spec in {id(spec): spec for spec in running.values() if spec is not None}.values():
         where = NodeRules(spec.node_selector, spec.required_node_terms, spec.tolerations)
         for image in images_of(spec):
             rules.setdefault(image, set()).add(where)

@@ -337,8 +337,8 @@ class _Work:
             pulled = self.pulled.get(view.uid, {})
             told = [
                 image
-                for image, each in pulled.items()
-                if self.now.steady - each.since >= REPORT_SECONDS
+                for image, pull in pulled.items()
+                if self.now.steady - pull.since >= REPORT_SECONDS
             ]
             lost = sorted(image for image in told if image not in view.holds and not view.is_cut)
             for image in lost:
@@ -377,7 +377,9 @@ class _Work:
                 people |= by_set[name]
             lacks = [
                 image
-                for image in sorted(people, key=lambda each: (-people[each], each))
+                for image in sorted(
+                    people, key=lambda wanted_image: (-people[wanted_image], wanted_image)
+                )
                 if self._lacks(view, image)
             ]
             if lacks:
@@ -416,7 +418,7 @@ class _Work:
             ]
             missing += len(lacks)
             first = (
-                next((each for each in lacks if self._may_start(view, each[0])), None)
+                next((lack for lack in lacks if self._may_start(view, lack[0])), None)
                 if not state
                 else None
             )
@@ -504,7 +506,7 @@ class _Work:
             return False
         pulled = self.pulled.get(view.uid, {})
         unreported = sum(
-            each.image_bytes for name, each in pulled.items() if name not in view.holds
+            pull.image_bytes for name, pull in pulled.items() if name not in view.holds
         )
         used = disk_bytes_of(view.image_bytes + unreported + self._size(image))
         return used <= view.state.allocatable[EPHEMERAL_STORAGE] * self.settings.disk_share

@@ -92,7 +92,7 @@ def follow_pulls(
         images_on = _images_in_use(snapshot.pods.values(), {pod.node_name for pod in new})
         # Within a second, pods are in the order in which they were seen.
         next_place = 1 + max((pod.place or 0 for pod in before.bound.values()), default=0)
-        for place, pod in enumerate(sorted(new, key=lambda each: each.created), next_place):
+        for place, pod in enumerate(sorted(new, key=lambda pod: pod.created), next_place):
             body = snapshot.nodes.get(pod.node_name)
             held = images_on[pod.node_name] | {
                 normalise_reference(name) for name in (body.images if body else ())
@@ -120,7 +120,7 @@ def follow_pulls(
     queues: dict[str, tuple[QueuedPull, ...]] = {}
     ended: list[tuple[str, float]] = []
     wanted: dict[str, dict[str, QueuedPull]] = defaultdict(dict)
-    for uid, known in sorted(bound.items(), key=lambda each: each[1].place or 0):
+    for uid, known in sorted(bound.items(), key=lambda item: item[1].place or 0):
         for image in () if uid in failing else known.lacking:
             wanted[known.node].setdefault(image, QueuedPull(image, known.since, known.place or 0))
     for node in wanted.keys() | before.queues.keys():
@@ -175,8 +175,12 @@ def _images_of(pod: Pod) -> list[str]:
 
 
 def _pulled(pod: Pod) -> set[str]:
-    begun = (one for one in pod.containers if one.image_id or one.running or one.terminated)
-    return {normalise_reference(one.image) for one in begun if one.image}
+    begun = (
+        container
+        for container in pod.containers
+        if container.image_id or container.running or container.terminated
+    )
+    return {normalise_reference(container.image) for container in begun if container.image}
 
 
 def _images_in_use(pods: Iterable[Pod], nodes: set[str]) -> dict[str, set[str]]:

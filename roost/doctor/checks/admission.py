@@ -30,9 +30,9 @@ _NETWORK: Final = (
 
 def check(install: Install) -> Told:
     classes = [
-        (name, one)
-        for name, one in install.values["podClasses"].items()
-        if name in TRIED and labels_of(one)
+        (name, pod_class)
+        for name, pod_class in install.values["podClasses"].items()
+        if name in TRIED and labels_of(pod_class)
     ]
     tried = classes if admits(install) else []
     webhook = install.component("webhook")
@@ -42,8 +42,8 @@ def check(install: Install) -> Told:
     said = ", ".join(name for name, _ in tried)
     rules, revision = _rules(install)
     yield f"dry-run pods of class {said}" if said else "no class whose pods can be made up"
-    for name, one in tried:
-        namespace = namespace_of(install, one)
+    for name, pod_class in tried:
+        namespace = namespace_of(install, pod_class)
         if not namespace:
             yield warning(
                 f"podClasses.{name}.match.namespaceSelector selects no namespace: no pod of the"
@@ -51,7 +51,7 @@ def check(install: Install) -> Told:
                 "Label the hubs' namespaces as it asks (docs/many-hubs.md).",
             )
             continue
-        pod = make_pod({"metadata": {"labels": labels_of(one)}})
+        pod = make_pod({"metadata": {"labels": labels_of(pod_class)}})
         try:
             trial = try_pod(install.client, namespace, pod)
         except ApiError as refusal:
@@ -78,7 +78,7 @@ def check(install: Install) -> Told:
                 " /readyz say why it keeps the old rules"
                 " (docs/troubleshooting.md#is-the-webhook-healthy).",
             )
-        elif one.get("profile") and has_scheduler and trial.scheduler == "default-scheduler":
+        elif pod_class.get("profile") and has_scheduler and trial.scheduler == "default-scheduler":
             fix = "The webhook holds Roost's scheduler to be away: see the check leaders."
             yield warning(
                 f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.", fix

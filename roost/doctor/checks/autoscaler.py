@@ -48,7 +48,9 @@ def check(install: Install) -> Told:
         if (says := annotation_of(pod, SAFE_TO_EVICT_ANNOTATION)) == "true"
         or (
             says != "false"
-            and any(one.get("controller") for one in pod["metadata"].get("ownerReferences") or [])
+            and any(
+                owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or []
+            )
         )
     ]
     for who, ended, annotation, more in (

@@ -53,7 +53,7 @@ def check(install: Install) -> Told:
         )
         told = hub_limits(people, events)
         if name:
-            entry = next(one for one in document["placeholders"] if one["name"] == name)
+            entry = next(entry for entry in document["placeholders"] if entry["name"] == name)
             seats = Seats(entry, [*_seen(unseen, lambda: install.nodes)])
             most = min(people, events["maxPlaceholders"])
             told = _seen(unseen, seats.misfits, install.client, install.release.namespace, most)

@@ -34,7 +34,9 @@ def check(install: Install) -> Told:
 
 def _lets_all_reach(policy: JSONObject, port: int) -> bool:
     open_to_all = [rule for rule in policy["spec"].get("ingress") or [] if not rule.get("from")]
-    return any(_has_port(one, port) for rule in open_to_all for one in rule.get("ports") or [{}])
+    return any(
+        _has_port(allowed, port) for rule in open_to_all for allowed in rule.get("ports") or [{}]
+    )
 
 
 def _has_port(given: JSONObject, port: int) -> bool:

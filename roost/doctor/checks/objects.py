@@ -43,7 +43,9 @@ def check(install: Install) -> Told:
         # The check programs tells of replicas.
         if (
             fields := [
-                show_path(one.path) for one in change.fields if one.path != ("spec", "replicas")
+                show_path(field.path)
+                for field in change.fields
+                if field.path != ("spec", "replicas")
             ]
         )
     ]

@@ -15,7 +15,11 @@ def check(install: Install) -> Told:
         for body in classes
         if (value := foreign_priority(body)) is not None
     }
-    given = [name for name, one in install.values["podClasses"].items() if one.get("resources")]
+    given = [
+        name
+        for name, pod_class in install.values["podClasses"].items()
+        if pod_class.get("resources")
+    ]
     spared = (
         ["the image gate only prefers nodes"]
         if install.values["imageGate"]["mode"] == "requireLabel"

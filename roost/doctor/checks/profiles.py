@@ -80,7 +80,9 @@ def _is_stale(pod: JSONObject, config_map: JSONObject) -> bool:
     if evidence.annotation_of(pod, _CHECKSUM) == sha256(text.rstrip("\n").encode()).hexdigest():
         return False
     statuses = (pod.get("status") or {}).get("containerStatuses") or [{}]
-    status = next((one for one in statuses if one.get("name") == "kube-scheduler"), statuses[0])
+    status = next(
+        (status for status in statuses if status.get("name") == "kube-scheduler"), statuses[0]
+    )
     running_seconds = evidence.age_seconds(
         ((status.get("state") or {}).get("running") or {}).get("startedAt")
     )

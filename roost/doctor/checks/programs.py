@@ -126,10 +126,10 @@ def _crashed(pods: list[JSONObject]) -> list[tuple[str, str]]:
     now.
     """
     found = [
-        (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"], one["name"])
+        (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"], status["name"])
         for pod in pods
-        for one in (pod.get("status") or {}).get("containerStatuses") or []
-        if one.get("restartCount") and not one.get("ready")
+        for status in (pod.get("status") or {}).get("containerStatuses") or []
+        if status.get("restartCount") and not status.get("ready")
     ]
     return [(pod, container) for _, pod, container in sorted(found, reverse=True)]
 

@@ -88,21 +88,21 @@ def _misspelt(rules: NodeRules, nodes: list[Node]) -> str:
     empty.
     """
     terms = [
-        one
+        expression
         for term in rules.required_node_terms or ()
-        for one in term.expressions
-        if one.operator == "In"
+        for expression in term.expressions
+        if expression.operator == "In"
     ]
     wanted = [
         *rules.node_selector,
-        *((one.key, value) for one in terms for value in sorted(one.values)),
+        *((expression.key, value) for expression in terms for value in sorted(expression.values)),
     ]
     near = []
     for key, value in dict.fromkeys(wanted):
         seen = {node.labels[key] for node in nodes if key in node.labels}
         if value not in seen:
             near += [
-                f"{key}={one}" for one in get_close_matches(value, sorted(seen), cutoff=_ALIKE)
+                f"{key}={alike}" for alike in get_close_matches(value, sorted(seen), cutoff=_ALIKE)
             ]
     return f"nodes have {some(near)}" if near else ""
 
@@ -124,8 +124,8 @@ def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
         yield who, read_node_rules(group.node_selector, terms, group.tolerations)
     for body in install.of_kind("StatefulSet"):
         yield "placeholders", _rules_of(body["spec"]["template"])
-    for name, one in install.values["podClasses"].items():
-        for pod in pods_in_class(install, one):
+    for name, pod_class in install.values["podClasses"].items():
+        for pod in pods_in_class(install, pod_class):
             if (pod.get("status") or {}).get("phase") in ("Pending", "Running"):
                 yield f"pods of class {name}", _rules_of(pod)
 
@@ -151,8 +151,8 @@ def _text(rules: NodeRules) -> str:
     """What rules require of labels, for people."""
     terms = [
         " and ".join(
-            f"{one.key} {one.operator} {','.join(sorted(one.values))}".rstrip()
-            for one in term.expressions
+            f"{expression.key} {expression.operator} {','.join(sorted(expression.values))}".rstrip()
+            for expression in term.expressions
         )
         for term in rules.required_node_terms or ()
     ]

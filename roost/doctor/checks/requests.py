@@ -13,15 +13,15 @@ from webhook.rules.pod_terms import ACROSS_NAMESPACES
 
 def check(install: Install) -> Told:
     given = {
-        name: one
-        for name, one in install.values["podClasses"].items()
-        if one.get("resources") and labels_of(one)
+        name: pod_class
+        for name, pod_class in install.values["podClasses"].items()
+        if pod_class.get("resources") and labels_of(pod_class)
     }
     yield "ResourceQuotas and LimitRanges of the classes' namespaces"
-    for name, one in given.items() if admits(install) else ():
+    for name, pod_class in given.items() if admits(install) else ():
         quotas = [
             it
-            for it in listed(install, one, "/api/v1", "resourcequotas")
+            for it in listed(install, pod_class, "/api/v1", "resourcequotas")
             if "NotBestEffort" in scopes(it)
         ]
         if quotas:
@@ -33,7 +33,9 @@ def check(install: Install) -> Told:
                 " quota has room for.",
             )
         ranges = [
-            body for body in listed(install, one, "/api/v1", "limitranges") if bounds(body, *BOUNDS)
+            body
+            for body in listed(install, pod_class, "/api/v1", "limitranges")
+            if bounds(body, *BOUNDS)
         ]
         if ranges:
             yield warning(
@@ -41,15 +43,17 @@ def check(install: Install) -> Told:
                 " of their class.",
                 "Nothing need be done if those are what such pods need.",
             )
-        yield from _try(install, name, one)
+        yield from _try(install, name, pod_class)
     if install.values["sharedPools"].get("namespaceSelector") is not None:
         joining = [
-            one
-            for one in install.values["podClasses"].values()
-            if one.get("join") or one.get("avoid")
+            pod_class
+            for pod_class in install.values["podClasses"].values()
+            if pod_class.get("join") or pod_class.get("avoid")
         ]
         quotas = [
-            body for one in joining for body in listed(install, one, "/api/v1", "resourcequotas")
+            body
+            for pod_class in joining
+            for body in listed(install, pod_class, "/api/v1", "resourcequotas")
         ]
         if guards := [body for body in quotas if ACROSS_NAMESPACES in scopes(body)]:
             evidence = (
@@ -74,7 +78,7 @@ def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 -
     pod = make_pod({"metadata": {"labels": labels_of(pod_class)}})
     for container in pod["spec"]["containers"]:
         container["resources"] = {}
-    told = [refusal_of(install.client, namespace, one) for one in (pod, opted_out(pod))]
+    told = [refusal_of(install.client, namespace, variant) for variant in (pod, opted_out(pod))]
     if told[0] and not told[1]:
         fix = (
             f"Set podClasses.{name}.resources: null. The webhook should have seen what refuses it:"

@@ -61,11 +61,13 @@ def _find_waiting_users(install: Install) -> Told:
             users, listed(install, install.values["podClasses"][USER_CLASS], "/api/v1", "events")
         )
     waits = [
-        one for one in waits if not (_NO_FAULT.match(one.cause) or _IGNORED.fullmatch(one.cause))
+        wait
+        for wait in waits
+        if not (_NO_FAULT.match(wait.cause) or _IGNORED.fullmatch(wait.cause))
     ]
     for group in by_cause(waits):
-        nodes = some(sorted({one.node for one in group} - {""}))
-        names = some([one.pod for one in group])
+        nodes = some(sorted({wait.node for wait in group} - {""}))
+        names = some([wait.pod for wait in group])
         told = (
             f"{count(len(group), 'user pod')} waiting{f' on {nodes}' if nodes else ''} ({names}):"
             f" {group[0].cause}."

@@ -66,7 +66,10 @@ def _has_ready_address(install: Install, service: str) -> bool:
     slices = install.client.get(path, {"labelSelector": f"kubernetes.io/service-name={service}"})[
         "items"
     ]
-    endpoints = [endpoint for one in slices for endpoint in one.get("endpoints") or []]
+    endpoints = [
+        endpoint for endpoint_slice in slices for endpoint in endpoint_slice.get("endpoints") or []
+    ]
     return any(
-        one["addresses"] and (one.get("conditions") or {}).get("ready", True) for one in endpoints
+        endpoint["addresses"] and (endpoint.get("conditions") or {}).get("ready", True)
+        for endpoint in endpoints
     )

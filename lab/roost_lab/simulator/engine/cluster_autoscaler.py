@@ -287,7 +287,10 @@ class ClusterAutoscaler(NodeScaler):
         # Nodes that were unneeded before come first, then empty ones, so that the same nodes stay
         # unneeded.
         candidates.sort(
-            key=lambda one: (one[0].name not in self.unneeded_since, bool(one[1].movable))
+            key=lambda candidate: (
+                candidate[0].name not in self.unneeded_since,
+                bool(candidate[1].movable),
+            )
         )
         rooms: dict[str, Room] | None = None
         unneeded: dict[str, bool] = {}

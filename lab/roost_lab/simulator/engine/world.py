@@ -70,7 +70,7 @@ class World:
         self.chance = Chance(seed)
         self.measures = Measures(policy.name, seed)
         self.now = 0.0
-        labels = {each.namespace: namespace_labels(each) for each in policies}
+        labels = {policy.namespace: namespace_labels(policy) for policy in policies}
         self.state = ClusterState(surroundings=Surroundings(namespaces=labels))
         self.nodes: dict[str, SimNode] = {}
         # Every pod as the API server has it, by `namespace/name`.
@@ -79,10 +79,14 @@ class World:
         self.figures = PullFigures()
         self.images = Images(assumptions, self.chance)
         self.kubelets = Kubelets(self)
-        self.releases: Sequence[HubRelease] = [HubRelease(self, each, labels) for each in policies]
+        self.releases: Sequence[HubRelease] = [
+            HubRelease(self, policy, labels) for policy in policies
+        ]
         # By namespace; without several hubs the first is everybody's.
         self._releases = (
-            {each.policy.namespace: each for each in self.releases} if len(policies) > 1 else {}
+            {release.policy.namespace: release for release in self.releases}
+            if len(policies) > 1
+            else {}
         )
         self.bounds = BoundsMeter(
             users_per_node(assumptions),

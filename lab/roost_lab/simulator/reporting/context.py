@@ -25,8 +25,8 @@ class ReportContext(NamedTuple):
 def notices(summary: Summary, context: ReportContext) -> list[str]:
     """Warnings about the figures, a sentence or two each."""
     answer = ", ".join(
-        f"{each:g}"
-        for each in sorted({world.assumptions.answer_seconds for world in summary.worlds})
+        f"{seconds:g}"
+        for seconds in sorted({world.assumptions.answer_seconds for world in summary.worlds})
     )
     texts = [
         (

@@ -115,7 +115,7 @@ def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
     made = replace(Assumptions(), **values)
     wrong = [*_ranges(made)] or [*_contradictions(made)]
     if wrong:
-        raise AssumptionsError([Fault(place, 0, *one) for one in wrong])
+        raise AssumptionsError([Fault(place, 0, *parts) for parts in wrong])
     return made
 
 

@@ -310,12 +310,14 @@ def _read_placeholders(body: JSONObject) -> PlaceholderStatefulSet:
     template = body["spec"]["template"]
     labels = template["metadata"].get("labels") or {}
     for resources in (
-        one["resources"] for one in template["spec"]["containers"] if one.get("resources")
+        container["resources"]
+        for container in template["spec"]["containers"]
+        if container.get("resources")
     ):
         # Simulated nodes have CPU and memory: a device comes with the node that a pod of that size
         # gets.
         resources["requests"] = {
-            name: each for name, each in requested(resources).items() if "/" not in name
+            name: amount for name, amount in requested(resources).items() if "/" not in name
         }
     return PlaceholderStatefulSet(
         name=body["metadata"]["name"],

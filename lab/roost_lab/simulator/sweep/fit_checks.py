@@ -62,9 +62,11 @@ def _placeholders(policy: Policy, assumptions: Assumptions, node: Node) -> Itera
     maker = PodMaker(policy, assumptions)
     facts = Facts(nodes=Nodes())
     pods: dict[Path, Pod] = {
-        ("placeholders", index): maker.placeholder(one, f"{one.name}-0", 0.0, facts)
-        for index, one in enumerate(policy.placeholders)
-        if one.replicas or _may_grow(policy, one)
+        ("placeholders", index): maker.placeholder(
+            placeholders, f"{placeholders.name}-0", 0.0, facts
+        )
+        for index, placeholders in enumerate(policy.placeholders)
+        if placeholders.replicas or _may_grow(policy, placeholders)
     }
     if assumptions.with_builds:
         pods["podClasses", "build"] = maker.build("repository", "build", 0.0, facts)

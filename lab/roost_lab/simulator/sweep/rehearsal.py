@@ -136,7 +136,7 @@ class Rehearsal:
             [line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines
         )
         return "".join(
-            f"{line}\n" for line in (*("  ".join(each) for each in padded), *self.limits)
+            f"{line}\n" for line in (*("  ".join(cells) for cells in padded), *self.limits)
         )
 
 
@@ -181,8 +181,8 @@ def rehearse(
     as_is = load_policy("unbooked", files, settings)
     values: Any = as_is.merged.values
     sets = [
-        complete_placeholder_set(one, values["placeholder"]["defaults"])
-        for one in values["placeholders"]
+        complete_placeholder_set(entry, values["placeholder"]["defaults"])
+        for entry in values["placeholders"]
     ]
     entry = with_profile(
         entry, profile_seats(values["singleuser"], values["placeholder"]["defaults"], sets)

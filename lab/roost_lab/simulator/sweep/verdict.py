@@ -64,14 +64,14 @@ def judge(
         if seen
         else (attempts[0].moment, attempts[-1].moment)
     )
-    attempts = [one for one in attempts if one.moment >= first]
+    attempts = [attempt for attempt in attempts if attempt.moment >= first]
     days = len(seen) / DAY_MINUTES if seen else (last - first) / _DAY
     begin = max(first, last - PLAYED_DAYS * _DAY)
-    before = [one for one in attempts if one.moment < begin]
-    played = [one._replace(number=n) for n, one in enumerate(attempts[len(before) :])]
+    before = [attempt for attempt in attempts if attempt.moment < begin]
+    played = [attempt._replace(number=n) for n, attempt in enumerate(attempts[len(before) :])]
     is_known = days >= PLAYED_DAYS + LEARNING_DAYS
     since = begin if is_known else begin + LEARNING_DAYS * _DAY
-    counted = [one for one in played if one.moment >= since]
+    counted = [attempt for attempt in played if attempt.moment >= since]
     if days < LEARNING_DAYS or len(counted) < LEAST_LAUNCHES:
         found = f"{len(attempts)} launches in {days:.1f} days"
         raise UsageError(
@@ -90,7 +90,9 @@ def judge(
     ours: Any = complete_placeholder_set(
         values["placeholders"][0], values["placeholder"]["defaults"]
     )
-    others = ",".join(f" {one['name']}" for one in values["placeholders"][1:])
+    others = ",".join(
+        f" {placeholder_set['name']}" for placeholder_set in values["placeholders"][1:]
+    )
     requests = requested(ours["resources"])
     cpu, memory = (parse_quantity(requests.get(name) or 0) for name in ("cpu", "memory"))
     sizes = {"user_cpu_millicores": ceil(1000 * cpu), "user_memory_bytes": ceil(memory)}
@@ -98,12 +100,14 @@ def judge(
         {name: size for name, size in sizes.items() if size} | {**assumed}, "--assume"
     )
     asked = [
-        size_in_placeholders(one.cpu_millicores or 0, one.memory_bytes or 0, *sizes.values())
-        for one in before
+        size_in_placeholders(
+            attempt.cpu_millicores or 0, attempt.memory_bytes or 0, *sizes.values()
+        )
+        for attempt in before
     ]
     times = (
-        (one.moment, one.moment + (one.session_seconds or 3600), n)
-        for one, n in zip(before, asked, strict=True)
+        (attempt.moment, attempt.moment + (attempt.session_seconds or 3600), n)
+        for attempt, n in zip(before, asked, strict=True)
     )
     known = (
         {ours["name"]: history_of(times, {n for n in seen if 60 * n < begin}).as_text()}
@@ -121,7 +125,10 @@ def judge(
             replace(policy, merged=policy.merged._replace(places=merged.places)), assumptions
         )
         return play_days(
-            policy, assumptions, [(played, frozenset(one.number for one in whose))] * seeds, known
+            policy,
+            assumptions,
+            [(played, frozenset(attempt.number for attempt in whose))] * seeds,
+            known,
         )
 
     plain = [{**ours, "learn": None, "windows": []}]
@@ -132,7 +139,9 @@ def judge(
     }
     hub = [str(policy_files()["z2jh-placeholders-packed"])]
     kept = [
-        one for one in values["events"]["booked"] if one.get("set", ours["name"]) == ours["name"]
+        booking
+        for booking in values["events"]["booked"]
+        if booking.get("set", ours["name"]) == ours["name"]
     ]
     learning = {
         "placeholders": [{**ours, "learn": ours["learn"] or dict(LEARN)}],
@@ -148,7 +157,7 @@ def judge(
         word = "don't install"
         what = "nothing"
         if waves := _waves(counted, last - since):
-            of_waves = [one for wave in waves for one in wave]
+            of_waves = [attempt for wave in waves for attempt in wave]
             booked = [
                 {
                     "name": f"wave-{n}",
@@ -200,11 +209,11 @@ def _change(now: Days, then: Days) -> tuple[bool, float, float, float]:
 
 def _waves(attempts: Sequence[Attempt], seconds: float) -> list[list[Attempt]]:
     """Those who came together in so many seconds, the largest waves last."""
-    counts = Counter(int(one.moment // _WAVE_SECONDS) for one in attempts)
+    counts = Counter(int(attempt.moment // _WAVE_SECONDS) for attempt in attempts)
     least = max(_LEAST_WAVE, _TIMES_USUAL * len(attempts) / (seconds / _WAVE_SECONDS + 1))
     waves: list[list[Attempt]] = []
-    for one in attempts:
-        if counts[int(one.moment // _WAVE_SECONDS)] >= least:
-            waves += [] if waves and one.moment - waves[-1][-1].moment < _WAVE_SECONDS else [[]]
-            waves[-1].append(one)
+    for attempt in attempts:
+        if counts[int(attempt.moment // _WAVE_SECONDS)] >= least:
+            waves += [] if waves and attempt.moment - waves[-1][-1].moment < _WAVE_SECONDS else [[]]
+            waves[-1].append(attempt)
     return sorted(waves, key=len)[-_MOST_WAVES:]
