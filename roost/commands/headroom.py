@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from math import ceil
 from typing import Any, Final
 
 import click
@@ -27,7 +28,7 @@ from roost_core.placement.headroom_forecast import (
     learned_replicas,
     look_ahead,
 )
-from roost_core.placement.headroom_history import UNSEEN, History
+from roost_core.placement.headroom_history import DAY_MINUTES, UNSEEN, History
 from roost_core.placement.headroom_windows import (
     ReplicaChange,
     Window,
@@ -49,6 +50,8 @@ STEP_SECONDS: Final = 900
 LOOK_MINUTES: Final = 3
 # The last ones are told.
 MOST_LATE_CLASSES: Final = 20
+# An explanation rests on so many weeks.
+MOST_EXPLAINED_WEEKS: Final = 4
 # In place of a window's name, which has no space.
 LEARNED: Final = "as learned"
 
@@ -59,8 +62,8 @@ def _why_without_effect(values: Mapping[str, Any]) -> str:
         return "enabled is false, so nothing is rendered"
     if not values["controllers"]["enabled"]:
         return (
-            "controllers.enabled is false; the number stays as the values' replicas, or as somebody"
-            " set it"
+            "controllers.enabled is false;"
+            " the number stays as the values' replicas, or as somebody set it"
         )
     return ""
 
@@ -93,18 +96,17 @@ def _learned_changes(
     worth, _ = _worths(placeholder_set, history, per_node)
     rises = Rises(history)
     moment = begin
-    before = None
+    before: tuple[int, tuple[str, ...]] | None = None
     while moment < end:
         period = period_at(windows, placeholder_set["replicas"], moment)
         until = min((moment // STEP_SECONDS + 1) * STEP_SECONDS, period.until or end)
         replicas = 0
         by_windows = True
-        for minute in range(int(moment // 60), int(-(-until // 60)), LOOK_MINUTES):
+        for minute in range(int(moment // 60), ceil(until / 60), LOOK_MINUTES):
             outlook = look_ahead(history, minute, learn["timeZone"], rises)
             seats = forecast_need(outlook, None, worth).worth if outlook else 0
-            replicas = max(
-                replicas, learned_replicas(period, outlook, seats, learn["min"], learn["max"])
-            )
+            needed = learned_replicas(period, outlook, seats, learn["min"], learn["max"])
+            replicas = max(replicas, needed)
             by_windows = outlook is None or (bool(period.windows) and replicas == period.replicas)
         now = (replicas, period.windows if by_windows else (LEARNED,))
         if now != before:
@@ -133,11 +135,10 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
     zone = placeholder_set["learn"]["timeZone"]
     if not history.levels:
         return f"{placeholder_set['name']}: nothing is learned yet\n"
-    first, last = (local_time(minute * 60.0, zone) for minute in (history.first, history.end))
-    return (
-        f"{placeholder_set['name']}: learned from {history.seen_minutes / 1440:.0f} days, {first}"
-        f" to {last}\n"
-    )
+    first = local_time(history.first * 60.0, zone)
+    last = local_time(history.end * 60.0, zone)
+    days = history.seen_minutes / DAY_MINUTES
+    return f"{placeholder_set['name']}: learned from {days:.0f} days, {first} to {last}\n"
 
 
 def _account_lines(placeholder_set: Mapping[str, Any], history: History) -> Iterator[str]:
@@ -146,17 +147,15 @@ def _account_lines(placeholder_set: Mapping[str, Any], history: History) -> Iter
     zone = placeholder_set["learn"]["timeZone"]
     if account.weeks:
         yield (
-            "  week of     starts   late  people's hours saved  node-hours net  hours saved a"
-            " node-hour\n"
+            "  week of     starts   late  people's hours saved"
+            "  node-hours net  hours saved a node-hour\n"
         )
     for week in account.weeks:
         day = local_time(week.begin * 60.0, zone).split()[1]
         late = f"{100 * week.late / week.people:.1f} %" if week.people else "-"
-        ratio = (
-            f"{week.saved_hours / week.net_node_hours:.1f}"
-            if week.net_node_hours > 0
-            else "costs nothing"
-        )
+        ratio = "costs nothing"
+        if week.net_node_hours > 0:
+            ratio = f"{week.saved_hours / week.net_node_hours:.1f}"
         yield (
             f"  {day} {week.people:>7} {late:>6} {week.saved_hours:>21.1f}"
             f" {week.net_node_hours:>15.1f} {ratio:>24}\n"
@@ -181,17 +180,17 @@ def _ceiling_lines(
     ceiling = _ceiling(placeholder_set, history)
     spent = f"{ceiling.spent:.2f} of {ceiling.most:g}"
     yield (
-        f"  prices.monthlyCeiling: {spent} are spent in thirty days; waiting counts"
-        f" {ceiling.left:.0%} of its price\n"
+        f"  prices.monthlyCeiling: {spent} are spent in thirty days;"
+        f" waiting counts {ceiling.left:.0%} of its price\n"
     )
-    for cut in cut_classes(
-        history, int(begin // 60), int((end - begin) // 60), zone, worth=worth, uncut=uncut
-    ):
+    first = int(begin // 60)
+    minutes = int((end - begin) // 60)
+    for cut in cut_classes(history, first, minutes, zone, worth=worth, uncut=uncut):
         cost = f"{cut.node_hours:.1f} node-hours ({cut.node_hours * prices['nodeHour']:.2f})"
         at = local_time(cut.minute * 60.0, zone)
         yield (
-            f"  will wait: {at}, {cut.people} people, seats for {cut.seats}; room for all costs"
-            f" about {cost}\n"
+            f"  will wait: {at}, {cut.people} people, seats for {cut.seats};"
+            f" room for all costs about {cost}\n"
         )
 
 
@@ -200,26 +199,26 @@ def _explanation(history: History, zone: str, moment: float) -> str:
     may have begun.
     """
     minute = int(moment // 60)
-    have_come = ""
     end = minute + history.ahead_minutes
+    have_come = ""
     five_ago = history.at(minute - WAVE_MINUTES)
     now = history.at(minute)
     if UNSEEN not in (five_ago, now):
         minute -= WAVE_MINUTES
         have_come = f"; {max(0, now - five_ago)} have come"
-    weeks = (
-        history.growth(at, end - minute)
-        for at, _, likeness in earlier_minutes(history, minute, zone)
-        if likeness is Likeness.SAME_WEEKDAY
-    )
-    seen = [week for week in weeks if week is not None][:4]
-    (weekday, _, begin, _), until = (local_time(at * 60.0, zone).split() for at in (minute, end))
-    if not seen:
+    came: list[int] = []
+    for at, _, likeness in earlier_minutes(history, minute, zone):
+        growth = history.growth(at, end - minute)
+        if likeness is Likeness.SAME_WEEKDAY and growth is not None:
+            came.append(growth)
+    came = came[:MOST_EXPLAINED_WEEKS]
+    weekday, _, begin, _ = local_time(minute * 60.0, zone).split()
+    _, _, until, _ = local_time(end * 60.0, zone).split()
+    if not came:
         return f"  no {weekday} before this one was seen at {begin}{have_come}\n"
-    people = f"{min(seen)} to {max(seen)} more people"
+    people = f"{min(came)} to {max(came)} more people"
     return (
-        f"  on the last {len(seen)} {weekday}, {people} came from {begin} to"
-        f" {until[2]}{have_come}\n"
+        f"  on the last {len(came)} {weekday}, {people} came from {begin} to {until}{have_come}\n"
     )
 
 
@@ -242,10 +241,11 @@ def _lines(
         )
         yield f"  {local_time(change.at, zone)}  {change.replicas:>{width}}  {why or 'no window'}\n"
     hours = round((end - changes[0].at) / 3600)
-    placeholders, nodes = (_number(replica_hours(changes, end, per)) for per in (1, per_node))
+    placeholder_hours = _number(replica_hours(changes, end))
+    node_hours = _number(replica_hours(changes, end, per_node))
     yield (
-        f"  {hours} hours: {placeholders} placeholder-hours, {nodes} node-hours at most ({per_node}"
-        " a node)\n"
+        f"  {hours} hours: {placeholder_hours} placeholder-hours,"
+        f" {node_hours} node-hours at most ({per_node} a node)\n"
     )
 
 
@@ -350,15 +350,12 @@ def command(
             )
         if not all(history.levels for history in histories.values()):
             raise UsageError(
-                "--config-map: found no server in the source, expected some: nothing would stay"
-                " learned"
+                "--config-map: found no server in the source, expected some:"
+                " nothing would stay learned"
             )
         base = base_name(options.release.name, values.get("fullnameOverride"))
-        sys.stdout.write(
-            as_config_map(
-                histories, object_name(base, "headroom-history"), options.release.namespace
-            )
-        )
+        name = object_name(base, "headroom-history")
+        sys.stdout.write(as_config_map(histories, name, options.release.namespace))
         return 0
     without = _why_without_effect(values)
     for placeholder_set in sets:

@@ -50,7 +50,7 @@ def cut_classes(
     most: CutClass | None = None
     before: CutClass | None = None
     for minute in range(begin, begin + minutes, STEP_MINUTES):
-        now = _cut_at(history, minute, time_zone, rises, worth, uncut)
+        now = _cut_at(history, minute, time_zone, rises, worth=worth, uncut=uncut)
         if now is None:
             continue
         if most is not None and before is not None and _is_next(now, most, before):
@@ -64,17 +64,18 @@ def cut_classes(
 
 
 def _cut_at(
-    history: History, minute: int, time_zone: str, rises: Rises, *worths: Worth
+    history: History, minute: int, time_zone: str, rises: Rises, *, worth: Worth, uncut: Worth
 ) -> CutClass | None:
-    """What is cut at a minute. worths: with the ceiling, without it."""
+    """What is cut at a minute. worth: with the ceiling; uncut: without it."""
     outlook = look_ahead(history, minute, time_zone, rises, steady=((), ()))
     if outlook is None or not outlook.days:
         return None
-    seats, people = (forecast_need(outlook, None, worth).worth for worth in worths)
+    seats = forecast_need(outlook, None, worth).worth
+    people = forecast_need(outlook, None, uncut).worth
     if people <= seats:
         return None
     needs = [(float(day.still), day.weight) for day in outlook.days]
-    return CutClass(minute, people, seats, cost_between(needs, worths[-1], seats, people))
+    return CutClass(minute, people, seats, cost_between(needs, uncut, seats, people))
 
 
 def _is_next(now: CutClass, most: CutClass, before: CutClass) -> bool:

@@ -240,15 +240,16 @@ def steady_needs(
     """Return what earlier days needed in the hour before and in the hour after this time, the most
     seats first.
     """
-    needs: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+    before: list[tuple[float, float]] = []
+    after: list[tuple[float, float]] = []
     for at, recency, likeness in earlier_minutes(history, minute, time_zone):
         weight = recency * _STEADY_WEIGHTS[likeness]
         for step in range(STEADY_STEP, _HOUR_MINUTES + 1, STEADY_STEP):
-            for side, there in zip(needs, (at - step, at + step), strict=True):
+            for needs, there in ((before, at - step), (after, at + step)):
                 rise = rises.at(history, there)
                 if rise != UNSEEN:
-                    side.append((rise, weight))
-    return _together(needs[0]), _together(needs[1])
+                    needs.append((rise, weight))
+    return _together(before), _together(after)
 
 
 def _together(needs: Sequence[tuple[float, float]]) -> Needs:
@@ -285,32 +286,38 @@ def learned_replicas(
     """Return a set's number: the seats within bounds, but no less than active windows and what
     stays of the values'.
     """
-    floor = period.replicas if outlook is None or period.windows else outlook.floor(period.replicas)
-    return floor if outlook is None else max(least, min(most, seats), floor)
+    if outlook is None:
+        return period.replicas
+    floor = period.replicas if period.windows else outlook.floor(period.replicas)
+    return max(least, min(most, seats), floor)
 
 
 def earlier_minutes(
     history: History, minute: int, time_zone: str
 ) -> Iterator[tuple[int, float, Likeness]]:
     """Yield that minute of earlier days, what recency counts, and how the day is like today."""
-    is_utc = time_zone == "UTC"
-    offset = (
-        0 if is_utc else utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
-    )
+    offset = _offset_minutes(minute, time_zone)
     # 1970 began on a Thursday.
     weekday = ((minute + offset) // DAY_MINUTES + 3) % 7
     for back in range(1, KEPT_DAYS + 1):
         at = minute - back * DAY_MINUTES
         if at + DAY_MINUTES < history.first:
             return
-        if not is_utc:
-            at += offset - utc_offset_seconds(at * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+        # The same time of the clocks, which may have changed since.
+        at += offset - _offset_minutes(at, time_zone)
         likeness = Likeness.OTHER_DAY
         if back % 7 == 0:
             likeness = Likeness.SAME_WEEKDAY
         elif ((weekday - back) % 7 >= 5) == (weekday >= 5):
             likeness = Likeness.LIKE_DAY
         yield at, WEEKLY_WEIGHT ** (back / 7), likeness
+
+
+def _offset_minutes(minute: int, time_zone: str) -> int:
+    """By how much the zone's clocks are ahead of UTC."""
+    if time_zone == "UTC":
+        return 0
+    return utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
 
 
 def _came_lately(history: History, came: float) -> float | None:
@@ -348,7 +355,8 @@ def _other_waves(outlook: Outlook, came: float | None) -> Needs:
         return ()
     levels = outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :]
     ahead = outlook.history.ahead_minutes
-    lately = levels[-1] - levels[-1 - LATE_MINUTES]
+    came_late = levels[-1] - levels[-1 - LATE_MINUTES]
+    # Of each minute: the level five minutes before, two minutes before, and then.
     known = zip(
         levels, levels[WAVE_MINUTES - LATE_MINUTES :], levels[WAVE_MINUTES:-ahead], strict=False
     )
@@ -357,10 +365,11 @@ def _other_waves(outlook: Outlook, came: float | None) -> Needs:
     least = came - sqrt(1 + 2 * came)
     found = [
         max(levels[at : at + ahead + 1]) - level
-        for at, (before, later, level) in enumerate(known, WAVE_MINUTES)
-        if level - before >= least
-        and UNSEEN not in (before, later)
-        and max(_unlikeness(came, level - before), _unlikeness(lately, level - later)) <= 1
+        for at, (five_ago, two_ago, level) in enumerate(known, WAVE_MINUTES)
+        if level - five_ago >= least
+        and UNSEEN not in (five_ago, two_ago)
+        and _unlikeness(came, level - five_ago) <= 1
+        and _unlikeness(came_late, level - two_ago) <= 1
     ]
     return [(still, OTHER_SHARE * lost / len(found)) for still in found]
 

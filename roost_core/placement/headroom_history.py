@@ -99,7 +99,8 @@ class History:
 
     def growth(self, minute: int, ahead: int) -> int | None:
         """By how many users the level rose at most within so many minutes; None: nobody looked."""
-        if (level := self.at(minute)) == UNSEEN:
+        level = self.at(minute)
+        if level == UNSEEN:
             return None
         index = minute - self.first
         return max(self.levels[index : index + ahead + 1]) - level
@@ -132,7 +133,8 @@ class History:
         packed = ""
         kept = len(self.levels)
         while kept and (not packed or len(packed) > most):
-            kept = kept if not packed else kept * 3 // 4
+            if packed:
+                kept = kept * 3 // 4
             levels = self.levels[-kept:]
             changes = array("i", map(sub, levels, chain((0,), levels)))
             packed = b64encode(zlib.compress(changes.tobytes(), _COMPRESSION)).decode("ascii")
@@ -226,17 +228,23 @@ def history_of(
     )
     if not changes:
         return History()
-    end = 1 + (
-        max(seen) if seen else ceil(max(at for at, size in changes if size > 0) / MINUTE_SECONDS)
-    )
-    first = max(min(seen) if seen else ceil(changes[0][0] / MINUTE_SECONDS), end - KEPT_MINUTES)
+    if seen:
+        first = min(seen)
+        last = max(seen)
+    else:
+        last_begin = max(at for at, size in changes if size > 0)
+        first = ceil(changes[0][0] / MINUTE_SECONDS)
+        last = ceil(last_begin / MINUTE_SECONDS)
+    end = last + 1
+    first = max(first, end - KEPT_MINUTES)
+    # By how much the level changes at each minute.
     steps = [0.0] * (end - first)
     for at, size in changes:
         index = max(0, ceil(at / MINUTE_SECONDS) - first)
         if index < len(steps):
             steps[index] += size
-    levels = (min(MOST_USERS, max(0, round(level))) for level in accumulate(steps))
-    return History(
-        first,
-        array("i", (n if not seen or at in seen else UNSEEN for at, n in enumerate(levels, first))),
-    )
+    levels = array("i")
+    for minute, level in enumerate(accumulate(steps), first):
+        users = min(MOST_USERS, max(0, round(level)))
+        levels.append(users if not seen or minute in seen else UNSEEN)
+    return History(first, levels)

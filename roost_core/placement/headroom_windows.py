@@ -36,8 +36,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SOME_DAY: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time without a zone
 # Longer than a year; as many starts as hourly ones of six weeks.
 _LONG_DAYS: Final = 400
-# Whole weeks: of a window that is the same each week, and of one that isn't.
-_SAMPLE_DAYS: Final = (28, 728)
+# Whole weeks that stand for a window that is the same each week ...
+_SAMPLE_DAYS: Final = 28
+# ... and for one that isn't.
+_YEARLY_SAMPLE_DAYS: Final = 728
 _MOST_STARTS: Final = 1000
 
 
@@ -116,12 +118,12 @@ def period_at(windows: Sequence[Window], otherwise: int, moment: float) -> Perio
     now = int(moment // 1)
     holding = [window for window in windows if _holds(window, now)]
     replicas = max((window.replicas for window in holding), default=otherwise)
-    edges = [
-        edge
-        for window in windows
-        for text in (window.start, window.end)
-        if (edge := _next(window, text, now))
-    ]
+    edges: list[int] = []
+    for window in windows:
+        for text in (window.start, window.end):
+            edge = _next(window, text, now)
+            if edge:
+                edges.append(edge)
     return Period(
         replicas,
         tuple(window.name for window in holding if window.replicas == replicas),
@@ -136,11 +138,13 @@ def changes_between(
     before `end`.
     """
     moment = begin
-    before = None
+    before: tuple[int, tuple[str, ...]] | None = None
     while moment < end:
         period = period_at(windows, otherwise, moment)
-        if before != (before := (period.replicas, period.windows)):
+        now = (period.replicas, period.windows)
+        if now != before:
             yield ReplicaChange(moment, period.replicas, period.windows)
+        before = now
         if period.until is None:
             return
         moment = period.until
@@ -159,11 +163,8 @@ def replica_hours(changes: Sequence[ReplicaChange], end: float, per: int = 1) ->
 
 def local_time(moment: float, time_zone: str) -> str:
     """Format a time in that zone: `Mon 2026-10-05 08:00 CEST`."""
-    return (
-        (_EPOCH + timedelta(seconds=moment))
-        .astimezone(_zone(time_zone))
-        .strftime("%a %Y-%m-%d %H:%M %Z")
-    )
+    local = (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone))
+    return local.strftime("%a %Y-%m-%d %H:%M %Z")
 
 
 def parse_moment(text: str, time_zone: str) -> float:
@@ -213,9 +214,11 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
     if DATE_TIME.fullmatch(window.start) or DATE_TIME.fullmatch(window.end):
         return 0, 0
     is_yearly = any(text.split()[2:4] != ["*", "*"] for text in (window.start, window.end))
-    begin = moment = _moment_of(_SOME_DAY, _zone(window.time_zone))
-    end = begin + _SAMPLE_DAYS[is_yearly] * 86_400
-    longest = active = 0
+    begin = _moment_of(_SOME_DAY, _zone(window.time_zone))
+    end = begin + (_YEARLY_SAMPLE_DAYS if is_yearly else _SAMPLE_DAYS) * 86_400
+    moment = begin
+    longest = 0
+    active = 0
     for _ in range(_MOST_STARTS):
         start = moment if _holds(window, moment) else _next(window, window.start, moment)
         if start is None or start >= end:
@@ -224,8 +227,9 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
         moment = min(_next(window, window.end, start) or end, end)
         if _holds(window, start):
             longest = max(longest, moment - start)
-            active = active + moment - start
-    return longest / 3600, active / 3600 * window.replicas * 7 * 86_400 / max(moment - begin, 1)
+            active += moment - start
+    seconds = max(moment - begin, 1)
+    return longest / 3600, active / 3600 * window.replicas * 7 * 86_400 / seconds
 
 
 def next_time(text: str, time_zone: str, moment: int) -> int | None:
@@ -275,7 +279,8 @@ def _last(window: Window, text: str, now: int) -> int | None:
         # passed.
         local += _offset(local.replace(fold=0), zone) - _offset(local, zone)
     for candidate in _times(text, local.replace(fold=0) + timedelta(seconds=1), reverse=True):
-        if (moment := _moment_of(candidate, zone)) <= now:
+        moment = _moment_of(candidate, zone)
+        if moment <= now:
             return moment
     return None
 
@@ -284,7 +289,8 @@ def _next(window: Window, text: str, now: int) -> int | None:
     """Return the earliest time of a cron expression or date after `now`."""
     zone = _zone(window.time_zone)
     for candidate in _times(text, _local(now, zone).replace(fold=0), reverse=False):
-        if (moment := _moment_of(candidate, zone)) > now:
+        moment = _moment_of(candidate, zone)
+        if moment > now:
             return moment
     return None
 
@@ -293,11 +299,10 @@ def _times(text: str, local: datetime, *, reverse: bool) -> Iterator[datetime]:
     """Yield the date, or local times of a cron expression before or after `local`, which has no
     zone.
     """
-    yield from (
-        [datetime.fromisoformat(text)]
-        if DATE_TIME.fullmatch(text)
-        else CronSim(text, local, reverse=reverse)
-    )
+    if DATE_TIME.fullmatch(text):
+        yield datetime.fromisoformat(text)
+    else:
+        yield from CronSim(text, local, reverse=reverse)
 
 
 def _moment_of(local: datetime, zone: ZoneInfo) -> int:

@@ -125,8 +125,9 @@ def cost_between(needs: Needs, worth: Worth, low: int, high: int) -> float:
     """Return the expected node-hours of the nodes for the seats beyond `low`, up to `high`."""
     total = sum(weight for _, weight in needs)
     cost = 0.0
-    for first in range(low, high, worth.per_node):
-        cost += worth.cost_hours(sum(weight for need, weight in needs if need > first) / total)
+    for first_seat in range(low, high, worth.per_node):
+        weight_beyond = sum(weight for need, weight in needs if need > first_seat)
+        cost += worth.cost_hours(weight_beyond / total)
     return cost
 
 

@@ -168,7 +168,8 @@ def _with_stored(
                 f"What set {name} learned can't be used, and what was learned since applies, or the"
                 f" values: ConfigMap {settings.history_name}, key {name}: {error}."
             )
-            if (keeper := snapshot.stateful_sets.get(placeholder_set.stateful_set)) is not None:
+            keeper = snapshot.stateful_sets.get(placeholder_set.stateful_set)
+            if keeper is not None:
                 tell = partial(Notice.on_set, snapshot.namespace, keeper, warning=True)
                 actions.append(tell("HeadroomHistoryUnusable", message))
         # What is forecast changes with it.
@@ -262,35 +263,34 @@ def learned_number(
 
     extra: what bookings need. present: the set's number; None: there is no such set.
     """
-    if (
-        not learned.is_loaded
-        and now.steady - learned.since < PATIENCE_SECONDS
-        and present is not None
-    ):
-        return (
-            max(period.replicas + extra, min(present, learn.max)),
-            "what was learned hasn't been read yet",
-        )
+    is_patient = now.steady - learned.since < PATIENCE_SECONDS
+    if not learned.is_loaded and is_patient and present is not None:
+        replicas = max(period.replicas + extra, min(present, learn.max))
+        return replicas, "what was learned hasn't been read yet"
     forecast = learned.forecast
     if forecast is None or learned.view is None or learned.outlook is None:
         return period.replicas + extra, ""
     seats = forecast.worth
     view = learned.view
-    is_patient = learned.accounting.idle_seconds >= PATIENT_SECONDS
-    if seats <= view.room + view.spare and is_patient:
+    leaves_empty_nodes = learned.accounting.idle_seconds >= PATIENT_SECONDS
+    if seats <= view.room + view.spare and leaves_empty_nodes:
         # Beside users there is room without them, where they would only send users to nodes that
         # stand by.
         seats = max(0, seats - view.room)
     replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
-    # Whoever books a lecture that is learned means the same people.
-    stands = period.windows or learned.outlook.days_seen < FLOOR_DAYS
-    booked = extra + (period.replicas if stands else min(replicas, max(learn.min, forecast.steady)))
-    if (extra and booked >= replicas) or replicas == period.replicas:
-        return max(replicas, booked if extra else 0), ""
-    return (
-        replicas,
-        f"on {learned.outlook.days_seen} earlier days, so many more came while a node boots",
-    )
+    if extra:
+        # Whoever books a lecture that is learned means the same people: they come beside the
+        # steady need, not beside the lecture's.
+        beside_bookings = min(replicas, max(learn.min, forecast.steady))
+        if period.windows or learned.outlook.days_seen < FLOOR_DAYS:
+            beside_bookings = period.replicas
+        booked = extra + beside_bookings
+        if booked >= replicas or replicas == period.replicas:
+            return max(replicas, booked), ""
+    elif replicas == period.replicas:
+        return replicas, ""
+    days = learned.outlook.days_seen
+    return replicas, f"on {days} earlier days, so many more came while a node boots"
 
 
 def seconds_until_change(now: Moment) -> float:
@@ -305,11 +305,9 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
         learned.accounting, learned.history.account, minute, (seats, learned.uncut), learn.time_zone
     )
     history = replace(learned.history.with_level(minute, view.level), account=account)
-    rises = (
-        learned.rises
-        if learned.rises is not None and learned.rises.fits(history)
-        else Rises(history)
-    )
+    rises = learned.rises
+    if rises is None or not rises.fits(history):
+        rises = Rises(history)
     step = minute // STEADY_STEP
     steady = learned.steady
     if steady is None or steady[0] != step or rises is not learned.rises:

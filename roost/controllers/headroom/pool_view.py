@@ -78,7 +78,10 @@ class _Used:
 
     def add(self, spec: PodSpec, *, is_user: bool) -> None:
         """Count a pod."""
-        for used in (self.all,) if is_user else (self.all, self.by_others):
+        counted = [self.all]
+        if not is_user:
+            counted.append(self.by_others)
+        for used in counted:
             used[PODS] += 1
             for name, amount in spec.requests:
                 used[name] = used.get(name, 0) + amount
@@ -167,21 +170,17 @@ def _named(used: Mapping[str, _Used], is_wanted: Callable[[_Used], bool]) -> fro
 
 def asked_by_placeholder(placeholder_set: PlaceholderSet) -> dict[str, int]:
     """What a placeholder takes of a node; CPU in millicores."""
-    return {PODS: 1} | {
-        name: _whole(name, str(amount)) for name, amount in placeholder_set.requests.items()
-    }
+    asked = {PODS: 1}
+    for name, quantity in placeholder_set.requests.items():
+        asked[name] = _whole_amount(name, str(quantity))
+    return asked
 
 
 def _roomiest(nodes: Mapping[str, Node]) -> tuple[int, int] | None:
     """CPU and memory of the set's largest node; None where no node says them."""
-    amounts = [
-        (node.allocatable.get(CPU, 0), node.allocatable.get(MEMORY, 0)) for node in nodes.values()
-    ]
-    found = (
-        max((cpu for cpu, _ in amounts), default=0),
-        max((memory for _, memory in amounts), default=0),
-    )
-    return found if all(found) else None
+    cpu = max((node.allocatable.get(CPU, 0) for node in nodes.values()), default=0)
+    memory = max((node.allocatable.get(MEMORY, 0) for node in nodes.values()), default=0)
+    return (cpu, memory) if cpu and memory else None
 
 
 def _user(pod: Pod, asked: Mapping[str, int], roomiest: tuple[int, int]) -> PoolUser:
@@ -198,15 +197,16 @@ def _size(
     there is one.
     """
     own = dict(requests)
-    if not own.get(CPU) and not own.get(MEMORY):
+    own_cpu = own.get(CPU, 0)
+    own_memory = own.get(MEMORY, 0)
+    if not own_cpu and not own_memory:
         return 1.0
     if all(roomiest) and (cpu or memory):
-        shares = [
-            max(asked_cpu / roomiest[0], asked_memory / roomiest[1])
-            for asked_cpu, asked_memory in ((own.get(CPU, 0), own.get(MEMORY, 0)), (cpu, memory))
-        ]
-        return shares[0] / shares[1]
-    return size_in_placeholders(own.get(CPU, 0), own.get(MEMORY, 0), cpu, memory)
+        node_cpu, node_memory = roomiest
+        own_share = max(own_cpu / node_cpu, own_memory / node_memory)
+        placeholder_share = max(cpu / node_cpu, memory / node_memory)
+        return own_share / placeholder_share
+    return size_in_placeholders(own_cpu, own_memory, cpu, memory)
 
 
 def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
@@ -251,7 +251,7 @@ def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[s
 
 
 @lru_cache(maxsize=256)
-def _whole(name: str, quantity: str) -> int:
+def _whole_amount(name: str, quantity: str) -> int:
     """An amount as pods have it: CPU in millicores; 0 for what is no amount."""
     try:
         return ceil(parse_quantity(quantity) * (1000 if name == CPU else 1))
