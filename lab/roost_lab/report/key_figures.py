@@ -99,7 +99,9 @@ def tiles(report: Report) -> list[Tile]:
 def _rows(report: Report) -> Iterator[tuple[KeyFigure, Cell, Cell]]:
     """Each figure of the report, and of the time before."""
     before = report.previous
-    for figure in () if report.is_empty else _FIGURES:
+    if report.is_empty:
+        return
+    for figure in _FIGURES:
         yield figure, figure.value(report), None if before is None else figure.value(before)
 
 
@@ -113,20 +115,41 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
 
 def _starts_about(report: Report) -> str:
     starts = report[WindowStarts]
-    more = (
-        f"; {starts.unended:,} more didn't end"
-        if starts.unended and not report[Imported].pods
-        else ""
-    )
-    return f"{until(starts)}; class {', '.join(starts.leading) or 'all'}{more}"
+    about = f"{until(starts)}; class {', '.join(starts.leading) or 'all'}"
+    if starts.unended and not report[Imported].pods:
+        about += f"; {starts.unended:,} more didn't end"
+    return about
+
+
+def _failed(report: Report) -> Cell:
+    starts = report[WindowStarts]
+    return starts.failed if starts.answered else None
+
+
+def _failed_about(report: Report) -> str:
+    if not report[WindowStarts].answered:
+        return "not known: no hub's log was read"
+    return "given up by their hub, or gone before it answered"
 
 
 def _slow_about(report: Report) -> str:
-    return (
-        "the slowest of a handful"
-        if report[WindowStarts].whole.count < FEWEST
-        else "95 % took no longer (p95)"
-    )
+    if report[WindowStarts].whole.count < FEWEST:
+        return "the slowest of a handful"
+    return "95 % took no longer (p95)"
+
+
+def _cold_starts(report: Report) -> Cell:
+    return report[StartTimes].cold.count if report[Pulls].total.number else None
+
+
+def _cold_about(report: Report) -> str:
+    more = more_seconds(report)
+    return f"starts; {show(more, Unit.SECONDS)} more at the median" if more else "starts"
+
+
+def _brought_about(report: Report) -> str:
+    brought = report[Launches].brought
+    return f"{len(brought.uses_us):,} of {brought.nodes:,} that pullers brought to nodes"
 
 
 def _removed_about(report: Report) -> str:
@@ -134,63 +157,55 @@ def _removed_about(report: Report) -> str:
     return "pre-empted or evicted" + (f"; besides {others}" if others else "")
 
 
+def _only_placeholders_hours(report: Report) -> Cell:
+    idle = idle_seconds(report)
+    return None if idle is None else sum(idle) / HOUR_SECONDS
+
+
+def _only_placeholders_about(report: Report) -> str:
+    return f"node-hours; on {plural(len(idle_seconds(report) or ()), 'node')}"
+
+
 _FIGURES: Final = (
-    KeyFigure("starts", "Starts", Unit.COUNT, lambda r: r[WindowStarts].whole.count, _starts_about),
     KeyFigure(
-        "failed_starts",
-        "Failed starts",
+        "starts",
+        "Starts",
         Unit.COUNT,
-        lambda r: r[WindowStarts].failed if r[WindowStarts].answered else None,
-        lambda r: (
-            "given up by their hub, or gone before it answered"
-            if r[WindowStarts].answered
-            else "not known: no hub's log was read"
-        ),
+        lambda report: report[WindowStarts].whole.count,
+        _starts_about,
     ),
+    KeyFigure("failed_starts", "Failed starts", Unit.COUNT, _failed, _failed_about),
     KeyFigure(
         "users",
         "Users",
         Unit.COUNT,
-        lambda r: r[Usage].users,
+        lambda report: report[Usage].users,
         lambda _: "that started something, by their pods' names",
     ),
     KeyFigure(
         "start_p50", "Typical start", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"
     ),
     KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), _slow_about),
-    KeyFigure(
-        "cold_starts",
-        "Waited for an image",
-        Unit.COUNT,
-        lambda r: r[StartTimes].cold.count if r[Pulls].total.number else None,
-        lambda r: (
-            f"starts; {show(more, Unit.SECONDS)} more at the median"
-            if (more := more_seconds(r))
-            else "starts"
-        ),
-    ),
+    KeyFigure("cold_starts", "Waited for an image", Unit.COUNT, _cold_starts, _cold_about),
     KeyFigure(
         "warm_share",
         "Warm pulls",
         Unit.SHARE,
-        lambda r: r[Pulls].total.warm_share,
-        lambda r: f"of {r[Pulls].total.number:,}",
+        lambda report: report[Pulls].total.warm_share,
+        lambda report: f"of {report[Pulls].total.number:,}",
     ),
     KeyFigure(
         "pulled_ahead_used",
         "Pulled ahead, used",
         Unit.SHARE,
-        lambda r: r[Launches].brought.used_share,
-        lambda r: (
-            f"{len(r[Launches].brought.uses_us):,} of {r[Launches].brought.nodes:,} that pullers"
-            " brought to nodes"
-        ),
+        lambda report: report[Launches].brought.used_share,
+        _brought_about,
     ),
     KeyFigure(
         "failed_tries",
         "Failed attempts",
         Unit.COUNT,
-        lambda r: r[Failures].tries,
+        lambda report: report[Failures].tries,
         lambda _: "to find a node",
     ),
     KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),
@@ -198,15 +213,15 @@ _FIGURES: Final = (
         "node_hours",
         "Node-hours",
         Unit.MEAN,
-        lambda r: r[Usage].node_hours,
-        lambda r: f"of {plural(r[Usage].nodes, 'node')}",
+        lambda report: report[Usage].node_hours,
+        lambda report: f"of {plural(report[Usage].nodes, 'node')}",
     ),
     KeyFigure(
         "only_placeholders_hours",
         "Only placeholders",
         Unit.MEAN,
-        lambda r: None if (idle := idle_seconds(r)) is None else sum(idle) / HOUR_SECONDS,
-        lambda r: f"node-hours; on {plural(len(idle_seconds(r) or ()), 'node')}",
+        _only_placeholders_hours,
+        _only_placeholders_about,
     ),
 )
 TABLE: Final = TableOf[tuple[KeyFigure, Cell, Cell]](

@@ -98,9 +98,9 @@ class StartTimes:
             sa.select(pull.pod_uid).where(pull.at_us >= query.window.from_us, sa.not_(pull.warm))
         )
         is_cold = sa.case((waited, 1), else_=0)
-        key = (
-            sa.cast(query.step(start.created_us), sa.BigInteger) * INDEXES + step_index(whole_us)
-        ) * 2 + is_cold
+        # Step, index of the span, and whether it was cold, in one number.
+        step = sa.cast(query.step(start.created_us), sa.BigInteger)
+        key = (step * INDEXES + step_index(whole_us)) * 2 + is_cold
         spans = (
             sa.select(key.label("key"), bounded(whole_us).label("span_us"))
             .where(chosen)
@@ -111,20 +111,26 @@ class StartTimes:
             spans.c.key
         )
         for row in query.rows(counts):
-            step, index = divmod(row.key // 2, INDEXES)
-            for target in (numbers.by_step[step], numbers.cold if row.key % 2 else numbers.others):
-                target.add(edge_at(index), row.number, row.sum_us)
-        few = [index for index, spans in enumerate(numbers.by_step) if 0 < spans.count < FEWEST]
-        told = start.pod_uid.in_(sa.select(pull.pod_uid).where(pull.pod_uid == start.pod_uid))
-        is_told = sa.case((told, 1), else_=0).label("told")
-        each = sa.select(
-            start.created_us, bounded(whole_us).label("whole_us"), is_cold.label("cold"), is_told
-        )
-        numbers.single = [
-            OneStart(row.created_us, row.whole_us, bool(row.cold) if row.told else None)
-            for row in query.rows(
-                each.where(chosen, query.step(start.created_us).in_(few)).order_by(start.created_us)
+            place_of_step, index = divmod(row.key // 2, INDEXES)
+            of_kind = numbers.cold if row.key % 2 else numbers.others
+            for totals in (numbers.by_step[place_of_step], of_kind):
+                totals.add(edge_at(index), row.number, row.sum_us)
+        few = [place for place, spans in enumerate(numbers.by_step) if 0 < spans.count < FEWEST]
+        pulled = start.pod_uid.in_(sa.select(pull.pod_uid).where(pull.pod_uid == start.pod_uid))
+        starts_of_few = (
+            sa.select(
+                start.created_us,
+                bounded(whole_us).label("whole_us"),
+                is_cold.label("cold"),
+                sa.case((pulled, 1), else_=0).label("has_pull"),
             )
+            .where(chosen, query.step(start.created_us).in_(few))
+            .order_by(start.created_us)
+        )
+        # Without a pull on record it isn't known whether a start was cold.
+        numbers.single = [
+            OneStart(row.created_us, row.whole_us, bool(row.cold) if row.has_pull else None)
+            for row in query.rows(starts_of_few)
         ]
         pod = schema.pod.c
         place = schema.start_place.c
