@@ -197,7 +197,8 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
     """Values under which the webhook does what MutatingAdmissionPolicies do: all that needs no
     facts.
     """
-    gate, controllers = values["imageGate"], values["controllers"]
+    gate = values["imageGate"]
+    controllers = values["controllers"]
     has_labels = bool(controllers["enabled"] and controllers["replicas"])
     return {
         **values,
