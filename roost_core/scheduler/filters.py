@@ -203,7 +203,8 @@ class Cycle(NodeFilters):
         return None
 
     def _check_room(self, row: NodeRow) -> Rejection | None:
-        allocatable, requested = row.allocatable, row.requested
+        allocatable = row.allocatable
+        requested = row.requested
         if len(row.pods) < row.max_pods:
             for name, amount in self.pod.spec.requests:
                 if amount and amount > allocatable.get(name, 0) - requested.get(name, 0):

@@ -41,7 +41,11 @@ class ReleaseDocument(ReleaseSettings):
     def history_name(self) -> str:
         """The ConfigMap in which headroom keeps what it learned; "": no set learns."""
         name = self.read.text(self.document.get("headroomHistory"), "headroomHistory")
-        return name if any(each.learn is not None for each in self.placeholder_sets) else ""
+        return (
+            name
+            if any(placeholder_set.learn is not None for placeholder_set in self.placeholder_sets)
+            else ""
+        )
 
     @cached_property
     def events(self) -> BookingSettings | None:

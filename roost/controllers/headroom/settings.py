@@ -29,7 +29,9 @@ def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
     """Read release.json; None if no set has windows, learns or can be booked."""
     books = release.events is not None
     sets = tuple(
-        each for each in release.placeholder_sets if books or each.windows or each.learn is not None
+        placeholder_set
+        for placeholder_set in release.placeholder_sets
+        if books or placeholder_set.windows or placeholder_set.learn is not None
     )
     if not sets:
         return None

@@ -88,7 +88,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
         flap_seconds=seconds("flapSeconds"),
         back_off_seconds=seconds("backOffSeconds"),
         max_back_off_seconds=seconds("maxBackOffSeconds"),
-        sets=tuple(each for each in release.placeholder_sets if is_on),
+        sets=tuple(placeholder_set for placeholder_set in release.placeholder_sets if is_on),
         pullers=release.gate.labelling,
         startup_taint=startup_taint(release.name, release.namespace),
         profiles=profiles,
@@ -118,7 +118,12 @@ def _read_profiles(
 
 def _user_classes(classes: Mapping[str, PodClass]) -> frozenset[str]:
     """Names of classes of users, and of those that placeholders keep away from."""
-    users = {each.name for each in classes.values() if each.is_of_users}
-    drawn = [each for each in classes.values() if each.is_of_placeholders]
-    avoided = {name for each in drawn for name, weight in each.avoid.items() if weight > TIE_BREAK}
+    users = {pod_class.name for pod_class in classes.values() if pod_class.is_of_users}
+    drawn = [pod_class for pod_class in classes.values() if pod_class.is_of_placeholders]
+    avoided = {
+        name
+        for pod_class in drawn
+        for name, weight in pod_class.avoid.items()
+        if weight > TIE_BREAK
+    }
     return frozenset((users | avoided) & classes.keys())

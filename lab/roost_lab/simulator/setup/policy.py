@@ -248,9 +248,9 @@ def _read_policy(
     webhook = None
     if any(manifest.identity.kind == "MutatingWebhookConfiguration" for manifest in rules):
         webhook = next(
-            json.loads(str(_data_of(each)[RELEASE_KEY]))
-            for each in rules
-            if RELEASE_KEY in _data_of(each)
+            json.loads(str(_data_of(config_map)[RELEASE_KEY]))
+            for config_map in rules
+            if RELEASE_KEY in _data_of(config_map)
         )
     gate = (controllers or {}).get("imageGate") or {}
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))

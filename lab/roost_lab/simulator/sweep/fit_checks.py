@@ -52,9 +52,9 @@ def _may_grow(policy: Policy, placeholders: PlaceholderStatefulSet) -> bool:
     document = policy.controllers or {}
     has_events = read_booking_settings(Reader(), document) is not None
     return any(
-        each.stateful_set == placeholders.name
-        and (each.windows or each.learn is not None or has_events)
-        for each in ReleaseDocument(Reader(), document).placeholder_sets
+        placeholder_set.stateful_set == placeholders.name
+        and (placeholder_set.windows or placeholder_set.learn is not None or has_events)
+        for placeholder_set in ReleaseDocument(Reader(), document).placeholder_sets
     )
 
 
