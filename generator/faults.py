@@ -38,9 +38,9 @@ class Fault(NamedTuple):
         if self.file == DEFAULTS_NAME and self.severity != "error":
             # The key is what to set: who installed by pip has no such file.
             place = "not set"
-        said = f"found {self.found}, expected {self.expected}." if self.expected else self.found
+        what = f"found {self.found}, expected {self.expected}." if self.expected else self.found
         kind = "" if self.severity == "error" else self.severity
-        text = ": ".join(part for part in (place, kind, self.key, said) if part)
+        text = ": ".join(part for part in (place, kind, self.key, what) if part)
         return one_line(f"{text} {self.fix}" if self.fix else text)
 
 

@@ -29,9 +29,9 @@ class _Below(Source):
 
     __slots__ = ("_above", "_whole")
 
-    def __init__(self, whole: Source, above: Path) -> None:
-        super().__init__(whole.name)
-        self._whole = whole
+    def __init__(self, source: Source, above: Path) -> None:
+        super().__init__(source.name)
+        self._whole = source
         self._above = above
 
     def find(self, path: Path) -> tuple[int, int, bool]:
@@ -48,10 +48,8 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     group = str(file.values.get("apiVersion", "")).partition("/")[0]
     kind = file.values.get("kind")
     if group == "helm.toolkit.fluxcd.io" and kind == "HelmRelease":
-        name, namespace = (
-            text(child(file.values, *at))
-            for at in (("metadata", "name"), ("spec", "targetNamespace"))
-        )
+        name = text(child(file.values, "metadata", "name"))
+        namespace = text(child(file.values, "spec", "targetNamespace"))
         named = text(child(file.values, "spec", "releaseName")) or (
             f"{namespace}-{name}" if namespace else name
         )

@@ -83,7 +83,7 @@ def _map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object
         ("concurrentSpawnLimit", LIMITS[0], 64, again),
         ("activeServerLimit", LIMITS[1], 0, full),
     )
-    for key, trait, usual, told in limits:
+    for key, trait, usual, advice in limits:
         at: Path = ("hub", key)
         limit = hub.get(f"hub.{key}", "any")
         where = hub.show(at)
@@ -99,7 +99,9 @@ def _map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object
         if limit != usual:
             draft.put(f"events.{key}", limit, (*hub.path, *at))
         if limit > 0:
-            draft.notes.append(f"{where} is {limit}: {told} your largest class, and events.{key}.")
+            draft.notes.append(
+                f"{where} is {limit}: {advice} your largest class, and events.{key}."
+            )
 
 
 def _map_scheduler(draft: Draft, hub: HubSection) -> None:
@@ -197,8 +199,11 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
     is_silent = settings and all(
         child(plugin, "name") != "PodTopologySpread" for plugin in settings
     )
-    said = "; default spreading, which works against packing, is off" if is_silent else ""
-    why = f"The hub's own plugins, unchanged{said}.", "Without this, users get the strategy `pack`."
+    no_spreading = "; default spreading, which works against packing, is off" if is_silent else ""
+    why = (
+        f"The hub's own plugins, unchanged{no_spreading}.",
+        "Without this, users get the strategy `pack`.",
+    )
     profile = {
         "plugins": merged,
         "pluginConfig": [*settings, *([_NO_SPREADING] if is_silent else [])],

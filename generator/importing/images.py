@@ -56,7 +56,8 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
             hub.text("singleuser.image.pullPolicy"),
             traits.get("image_pull_policy", ("",))[0],
         )
-        if is_reference(reference := ":".join(named.values())) and (always or moving([reference])):
+        reference = ":".join(named.values())
+        if is_reference(reference) and (always or moving([reference])):
             why = "pullPolicy: Always" if always else "a tag that moves"
             draft.notes.append(f"{hub.show(source)}: {why}; {STALE}. {FIX}")
     elif image["name"] is None and charts.binder is None:
@@ -93,14 +94,14 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         why = "Of the profiles, what says which images go to which nodes."
         draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
         note_lost(draft, at, profiles)
-        said = [
+        named_images = [
             (text(override.get("image")), override.get("image_pull_policy"))
             for profile in profiles
             for override in overrides(profile)
         ]
         moved = [
             image
-            for image, policy in said
+            for image, policy in named_images
             if is_reference(image) and (policy == "Always" or moving([image]))
         ]
         if moved:

@@ -219,7 +219,8 @@ def _charts(
             " get values --all."
         )
         raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED, fix)])
-    if isinstance(kind := values.get("kind"), str) and "apiVersion" in values:
+    kind = values.get("kind")
+    if isinstance(kind, str) and "apiVersion" in values:
         fix = (
             "Of objects, those of Argo CD (Application, ApplicationSet) and Flux (HelmRelease) are"
             " read."
@@ -292,8 +293,8 @@ def _sound_entries(draft: Draft, piece: Piece, defaults: Mapping[str, object]) -
 
 
 def _reason(fault: Fault) -> str:
-    said = f"found {fault.found}, expected {fault.expected}" if fault.expected else fault.found
-    return f"Roost rejects it as {fault.key}: {said}"
+    what = f"found {fault.found}, expected {fault.expected}" if fault.expected else fault.found
+    return f"Roost rejects it as {fault.key}: {what}"
 
 
 def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:

@@ -238,8 +238,8 @@ def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:
     if best != to_json(default):
         put_at(many.values, path, chosen)
         like = next(hub for hub in many.hubs if to_json(values[hub.name]) == best)
-        if said := like.result.comments.get(path):
-            many.comments[path] = list(said)
+        if comments := like.result.comments.get(path):
+            many.comments[path] = list(comments)
     for name, value in values.items():
         if to_json(value) != best:
             many.differences.setdefault(name, []).append(
@@ -317,13 +317,15 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     hubs_of: dict[str, list[str]] = {}
     for hub in many.hubs:
         for entry in hub.values["placeholders"]:
-            whole: dict[str, Any] = {key: value for key, value in entry.items() if key != "name"}
+            nodes_and_size: dict[str, Any] = {
+                key: value for key, value in entry.items() if key != "name"
+            }
             for key, value in hub.values["placeholder"]["defaults"].items():
                 if value != defaults["placeholder"]["defaults"].get(key):
-                    whole.setdefault(key, value)
-            replicas = int(whole.pop("replicas", 0) or 0)
-            key = to_json(whole)
-            united = sets.setdefault(key, {"name": "", "replicas": 0, **whole})
+                    nodes_and_size.setdefault(key, value)
+            replicas = int(nodes_and_size.pop("replicas", 0) or 0)
+            key = to_json(nodes_and_size)
+            united = sets.setdefault(key, {"name": "", "replicas": 0, **nodes_and_size})
             united["replicas"] += replicas
             hubs_of.setdefault(key, []).append(hub.name)
     # A set that learns its number counts all users of its nodes: one is enough where none keeps
@@ -348,7 +350,7 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
         united["name"] = free_name("-".join(nodes), taken, "default", _MAX_NAME)
         taken.add(united["name"])
     put_at(many.values, ("placeholders",), kept)
-    told = [
+    of_hubs = [
         f"{placeholder_set['name']}: of {some(hubs_of[key])}"
         for key, placeholder_set in sets.items()
         if placeholder_set in kept
@@ -358,7 +360,7 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
             "As many as the hubs had together, by pool and size. Hubs that share them need fewer:"
             " lower replicas."
         ),
-        *told,
+        *of_hubs,
     ]
 
 
@@ -366,8 +368,8 @@ def _placeholders_by_pool(values: Values) -> Counter[str]:
     """How many placeholders there are for each kind of node."""
     found: Counter[str] = Counter()
     for entry in values["placeholders"]:
-        whole = complete_placeholder_set(entry, values["placeholder"]["defaults"])
-        pool = to_json([whole.get(key) for key in _NODES])
+        placeholder_set = complete_placeholder_set(entry, values["placeholder"]["defaults"])
+        pool = to_json([placeholder_set.get(key) for key in _NODES])
         found[pool] += int(entry.get("replicas") or 0)
     return found
 
@@ -402,10 +404,10 @@ def _short(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _grouped(what: str, told: Iterable[tuple[str, str]], hubs: Sequence[ImportedHub]) -> list[str]:
+def _grouped(what: str, lines: Iterable[tuple[str, str]], hubs: Sequence[ImportedHub]) -> list[str]:
     """Lines that several hubs have, each once, with the hubs."""
     names: dict[str, list[str]] = {}
-    for text, name in told:
+    for text, name in lines:
         if name not in names.setdefault(text, []):
             names[text].append(name)
     return [

@@ -220,12 +220,12 @@ def _overridden(traits: Traits, holder: object) -> Traits:
 
 def size_traits(singleuser: object) -> dict[str, object]:
     """The traits of a user's size, as `singleuser` of zero-to-jupyterhub says it."""
-    said = {
+    found = {
         f"extra_resource_{part}": at(singleuser, "extraResource", part)
         for part in ("limits", "guarantees")
     }
-    said |= {trait: at(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
-    return {trait: value for trait, value in said.items() if value is not None}
+    found |= {trait: at(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
+    return {trait: value for trait, value in found.items() if value is not None}
 
 
 def own_sizes(traits: Traits) -> dict[str, dict[str, str]]:

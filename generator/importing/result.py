@@ -240,9 +240,10 @@ def free_name(text: str, taken: Collection[str], fallback: str, longest: int) ->
     """
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:longest].strip("-") or fallback
     name = plain
-    number = 2
+    number = 1
     while name in taken:
-        name, number = f"{plain}-{number}", number + 1
+        number += 1
+        name = f"{plain}-{number}"
     return name
 
 
@@ -251,9 +252,10 @@ def _in_order(values: Mapping[str, object], defaults: Mapping[str, object]) -> d
         *(key for key in defaults if key in values),
         *(key for key in values if key not in defaults),
     ]
-    return {
-        key: _in_order(value, mapping(defaults.get(key)))
-        if isinstance(value := values[key], dict)
-        else value
-        for key in keys
-    }
+    ordered: dict[str, object] = {}
+    for key in keys:
+        value = values[key]
+        if isinstance(value, dict):
+            value = _in_order(value, mapping(defaults.get(key)))
+        ordered[key] = value
+    return ordered

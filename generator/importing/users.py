@@ -131,13 +131,13 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         draft.put(f"placeholder.defaults.{key}", own, (*source, key))
     # The usual user first: should Roost reject what a profile says, that remains.
     # Sizes in profiles that Python sets aren't known.
-    one = (
+    single_user = (
         "one user"
         if profiles != UNKNOWN
         else "`singleuser` says: write the size that your profiles give"
     )
     for whose, stood_for in {
-        one: usual,
+        single_user: usual,
         f"a user of {', '.join(titles)}, the default profile": room,
     }.items():
         if stood_for is room == usual:
@@ -157,12 +157,12 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
             if learn
             else []
         )
-        whole = {
+        rest = {
             **learn,
             **({"resources": resources} if resources else {}),
             **pools.nodes_unlike(stood_for, usual),
         }
-        entry = {"name": "default", "replicas": 0 if device else replicas, **whole}
+        entry = {"name": "default", "replicas": 0 if device else replicas, **rest}
         draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")

@@ -32,8 +32,8 @@ def _annotation(fault: Fault) -> str:
         name: _escaped(value).replace(":", "%3A").replace(",", "%2C")
         for name, value in given.items()
     }
-    said = ",".join(f"{name}={value}" for name, value in escaped.items() if value)
-    return f"::{_LEVELS[fault.severity]} {said}::{_escaped(str(fault))}\n"
+    properties = ",".join(f"{name}={value}" for name, value in escaped.items() if value)
+    return f"::{_LEVELS[fault.severity]} {properties}::{_escaped(str(fault))}\n"
 
 
 def _escaped(text: str) -> str:

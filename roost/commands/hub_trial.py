@@ -81,10 +81,10 @@ def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
     outcomes: dict[tuple[str, frozenset[str], tuple[str, ...]], list[tuple[str, ...]]] = {}
     for user in users:
         try:
-            told = _fare(world, user)
+            outcome = _fare(world, user)
         except (MalformedObjectError, ValueError) as error:
-            told = f"no valid pod: {error}", frozenset(), ()
-        outcomes.setdefault(told, []).append(user.chosen)
+            outcome = f"no valid pod: {error}", frozenset(), ()
+        outcomes.setdefault(outcome, []).append(user.chosen)
     lines = [f"users{_whose(chosen, users)}: {says}" for (says, _, _), chosen in outcomes.items()]
     topics = frozenset(topic for _, seen, _ in outcomes for topic in seen)
     blocked: dict[str, list[tuple[str, ...]]] = {}
@@ -199,10 +199,10 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
     )
     pod, changes, reasons = _admit(world, user, facts)
     profile = world.profiles.get(pod.scheduler_name) or default_profile(_RELEASE.kube_minor[1])
-    seen: set[str] = set()
+    held_promises: set[str] = set()
     says = [f"the scheduler {pod.scheduler_name}"]
     if pod.scheduler_name in world.profiles:
-        seen.add(PLACE)
+        held_promises.add(PLACE)
         says = ["Roost's scheduler"]
     elif pod.scheduler_name == DEFAULT_SCHEDULER:
         says = ["the cluster's scheduler"]
@@ -213,9 +213,9 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
         for image in _images(puller)
     } & set(images)
     if world.pullers:
-        seen |= {IMAGES} if brought else set()
-        one = "image brought" if brought else "image not brought"
-        many = f"{len(brought)} of {len(images)} images brought" if len(images) > 1 else one
+        held_promises |= {IMAGES} if brought else set()
+        one_image = "image brought" if brought else "image not brought"
+        many = f"{len(brought)} of {len(images)} images brought" if len(images) > 1 else one_image
         says.append(many if user.pod["spec"]["containers"][0]["image"] else "image not named here")
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
     required = sum(
@@ -224,7 +224,7 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
     )
     prefers = any(isinstance(change, PreferNode) and HELD in str(change.term) for change in changes)
     if goes_to == holder.name and (required or prefers) and (brought or not world.pullers):
-        seen.add(GATE)
+        held_promises.add(GATE)
         says.append(
             f"gate on {count_of(required, 'image')}"
             if required
@@ -236,7 +236,7 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
             for count, placeholder in world.placeholders
             if _keeps_room(placeholder, asked, pod, profile)
         )
-        seen |= {PLACEHOLDERS} if fit else set()
+        held_promises |= {PLACEHOLDERS} if fit else set()
         says.append(
             f"{count_of(fit, 'placeholder')} fit"
             if fit > 1
@@ -245,9 +245,13 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
             else "no placeholder fits"
         )
     if UNKNOWN in dict(asked.spec.node_selector):
-        seen &= {PLACE}
+        held_promises &= {PLACE}
         says[1:] = ["their profiles are set in Python: image and nodes aren't known here"]
-    return ", ".join(says), frozenset(seen), () if PLACE in seen or not world.profiles else reasons
+    return (
+        ", ".join(says),
+        frozenset(held_promises),
+        () if PLACE in held_promises or not world.profiles else reasons,
+    )
 
 
 def _admit(

@@ -233,17 +233,16 @@ def _tell(
     *,
     by_pods: bool,
 ) -> Iterator[str]:
-    first, last = (local_time(minute * 60.0, "UTC") for minute in (min(seen), max(seen) + 1))
-    yield (
-        f"{source}: {len(sessions)} servers in {len(seen) / DAY_MINUTES:.1f} days, {first} to"
-        f" {last}"
-    )
+    first = local_time(min(seen) * 60.0, "UTC")
+    last = local_time((max(seen) + 1) * 60.0, "UTC")
+    days = len(seen) / DAY_MINUTES
+    yield f"{source}: {len(sessions)} servers in {days:.1f} days, {first} to {last}"
     if by_pods:
         yield f"  from {PODS}: begins to the second, ends to {step} s"
     else:
         yield (
-            f"  from {SERVERS}, each {step} s: who came while another left isn't seen ({PODS} would"
-            " say it)"
+            f"  from {SERVERS}, each {step} s: who came while another left isn't seen"
+            f" ({PODS} would say it)"
         )
     gaps = [b - a - 1 for a, b in pairwise(sorted(seen)) if b - a > 5]
     if gaps:

@@ -52,13 +52,13 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
         decision = decide(pod, rules, Facts(), Ledger(), pod_key="", now=0.0)
     except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None
-    said = [f"{key}: {text}" for key, text in decision.audit.items()] or [
+    notes = [f"{key}: {text}" for key, text in decision.audit.items()] or [
         "no class: the pod stays as it is"
     ]
-    said += filter(None, [left_out(body)])
+    notes += filter(None, [left_out(body)])
     admitted = jsonpatch.apply_patch(body, list(decision.operations))
     return "".join(
-        [*(f"# {sentence}\n" for sentence in said), yaml.safe_dump(admitted, sort_keys=False)]
+        [*(f"# {sentence}\n" for sentence in notes), yaml.safe_dump(admitted, sort_keys=False)]
     )
 
 
@@ -107,12 +107,12 @@ def command(
     (sys.stdout if pod is None else sys.stderr).write(show_faults(ordered, form))
     errors = sum(fault.severity == "error" for fault in ordered)
     warnings = sum(fault.severity == "warning" for fault in ordered)
-    said = (
+    total = (
         f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}"
         if errors or warnings
         else "no faults"
     )
-    sys.stderr.write(f"{said}\n")
+    sys.stderr.write(f"{total}\n")
     if unread:
         raise UsageError("\n".join(map(str, unread)))
     if pod is not None and not errors:

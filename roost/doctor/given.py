@@ -42,11 +42,11 @@ class _GivenCluster:
                     {**body, "metadata": {**(body["metadata"].get("labels") or {})}}
                 )
             except (AttributeError, KeyError, TypeError, ValueError):
-                said = (
+                found_spec = (
                     f"{body['kind']} {body['metadata']['name']}: found {describe(body.get('spec'))}"
                 )
                 raise UsageError(
-                    f"{path}: {said}, expected a spec as the API server takes it."
+                    f"{path}: {found_spec}, expected a spec as the API server takes it."
                 ) from None
 
     def get(self, path: str, _query: object = None) -> dict[str, list[JSONObject]]:

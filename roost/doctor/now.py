@@ -88,13 +88,17 @@ def find_waits(pods: Iterable[JSONObject], events: Iterable[JSONObject]) -> list
                 )
                 for event in about
             ]
-            said = [
+            of_autoscaler = [
                 event
                 for event, component in by
                 if re.search("autoscaler|karpenter", str(component))
             ]
             autoscaler = (
-                _short(f"{said[-1].get('reason')}: {said[-1].get('message')}", name) if said else ""
+                _short(
+                    f"{of_autoscaler[-1].get('reason')}: {of_autoscaler[-1].get('message')}", name
+                )
+                if of_autoscaler
+                else ""
             )
             node = pod["spec"].get("nodeName") or ""
             waits.append(Wait(name, kind, _short(cause, name), since or created, autoscaler, node))
@@ -118,8 +122,8 @@ def show_waits(waits: list[Wait], pods: int, now: float) -> str:
             ),
             f"    newest {_span(now - newest.since)}, oldest {_span(now - oldest.since)}: {names}",
         ]
-        if said := next((wait.autoscaler for wait in group if wait.autoscaler), ""):
-            lines.append(f"    autoscaler: {said}")
+        if autoscaler := next((wait.autoscaler for wait in group if wait.autoscaler), ""):
+            lines.append(f"    autoscaler: {autoscaler}")
         advice = (
             "nothing: they make an autoscaler act." if kind == "placeholder" and not nodes else ""
         )

@@ -42,7 +42,8 @@ def find_refused(install: Install) -> Told:
     workloads = install.of_kind("DaemonSet") + install.of_kind("StatefulSet")
     for limit_range, body in product(install.client.get(path)["items"], workloads):
         resources = body["spec"]["template"]["spec"]["containers"][0].get("resources") or {}
-        limits, requests = (resources.get(part) or {} for part in ("limits", "requests"))
+        limits = resources.get("limits") or {}
+        requests = resources.get("requests") or {}
         # A default becomes the limit of those without one, and no request may be above its limit.
         without = {name: amount for name, amount in requests.items() if name not in limits}
         for bound, given in (
@@ -87,11 +88,15 @@ def find_counted(install: Install) -> Told:
         most = max(number or 0 for number in numbers)
         sets.append((most, body["spec"]["template"]["spec"]))
     if counted and sets:
-        cpu, memory = (
-            sum(n * dict(read_requests(spec)).get(key, 0) for n, spec in sets)
-            for key in (CPU, MEMORY)
-        )
-        needs = f"{sum(n for n, _ in sets)} pods, CPU {cpu}m, memory {memory_quantity(memory)}"
+        pods = 0
+        cpu = 0
+        memory = 0
+        for number, spec in sets:
+            requests = dict(read_requests(spec))
+            pods += number
+            cpu += number * requests.get(CPU, 0)
+            memory += number * requests.get(MEMORY, 0)
+        needs = f"{pods} pods, CPU {cpu}m, memory {memory_quantity(memory)}"
         yield warning(
             f"{named('ResourceQuota', counted)} counts placeholders, too: once it is used up, users"
             " are refused, and no placeholder makes room for them.",

@@ -5,6 +5,7 @@ pools grow to.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from math import ceil
 from statistics import median_low
 from typing import Any, Final
 
@@ -36,14 +37,8 @@ class Seats:
             entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"]
         )
         self._own = [node for node in nodes if node_admits(rules, node)]
-        self._limits, requests = (
-            {
-                name: n
-                for name, n in read_requests({"containers": [{"resources": {"requests": part}}]})
-                if n
-            }
-            for part in (entry["resources"].get("limits") or {}, requested(entry["resources"]))
-        )
+        self._limits = _amounts(entry["resources"].get("limits") or {})
+        requests = _amounts(requested(entry["resources"]))
         self._requests = requests | {PODS: 1}
         # How many most nodes hold, daemon pods aside, and how many if their kubelets took more
         # pods; 0: nobody knows.
@@ -63,7 +58,8 @@ class Seats:
             yield from self._refused(quota, people)
         if not self.per_node:
             return
-        nodes, fewer = (-(-people // seats) for seats in (self.per_node, self._roomy))
+        nodes = ceil(people / self.per_node)
+        fewer = ceil(people / self._roomy)
         if fewer < nodes:
             reason = (
                 f"Nodes of set {self._name} have room for {self._roomy} placeholders, but their"
@@ -96,9 +92,8 @@ class Seats:
             kind, _, name = key.removeprefix("count/").partition(".")
             name = name or kind
             if amount := (self._limits if kind == "limits" else self._requests).get(name):
-                most, taken = (
-                    round_up(name, parse_quantity(amount)) for amount in (hard, used.get(key, 0))
-                )
+                most = round_up(name, parse_quantity(hard))
+                taken = round_up(name, parse_quantity(used.get(key, 0)))
                 if (room := (most - taken) // amount) < people:
                     fits = min(fits, max(0, room))
                     needed = taken + people * amount
@@ -147,3 +142,9 @@ class Seats:
         return {
             name: most for name, (pool, most) in found.items() if is_known and pool not in theirs
         }
+
+
+def _amounts(quantities: Mapping[str, Any]) -> dict[str, int]:
+    """What a pod that requests this takes of a node, without what is 0."""
+    spec = {"containers": [{"resources": {"requests": quantities}}]}
+    return {name: amount for name, amount in read_requests(spec) if amount}

@@ -210,9 +210,9 @@ class Client:
 
 def unusable(where: str, error: Exception) -> ClusterError:
     """The error of credentials that can't be used."""
-    said = " ".join(str(error).split()).rstrip(".")
+    reason = " ".join(str(error).split()).rstrip(".")
     return ClusterError(
-        f"{where} can't be used: {said}. Give --kubeconfig, or run inside a cluster."
+        f"{where} can't be used: {reason}. Give --kubeconfig, or run inside a cluster."
     )
 
 

@@ -61,7 +61,7 @@ def follow_minor(
     """Poll until `stop`, or until another minor was read twice in a row: then report it and
     return.
     """
-    seen = minor
+    last = minor
     times = 0
     while not stop.wait(seconds):
         try:
@@ -69,8 +69,8 @@ def follow_minor(
         except ClusterError as error:
             log.warning("the cluster's version could not be read: %s", error)
             continue
-        times = times + 1 if current == seen else 1
-        seen = current
-        if seen != minor and times >= ALIKE_ANSWERS:
-            on_change(seen)
+        times = times + 1 if current == last else 1
+        last = current
+        if last != minor and times >= ALIKE_ANSWERS:
+            on_change(last)
             return

@@ -77,10 +77,7 @@ def _first_context(files: str) -> str | None:
     for file in files.split(os.pathsep) if os.pathsep in files else ():
         path = Path(file).expanduser()
         config = yaml.safe_load(path.read_bytes()) if file and path.exists() else None
-        if (
-            isinstance(config, dict)
-            and isinstance(name := config.get("current-context"), str)
-            and name
-        ):
+        name = config.get("current-context") if isinstance(config, dict) else None
+        if isinstance(name, str) and name:
             return name
     return None

@@ -181,9 +181,9 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
     inits = spec.get("initContainers") or []
     amounts, non_zero, fit = sum_requests(spec, status, containers, inits)
     affinity = spec.get("affinity") or NOTHING
-    node_affinity, pod_affinity, pod_anti_affinity = (
-        affinity.get(part) or NOTHING for part in ("nodeAffinity", "podAffinity", "podAntiAffinity")
-    )
+    node_affinity = affinity.get("nodeAffinity") or NOTHING
+    pod_affinity = affinity.get("podAffinity") or NOTHING
+    pod_anti_affinity = affinity.get("podAntiAffinity") or NOTHING
     required = node_affinity.get(REQUIRED)
     return PodSpec(
         requests=amounts,

@@ -91,14 +91,14 @@ class Account:
     # The last minute that was booked.
     until: int = 0
 
-    def with_minute(self, seen: Week, minute: int) -> Account:
-        """Return the account with what came until a minute. seen: its begin is that of the week."""
+    def with_minute(self, week: Week, minute: int) -> Account:
+        """Return the account with what came until a minute. week: its begin is that of the week."""
         passed = max(0, minute - self.until) if self.until else 1
-        month = self.month_node_hours * exp(-passed / MONTH_MINUTES) + seen.net_node_hours
-        if self.weeks and self.weeks[-1].begin == seen.begin:
-            weeks = (*self.weeks[:-1], self.weeks[-1].plus(seen))
+        month = self.month_node_hours * exp(-passed / MONTH_MINUTES) + week.net_node_hours
+        if self.weeks and self.weeks[-1].begin == week.begin:
+            weeks = (*self.weeks[:-1], self.weeks[-1].plus(week))
         else:
-            weeks = (*self.weeks, seen)[-KEPT_WEEKS:]
+            weeks = (*self.weeks, week)[-KEPT_WEEKS:]
         return replace(self, weeks=weeks, month_node_hours=month, until=max(minute, self.until))
 
     def with_late_class(self, late: LateClass) -> Account:

@@ -151,7 +151,7 @@ def _post_filter(
 
     Returns the nomination, and what they add to the message.
     """
-    said = []
+    messages = []
     for plugin in cycle.profile.post_filters:
         if plugin == DYNAMIC_RESOURCES:
             if cycle.refusal is not None:
@@ -160,11 +160,11 @@ def _post_filter(
                 return None, "not found"
             # From 1.37 on it says nothing of pods without claims.
             if cycle.profile.minor < 37:
-                said.append("no new claims to deallocate")
+                messages.append("no new claims to deallocate")
         elif plugin == DEFAULT_PREEMPTION:
             nomination, message = preempt(cycle.pod, cycle.state, cycle.profile, rejections)
             if nomination is not None:
                 # From 1.37 on success is told too, in place of what the plugins before said.
                 return nomination, "" if cycle.profile.minor < 37 else f"preemption: {message}"
-            said.append(f"preemption: {message}")
-    return None, ", ".join(said)
+            messages.append(f"preemption: {message}")
+    return None, ", ".join(messages)

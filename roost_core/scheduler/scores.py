@@ -525,8 +525,8 @@ def _round_half_up(number: float) -> int:
 
     Adding a half first could round twice.
     """
-    whole = int(number)
-    return whole + 1 if number - whole >= 0.5 else whole
+    floor = int(number)
+    return floor + 1 if number - floor >= 0.5 else floor
 
 
 SCORERS: Final[dict[str, Callable[[Cycle, Chosen, int], Scores]]] = {

@@ -59,9 +59,9 @@ def _unpacked(source: str, folder: str) -> Path:
     path = Path(source)
     unpacked = Path(folder, "unpacked")
     if source == "-" or path.is_fifo():
-        whole = sys.stdin.buffer.read() if source == "-" else path.read_bytes()
+        data = sys.stdin.buffer.read() if source == "-" else path.read_bytes()
         path = Path(folder, "past")
-        path.write_bytes(whole)
+        path.write_bytes(data)
     with path.open("rb") as file:
         if file.read(2) != _GZIP:
             return path
@@ -77,11 +77,11 @@ def _unpacked(source: str, folder: str) -> Path:
 
 
 def _of_prometheus(source: str, namespace: str, shown: str) -> Past:
-    sessions, seen, told = read_usage(source, namespace)
-    sys.stderr.write("".join(f"{line.replace(source, shown)}\n" for line in told))
+    sessions, minutes_seen, lines = read_usage(source, namespace)
+    sys.stderr.write("".join(f"{line.replace(source, shown)}\n" for line in lines))
     return [
         Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(sessions)
-    ], seen
+    ], minutes_seen
 
 
 def _of_history(path: str, folder: str) -> Past:

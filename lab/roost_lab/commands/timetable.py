@@ -202,8 +202,8 @@ class _Faults:
         if column in self.missing:
             return
         shown = found if len(found) <= _MOST_FOUND else f"{found[:_MOST_FOUND]}…"
-        told = repr(shown) if found else "nothing"
-        self.add_text(line, column, f"found {told}, expected {expected}")
+        quoted = repr(shown) if found else "nothing"
+        self.add_text(line, column, f"found {quoted}, expected {expected}")
 
     def add_text(self, line: int, column: str, text: str) -> None:
         """Add a fault whose sentence is whole."""
@@ -216,10 +216,10 @@ class _Faults:
         if not self.texts:
             return
         in_order = sorted(self.texts, key=itemgetter(0))
-        told = [text for _, text in in_order[:_MOST_FAULTS]]
+        lines = [text for _, text in in_order[:_MOST_FAULTS]]
         if len(self.texts) > _MOST_FAULTS:
-            told.append(f"{self.file}: {len(self.texts) - _MOST_FAULTS} faults more")
-        raise UsageError("\n".join(told))
+            lines.append(f"{self.file}: {len(self.texts) - _MOST_FAULTS} faults more")
+        raise UsageError("\n".join(lines))
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,21 +36,21 @@ def _write(
     output: Path, sources: Sequence[MomentSource], names: Sequence[str], at_us: int | None
 ) -> int:
     """Write the hour around a time, or all that the records have in common."""
-    whole = common_time(sources)
-    if whole is None:
+    common = common_time(sources)
+    if common is None:
         return refuse(
             "view",
             "the records have no time in common" if len(sources) > 1 else "nothing is recorded yet",
         )
-    span = whole
+    span = common
     if at_us is not None:
         span = Span(
-            max(whole.from_us, at_us - HOUR_US // 2), min(whole.to_us, at_us + HOUR_US // 2)
+            max(common.from_us, at_us - HOUR_US // 2), min(common.to_us, at_us + HOUR_US // 2)
         )
     if span.from_us >= span.to_us:
         return refuse(
             "view",
-            f"--at: expected a time from {show_time(whole.from_us)} to {show_time(whole.to_us)}",
+            f"--at: expected a time from {show_time(common.from_us)} to {show_time(common.to_us)}",
         )
     try:
         text = make_file(sources, names, span)

@@ -24,13 +24,13 @@ def shorten(names: Iterable[str], length: int) -> dict[str, str]:
 
     length: LEAST_LENGTH at least. An image is shortened to its last part first, if no other has it.
     """
-    whole = list(dict.fromkeys(names))
-    texts = whole
+    distinct = list(dict.fromkeys(names))
+    texts = distinct
     for strip in (_last_parts, _without_common_ends, _without_common_beginnings):
         if all(len(text) <= length for text in texts):
             break
         texts = strip(texts)
-    return dict(zip(whole, _told_apart(texts, length), strict=True))
+    return dict(zip(distinct, _told_apart(texts, length), strict=True))
 
 
 def _last_parts(texts: Sequence[str]) -> list[str]:

@@ -48,8 +48,8 @@ def show_seconds(seconds: float) -> str:
 
 def _show_two(amount: int, large: str, small: str) -> str:
     """60 of the small unit make a large one; no small ones are left out."""
-    whole, rest = divmod(amount, 60)
-    return f"{whole} {large} {rest} {small}" if rest else f"{whole} {large}"
+    number, rest = divmod(amount, 60)
+    return f"{number} {large} {rest} {small}" if rest else f"{number} {large}"
 
 
 def show_bytes(amount: int) -> str:

@@ -115,10 +115,10 @@ def describe_waits(store: Store) -> list[str]:
         query = Query(connection, Span(extent.from_us, extent.to_us), extent)
         starts = WindowStarts.read(query)
         pulls = Pulls.read(query).total
-    whole = _of_users(starts, WHOLE)
-    if not whole.count:
+    waits = _of_users(starts, WHOLE)
+    if not waits.count:
         return []
-    lines = [f"Users waited {until(starts)}, in {whole.count:,} starts: {_percentiles(whole)}"]
+    lines = [f"Users waited {until(starts)}, in {waits.count:,} starts: {_percentiles(waits)}"]
     # Creation and containers' starts have whole seconds, which exact times of schedulers are
     # counted from and to.
     for phase, less_us, more_us in ((NODE, US, 0), (CONTAINERS, 0, US), (ANSWER, US, 0)):
@@ -145,7 +145,8 @@ def _of_users(starts: WindowStarts, phase: str) -> Spans:
 
 def _percentiles(spans: Spans, less_us: int = 0, more_us: int = 0) -> str:
     """less_us, more_us: by how much each may be shorter and longer."""
-    median, high = (spans.percentile_us(share) or 0 for share in (0.5, 0.95))
+    median = spans.percentile_us(0.5) or 0
+    high = spans.percentile_us(0.95) or 0
     return (
         f"median {show_range(max(0, median - less_us), median + more_us)}, 95 % within"
         f" {show_span(high + more_us)}"

@@ -83,7 +83,7 @@ class Launches:
         is_cold = sa.not_(pull.warm)
         is_puller = sa.or_(pod.name.contains(PULLER_WORD), pod.name.contains(POPULAR_WORD))
         brings = sa.and_(is_cold, pod.pod_class == "", is_puller)
-        told = (
+        places = (
             sa.select(*place)
             .join(schema.pod, pod.uid == pull.pod_uid)
             .where(query.within(pull.at_us))
@@ -96,7 +96,10 @@ class Launches:
         uses = sa.and_(pull.warm, pod.pod_class.not_in(("", PLACEHOLDER))).label("uses")
         columns = (pull.at_us, uses, last_us(brings, "brought_us"), last_us(is_cold, "pulled_us"))
         event = (
-            told.add_columns(*columns).where(sa.tuple_(*place).in_(told.where(brings))).subquery().c
+            places.add_columns(*columns)
+            .where(sa.tuple_(*place).in_(places.where(brings)))
+            .subquery()
+            .c
         )
         # Who pulled it again found that the node had lost what was brought.
         finds = sa.and_(event.uses, event.brought_us == event.pulled_us)

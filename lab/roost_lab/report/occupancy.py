@@ -179,8 +179,8 @@ def _figure(report: Report) -> Figure | None:
     drawn = {kind: values for kind, values in report[Occupancy].by_kind.items() if any(values)}
     if not drawn:
         return None
-    seen = {kind: without_gaps(report, PODS, values) for kind, values in drawn.items()}
-    data = [step_bars(report, KINDS[kind], f"--{kind}", values) for kind, values in seen.items()]
+    shown = {kind: without_gaps(report, PODS, values) for kind, values in drawn.items()}
+    data = [step_bars(report, KINDS[kind], f"--{kind}", values) for kind, values in shown.items()]
     marks = [
         Mark(f"--{kind}", KINDS[kind], PLACEHOLDER if kind == PLACEHOLDER else "area")
         for kind in drawn

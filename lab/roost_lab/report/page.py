@@ -58,8 +58,9 @@ def _span(report: Report) -> str:
 
 
 def _period(report: Report, from_us: int, to_us: int) -> str:
-    from_text, to_text = (show(at_us, Unit.TIME, report.zone) for at_us in (from_us, to_us))
-    return f"{from_text} to {to_text} {report.zone}"
+    begin = show(from_us, Unit.TIME, report.zone)
+    end = show(to_us, Unit.TIME, report.zone)
+    return f"{begin} to {end} {report.zone}"
 
 
 def notices(report: Report) -> list[str]:

@@ -164,10 +164,10 @@ def _over_time_figure(report: Report) -> Figure | None:
     """Warm and cold pulls in each step."""
     if not any(counts.number for counts in report[Pulls].by_step):
         return None
-    seen = _seen_steps(report)
+    steps = _seen_steps(report)
     data = [
-        step_bars(report, "warm", "--warm", [counts.warm if counts else None for counts in seen]),
-        step_bars(report, "cold", "--cold", [counts.cold if counts else None for counts in seen]),
+        step_bars(report, "warm", "--warm", [counts.warm if counts else None for counts in steps]),
+        step_bars(report, "cold", "--cold", [counts.cold if counts else None for counts in steps]),
     ]
     caption = "Pulls in each step, by whether they found the image on the node."
     marks = (Mark("--warm", "warm: already on the node"), Mark("--cold", "cold: pulled"))

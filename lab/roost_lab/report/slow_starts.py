@@ -195,19 +195,19 @@ OVER_TIME: Final = TableOf[tuple[int, Spans | None]](
 )
 
 
+def _drawn(seconds: float | None) -> float | None:
+    """Seconds on the logarithmic axis."""
+    return None if seconds is None else max(MIN_SECONDS, seconds)
+
+
 def _over_time_figure(report: Report) -> Figure | None:
     """In each step a box from the median to the 95th percentile; of few starts, a dot for each."""
     times = report[StartTimes]
     steps = [spans if spans and spans.count >= FEWEST else None for _, spans in _steps(report)]
     if not any(times.by_step):
         return None
-    middles, highs = (
-        [
-            None if (found := _percentile(spans, share)) is None else max(MIN_SECONDS, found)
-            for spans in steps
-        ]
-        for share in (0.5, 0.95)
-    )
+    middles = [_drawn(_percentile(spans, 0.5)) for spans in steps]
+    highs = [_drawn(_percentile(spans, 0.95)) for spans in steps]
     step_us = report.steps.step_us
     data: list[JSONObject] = []
     marks: list[Mark] = []
@@ -270,7 +270,8 @@ def _over_time_figure(report: Report) -> Figure | None:
 def _step_text(spans: Spans | None) -> str:
     if not spans:
         return ""
-    middle, high = (show(_percentile(spans, share), Unit.SECONDS) for share in (0.5, 0.95))
+    middle = show(_percentile(spans, 0.5), Unit.SECONDS)
+    high = show(_percentile(spans, 0.95), Unit.SECONDS)
     return f"p50 {middle}, p95 {high}; {spans.count:,} starts"
 
 

@@ -384,7 +384,8 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
                     for edge_us in row.spans.counts
                 ]
                 continue
-            middle_us, high_us = (row.spans.percentile_us(share) or 0 for share in (0.5, 0.95))
+            middle_us = row.spans.percentile_us(0.5) or 0
+            high_us = row.spans.percentile_us(0.95) or 0
             amounts = (
                 f"p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
             )

@@ -81,10 +81,10 @@ class Spans:
         """
         # Rounded first: 0.95 x 20 is 19, whatever floats make of it.
         rank = max(1, ceil(round(share * self.count, 9)))
-        seen = 0
+        number = 0
         for edge_us in sorted(self.counts):
-            seen += self.counts[edge_us]
-            if seen >= rank:
+            number += self.counts[edge_us]
+            if number >= rank:
                 return edge_us
         return None
 

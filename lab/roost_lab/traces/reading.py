@@ -51,12 +51,12 @@ def open_trace(
     on the way and complete when the iterator ends. Raises TraceError: at once for files that can't
     be opened, later for a trace without anything usable.
     """
-    seen: set[Path] = set()
+    read_files: set[Path] = set()
     for path in paths:
         next(read_lines(path), None)
-        if path.resolve() in seen:
+        if path.resolve() in read_files:
             raise TraceError(str(path), 0, "the file named twice", "each file once")
-        seen.add(path.resolve())
+        read_files.add(path.resolve())
     spreader = Spreader(Chance(seed))
 
     def placed(path: Path) -> Iterator[Placed]:

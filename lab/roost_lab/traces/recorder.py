@@ -30,9 +30,10 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     """
     if entry.get("class", USER_CLASS) != USER_CLASS:
         raise UnusableLine(f"class {show(entry['class'])} isn't `user`")
-    repository, ref, image, hub = (
-        _text(entry, key) for key in ("repository", "ref", "image", "hub")
-    )
+    repository = _text(entry, "repository")
+    ref = _text(entry, "ref")
+    image = _text(entry, "image")
+    hub = _text(entry, "hub")
     if hub and not DNS_LABEL.fullmatch(hub):
         raise UnusableLine(f"`hub` is {show(hub)}, not the name of a namespace")
     folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository

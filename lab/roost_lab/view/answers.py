@@ -46,9 +46,9 @@ class Answers:
 
     def until(self, namespaces: Iterable[str], known_since: Mapping[str, int]) -> str:
         """Until when servers in these namespaces count as starting."""
-        told = {namespace in known_since for namespace in namespaces} or {bool(known_since)}
-        where = ", where its hub's log can be read" if len(told) > 1 else ""
-        return f"{PHASE_NAMES[ANSWER if True in told else CONTAINERS]}{where}"
+        have_logs = {namespace in known_since for namespace in namespaces} or {bool(known_since)}
+        where = ", where its hub's log can be read" if len(have_logs) > 1 else ""
+        return f"{PHASE_NAMES[ANSWER if True in have_logs else CONTAINERS]}{where}"
 
     def awaited(self, pod: PodReading, known_since: Mapping[str, int], now_us: int) -> bool:
         """Whether a pod whose containers run is a server that its hub still waits for."""
@@ -57,6 +57,6 @@ class Answers:
         since_us = max(known_since.get(namespace, now_us), now_us - LONGEST_US)
         if not server or pod.deletion_us is not None or pod.created_us < since_us:
             return False
-        said = [self._news.get((namespace, who)) for who in (server, server.partition(":")[0])]
-        ended = [news for news in said if news is not None and news.is_about(server)]
+        last_news = [self._news.get((namespace, who)) for who in (server, server.partition(":")[0])]
+        ended = [news for news in last_news if news is not None and news.is_about(server)]
         return all(news.when.at_us < pod.created_us - EARLY_US for news in ended)

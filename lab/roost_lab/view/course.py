@@ -199,7 +199,8 @@ def tell_difference(names: Sequence[str], courses: Sequence[Course]) -> str:
         (before, course), (name, other) = (name, other), (before, course)
     if not course["count"] or not other["count"]:
         return "No user started in this time in one of the records."
-    ours, theirs = (show_span(record["p95_us"]) for record in (other, course))
+    ours = show_span(other["p95_us"])
+    theirs = show_span(course["p95_us"])
     if ours != theirs:
         waits = f"95 of 100 users wait at most {ours} instead of {theirs}"
     elif other["cold_count"] != course["cold_count"]:

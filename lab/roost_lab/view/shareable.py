@@ -39,10 +39,10 @@ def make_file(
 
     Raises StoreError, and OSError where even few moments take more.
     """
-    told = story(sources, names, span)
+    told_story = story(sources, names, span)
     slow = [
         sorted(course["slow"], key=lambda start: -start[1])[:MOST_SLOW]
-        for course in told["courses"]
+        for course in told_story["courses"]
     ]
     whys = [
         {uid: source.why(uid) for _, _, uid, _ in slowest}
@@ -59,7 +59,7 @@ def make_file(
         text = _page(
             {
                 "names": list(names),
-                "story": told,
+                "story": told_story,
                 "step": steps.step_us,
                 "frames": frames,
                 "whys": whys,

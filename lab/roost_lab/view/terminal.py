@@ -180,8 +180,8 @@ def _changes(changes: Sequence[PodChange], columns: int) -> list[Text]:
         return []
     names = _short([change.name for change in changes], columns // 3)
     nodes = _short([change.to_node or change.from_node for change in changes], columns // 3)
-    told = [f"{as_date(change.at_us):%H:%M:%S}{GAP}{change.kind}" for change in changes]
-    return [_line("the last minute (UTC)", "bold"), *_aligned(names, nodes, told)]
+    what = [f"{as_date(change.at_us):%H:%M:%S}{GAP}{change.kind}" for change in changes]
+    return [_line("the last minute (UTC)", "bold"), *_aligned(names, nodes, what)]
 
 
 def _aligned(*columns: Sequence[str]) -> list[Text]:

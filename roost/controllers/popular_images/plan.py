@@ -335,12 +335,14 @@ class _Work:
         """Find images that were pulled and are gone: the kubelet or a cleaner needed the room."""
         for view in self.views.values():
             pulled = self.pulled.get(view.uid, {})
-            told = [
+            reported = [
                 image
                 for image, pull in pulled.items()
                 if self.now.steady - pull.since >= REPORT_SECONDS
             ]
-            lost = sorted(image for image in told if image not in view.holds and not view.is_cut)
+            lost = sorted(
+                image for image in reported if image not in view.holds and not view.is_cut
+            )
             for image in lost:
                 del pulled[image]
             if lost:

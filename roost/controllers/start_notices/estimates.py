@@ -131,12 +131,12 @@ class PastWaits:
         """
         spread = prior
         for key, (mean_weight, variance_weight, variance) in zip(keys, levels, strict=True):
-            seen = self.by_key.get(key)
-            if seen is None:
+            past = self.by_key.get(key)
+            if past is None:
                 continue
-            weight = mean_weight + seen.number
-            mean = (mean_weight * spread.mean + seen.number * seen.mean) / weight
-            within = (variance_weight * variance + seen.squares) / (variance_weight + seen.number)
+            weight = mean_weight + past.number
+            mean = (mean_weight * spread.mean + past.number * past.mean) / weight
+            within = (variance_weight * variance + past.squares) / (variance_weight + past.number)
             # The mean itself isn't known exactly.
             spread = Spread(mean, within * (1 + 1 / weight))
         return spread
@@ -146,7 +146,10 @@ def in_turn(first: Estimate, *rest: Spread) -> Estimate:
     """One after the other: medians add up, and so do the distances from them, as far as they go
     together.
     """
-    waits = [first, *(whole for spread in rest if (whole := spread.left(0.0)) is not None)]
+    waits = [
+        first,
+        *(wait_in_full for spread in rest if (wait_in_full := spread.left(0.0)) is not None),
+    ]
     median = sum(wait.median for wait in waits)
     below = _together([wait.median - wait.low for wait in waits])
     return Estimate(
@@ -202,9 +205,9 @@ _Wait = tuple[float, float, tuple[str, ...]]
 
 def _pulls(snapshot: Snapshot) -> Iterator[_Wait]:
     for event in snapshot.pull_events.values():
-        said = read_pulled_message(event.message)
+        pull = read_pulled_message(event.message)
         # Without the wait for the kubelet's other pulls.
-        took_us = (said and said.pull_us) or 0
+        took_us = (pull and pull.pull_us) or 0
         if LEAST_PULL_SECONDS * _US <= took_us <= _MOST_PULL_SECONDS * _US:
             yield event.at, took_us / _US, keys_of_image(normalise_reference(event.image))
 

@@ -42,9 +42,9 @@ def with_estimate(text: str, estimate: Estimate, **more: object) -> str:
     return text.format(left=left, usual=usual, **more)
 
 
-def _duration(seconds: float, whole: Callable[[float], int] = round) -> str:
+def _duration(seconds: float, to_whole: Callable[[float], int] = round) -> str:
     """A rounded duration: nobody waits by the second. whole: round or math.ceil."""
-    unit, number = _rounded(seconds, whole)
+    unit, number = _rounded(seconds, to_whole)
     return "1 minute" if (unit, number) == (_MINUTES, "1") else unit.format(number)
 
 
@@ -65,12 +65,12 @@ def _range(low: float, high: float) -> str:
     return f"{first} to {last}"
 
 
-def _rounded(seconds: float, whole: Callable[[float], int]) -> tuple[str, str]:
+def _rounded(seconds: float, to_whole: Callable[[float], int]) -> tuple[str, str]:
     """The unit, as a sentence's part, and the number in it; "" where no number is said."""
-    fives = whole(seconds / 5)
+    fives = to_whole(seconds / 5)
     if fives < 2:
         return _A_FEW_SECONDS, ""
     if fives < 12:
         return _SECONDS, str(5 * fives)
-    halves = max(2, whole(seconds / 30))
-    return _MINUTES, f"{halves / 2:g}" if halves < 10 else str(whole(seconds / 60))
+    halves = max(2, to_whole(seconds / 30))
+    return _MINUTES, f"{halves / 2:g}" if halves < 10 else str(to_whole(seconds / 60))

@@ -104,11 +104,11 @@ def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutco
         looked_at = ""
         findings: list[Finding] = []
         try:
-            for told in check(install):
-                if isinstance(told, str):
-                    looked_at = told
+            for item in check(install):
+                if isinstance(item, str):
+                    looked_at = item
                 else:
-                    findings.append(told)
+                    findings.append(item)
         except ClusterError as error:
             findings.append(unread(error))
         outcomes.append(CheckOutcome(name, looked_at, tuple(findings)))

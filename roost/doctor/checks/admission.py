@@ -39,9 +39,9 @@ def check(install: Install) -> Told:
     on_host = webhook is not None and webhook["spec"]["template"]["spec"].get("hostNetwork")
     unreached = _UNREACHED.format(network="" if on_host else _NETWORK)
     has_scheduler = install.component("scheduler") is not None
-    said = ", ".join(name for name, _ in tried)
+    names = ", ".join(name for name, _ in tried)
     rules, revision = _rules(install)
-    yield f"dry-run pods of class {said}" if said else "no class whose pods can be made up"
+    yield f"dry-run pods of class {names}" if names else "no class whose pods can be made up"
     for name, pod_class in tried:
         namespace = namespace_of(install, pod_class)
         if not namespace:
@@ -71,9 +71,13 @@ def check(install: Install) -> Told:
             )
             yield error(f"{what}: nothing of Roost's reached it.", unreached)
         elif revision and trial.revision != revision:
-            said, revision = revision, ""
+            evidence = (
+                f"The webhook places pods by revision {trial.revision}, and {rules} has {revision}."
+            )
+            # Of one class that is enough.
+            revision = ""
             yield warning(
-                f"The webhook places pods by revision {trial.revision}, and {rules} has {said}.",
+                evidence,
                 "Kubelets take about a minute to bring a change. Longer: the webhook's log and"
                 " /readyz say why it keeps the old rules"
                 " (docs/troubleshooting.md#is-the-webhook-healthy).",

@@ -51,17 +51,19 @@ def check(install: Install) -> Told:
         people, start = max(
             (sum(event.people for event in found), start) for start, found in starts.items()
         )
-        told = hub_limits(people, events)
+        shortages = hub_limits(people, events)
         if name:
             entry = next(entry for entry in document["placeholders"] if entry["name"] == name)
             seats = Seats(entry, [*_seen(unseen, lambda: install.nodes)])
             most = min(people, events["maxPlaceholders"])
-            told = _seen(unseen, seats.misfits, install.client, install.release.namespace, most)
+            shortages = _seen(
+                unseen, seats.misfits, install.client, install.release.namespace, most
+            )
         who = (
             f"{some([event.name for event in starts[start]])},"
             f" {local_time(start, starts[start][0].starts.time_zone)}"
         )
-        yield from (warning(f"{who}: {reason}", fix) for reason, fix in told)
+        yield from (warning(f"{who}: {reason}", fix) for reason, fix in shortages)
     stored: Mapping[str, Any] | None = None
     if any(entry["learn"] for entry in document["placeholders"]):
         path = f"{place}/{document['headroomHistory']}"

@@ -27,8 +27,10 @@ def check(install: Install) -> Told:
     versions: dict[str, set[str]] = {}
     for body in install.rendered:
         versions.setdefault(body["apiVersion"], set()).add(body["kind"])
-    said = f", feature gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}" if gates else ""
-    yield f"{count(sum(map(len, versions.values())), 'kind')}{said}"
+    of_gates = (
+        f", feature gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}" if gates else ""
+    )
+    yield f"{count(sum(map(len, versions.values())), 'kind')}{of_gates}"
     missing = []
     for version, kinds in versions.items():
         found = (

@@ -60,10 +60,11 @@ def check(install: Install) -> Told:
         if any(map(is_own, on_node)):
             beside.update({name: count for name, count in on_node.items() if not is_joined(name)})
     if beside:
-        said = some([f"{name} ({count})" for name, count in sorted(beside.items())])
+        others = some([f"{name} ({count})" for name, count in sorted(beside.items())])
         yield warning(
-            f"Users of other hubs run on nodes of this one's users, and nothing joins them: {said}."
-            " Each hub gathers its own users, and takes nodes that others fill for empty ones.",
+            "Users of other hubs run on nodes of this one's users, and nothing joins them:"
+            f" {others}. Each hub gathers its own users, and takes nodes that others fill for empty"
+            " ones.",
             (
                 _JOIN
                 if own is None and shared is None

@@ -90,8 +90,8 @@ def _find_reporting(
     held = {node.name: node.image_count for node in nodes}
     managed = len(managed_images(install.values["singleuser"], install.values["prePuller"]))
     least = max(DEFAULT_REPORTED, managed)
-    said = {name: f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items()}
-    short = [said[name] for name, kubelet in kubelets.items() if 0 <= kubelet.reported < least]
+    shown = {name: f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items()}
+    short = [shown[name] for name, kubelet in kubelets.items() if 0 <= kubelet.reported < least]
     if install.values["imageGate"]["mode"] != "off" and managed and short:
         yield warning(
             f"Kubelets that report fewer than {least} images: {some(short)}. Of an image beyond"
@@ -101,7 +101,7 @@ def _find_reporting(
         )
     full = {name: number for name, number in held.items() if number >= DEFAULT_REPORTED}
     cut = [
-        said[name]
+        shown[name]
         for name, kubelet in kubelets.items()
         if 0 <= kubelet.reported <= full.get(name, -1)
     ]

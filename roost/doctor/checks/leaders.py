@@ -25,6 +25,6 @@ def check(install: Install) -> Told:
         spec = (lease or {}).get("spec") or {}
         age = age_seconds(spec.get("renewTime"))
         if not spec.get("holderIdentity") or age is None or age > SILENT_SECONDS:
-            said = f"was renewed {age:.0f} s ago" if age is not None else "has no holder"
+            state = f"was renewed {age:.0f} s ago" if age is not None else "has no holder"
             fix = f"kubectl --namespace {namespace} logs deployment/{name}"
-            yield error(f"Lease {namespace}/{name} {said}: nobody leads.", fix)
+            yield error(f"Lease {namespace}/{name} {state}: nobody leads.", fix)

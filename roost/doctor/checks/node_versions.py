@@ -23,10 +23,10 @@ def check(install: Install) -> Told:
     }
     minors = {name: kube_minor(version) for name, version in versions.items()}
     architectures = sorted({node.labels.get(_ARCHITECTURE, "unknown") for node in install.nodes})
-    seen = [".".join(map(str, minor)) for minor in sorted(set(minors.values()))]
+    shown_minors = [".".join(map(str, minor)) for minor in sorted(set(minors.values()))]
     yield (
-        f"kubelets {', '.join(seen)} on {', '.join(architectures)}"
-        if seen
+        f"kubelets {', '.join(shown_minors)} on {', '.join(architectures)}"
+        if shown_minors
         else "no kubelet told its version"
     )
     major, newest = install.release.kube_minor

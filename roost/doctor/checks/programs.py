@@ -41,18 +41,18 @@ def check(install: Install) -> Told:
         held_up = _held_up(found)
         pods = labelled(install.pods, found["spec"]["selector"]["matchLabels"])
         stuck = _stuck_pods(pods, unplaced=bool(held_up) or ready < replicas)
-        said = ""
+        last_words = ""
         if not held_up and not stuck and ready >= replicas:
             continue
         for pod, container in _crashed(pods):
             try:
-                said = f" Its last words: {_last_words(install, pod, container)}"
+                last_words = f" Its last words: {_last_words(install, pod, container)}"
                 break
             except ApiError as refusal:
                 yield unreadable_log(pod, refusal)
-        which = (f": {some(stuck)}" if stuck else "") + f".{said}"
+        which = (f": {some(stuck)}" if stuck else "") + f".{last_words}"
         fix = f"kubectl --namespace {install.release.namespace} describe pod and logs of these pods"
-        if said:
+        if last_words:
             fix = (
                 "Mend what it said: `roost validate` names what the program refuses in the values."
             )

@@ -32,10 +32,10 @@ def check(install: Install) -> Told:
     for who, rules in _needs(install):
         needs.setdefault(rules, {})[who] = None
     admitting = {rules: sum(node_admits(rules, node) for node in install.nodes) for rules in needs}
-    said = some(
+    numbers = some(
         [f"{' + '.join(names)}: {admitting[rules]}" for rules, names in needs.items()], _TOLD
     )
-    yield f"of {count(len(install.nodes), 'node')}, may use: {said or 'no class is placed'}"
+    yield f"of {count(len(install.nodes), 'node')}, may use: {numbers or 'no class is placed'}"
     if not install.nodes or not install.values["enabled"]:
         return
     kept_out = [(rules, ", ".join(names)) for rules, names in needs.items() if not admitting[rules]]
@@ -64,10 +64,10 @@ def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Fin
             f"No node matches what {who} require: {_text(rules)};"
             f" {near or 'no autoscaler is seen'}."
         )
-        said = (warning if may_come else error)(
+        finding = (warning if may_come else error)(
             evidence, f"kubectl get nodes --show-labels; {where}"
         )
-        return said if near or not may_come else None
+        return finding if near or not may_come else None
     if any(key.startswith(_PASSING) for key in taints):
         return None
     why = "they are cordoned."
@@ -99,10 +99,11 @@ def _misspelt(rules: NodeRules, nodes: list[Node]) -> str:
     ]
     near = []
     for key, value in dict.fromkeys(wanted):
-        seen = {node.labels[key] for node in nodes if key in node.labels}
-        if value not in seen:
+        values = {node.labels[key] for node in nodes if key in node.labels}
+        if value not in values:
             near += [
-                f"{key}={alike}" for alike in get_close_matches(value, sorted(seen), cutoff=_ALIKE)
+                f"{key}={alike}"
+                for alike in get_close_matches(value, sorted(values), cutoff=_ALIKE)
             ]
     return f"nodes have {some(near)}" if near else ""
 

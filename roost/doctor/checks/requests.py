@@ -78,14 +78,15 @@ def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 -
     pod = make_pod({"metadata": {"labels": labels_of(pod_class)}})
     for container in pod["spec"]["containers"]:
         container["resources"] = {}
-    told = [refusal_of(install.client, namespace, variant) for variant in (pod, opted_out(pod))]
-    if told[0] and not told[1]:
+    refusal = refusal_of(install.client, namespace, pod)
+    refusal_without = refusal_of(install.client, namespace, opted_out(pod))
+    if refusal and not refusal_without:
         fix = (
             f"Set podClasses.{name}.resources: null. The webhook should have seen what refuses it:"
             " see its log."
         )
         yield error(
             f"A pod of class {name} without requests is refused, and admitted without Roost:"
-            f" {told[0]}",
+            f" {refusal}",
             fix,
         )

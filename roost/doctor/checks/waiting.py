@@ -68,11 +68,11 @@ def _find_waiting_users(install: Install) -> Told:
     for group in by_cause(waits):
         nodes = some(sorted({wait.node for wait in group} - {""}))
         names = some([wait.pod for wait in group])
-        told = (
+        evidence = (
             f"{count(len(group), 'user pod')} waiting{f' on {nodes}' if nodes else ''} ({names}):"
             f" {group[0].cause}."
         )
-        yield warning(told, what_to_do(group[0]))
+        yield warning(evidence, what_to_do(group[0]))
 
 
 def _old(pods: list[JSONObject]) -> list[JSONObject]:

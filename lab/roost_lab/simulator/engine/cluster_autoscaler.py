@@ -131,8 +131,8 @@ def _read_node(row: NodeRow) -> _NodeFacts:
 
 
 def _is_movable(pod: Pod) -> bool:
-    said = pod.annotations.get(SAFE_TO_EVICT_ANNOTATION)
-    return said == "true" or (pod.owner is not None and said != "false")
+    is_safe = pod.annotations.get(SAFE_TO_EVICT_ANNOTATION)
+    return is_safe == "true" or (pod.owner is not None and is_safe != "false")
 
 
 class ClusterAutoscaler(NodeScaler):

@@ -48,10 +48,10 @@ class Histogram:
         Never less than the shortest of all, nor more than the longest.
         """
         wanted = share * self.count
-        seen = 0
+        number = 0
         for index in sorted(self.bins):
-            seen += self.bins[index]
-            if seen >= wanted and seen:
+            number += self.bins[index]
+            if number >= wanted and number:
                 # Of the first bin 0, else the geometric middle.
                 middle = LEAST_SECONDS * FACTOR ** (index - 0.5) if index else 0.0
                 return max(self.least, min(middle, self.greatest))

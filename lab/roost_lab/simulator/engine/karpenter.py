@@ -158,7 +158,8 @@ class Karpenter(NodeScaler):
             return tuple(row.name for row, _ in empty[:spare]), due
         # The cheapest to move come first.
         candidates.sort(key=lambda candidate: len(candidate[1]))
-        if len(several := self._find_several(candidates[:spare], state)) > 1:
+        several = self._find_several(candidates[:spare], state)
+        if len(several) > 1:
             return several, due
         for candidate in candidates:
             if self._fit_elsewhere([candidate], state):

@@ -117,17 +117,17 @@ class Images:
         """The environment and the repository's files; together as large as one layer of that
         size.
         """
-        whole = self._layer(name, disk_bytes)
+        layer = self._layer(name, disk_bytes)
         environment = self._layer(
             f"{_ENVIRONMENT}{name}", int(disk_bytes * self._assumptions.environment_share)
         )
-        compressed_bytes = whole.compressed_bytes - environment.compressed_bytes
+        compressed_bytes = layer.compressed_bytes - environment.compressed_bytes
         if (
             environment.disk_bytes <= 0
             or environment.disk_bytes >= disk_bytes
             or compressed_bytes <= 0
         ):
-            return (whole,)
+            return (layer,)
         return environment, Layer(name, compressed_bytes, disk_bytes - environment.disk_bytes)
 
     def _shared_layer(self, key: str, disk_bytes: int) -> Layer:

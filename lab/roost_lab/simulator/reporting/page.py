@@ -112,8 +112,8 @@ def _tell(summary: Summary) -> str:
     if not others:
         return tell_course(_course(summary, first))
     other = "roost" if "roost" in others else others[0]
-    told = tell_difference([first, other], [_course(summary, first), _course(summary, other)])
-    return told if len(others) == 1 else f"{first} and {other}: {told}"
+    difference = tell_difference([first, other], [_course(summary, first), _course(summary, other)])
+    return difference if len(others) == 1 else f"{first} and {other}: {difference}"
 
 
 def _course(summary: Summary, policy: str) -> dict[str, Any]:

@@ -229,12 +229,12 @@ def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa:
 
 
 def _expected(kind: type) -> str:
-    said = {
+    accepted = {
         bool: "true or false",
         int: "a whole number, such as 100 or 36500M",
         float: "a number, such as 0.5 or 1.6G",
     }
-    return said.get(kind, "text")
+    return accepted.get(kind, "text")
 
 
 def show_assumption(value: object) -> str:

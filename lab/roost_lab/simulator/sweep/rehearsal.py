@@ -64,10 +64,8 @@ class Days:
         """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for
         quick.
         """
-        half, most = (
-            show_seconds(quantile(self.waits, share)) if self.waits else "-"
-            for share in (0.5, 0.95)
-        )
+        half = show_seconds(quantile(self.waits, 0.5)) if self.waits else "-"
+        most = show_seconds(quantile(self.waits, 0.95)) if self.waits else "-"
         if self.without_server:
             most += (
                 f" ({100 * self.without_server / (len(self.waits) + self.refused):.0f} % get no"
@@ -195,14 +193,15 @@ def rehearse(
     coming = event if event.image else replace(event, image=_own_image(values))
     events = {**values["events"], "enabled": True, "booked": [*values["events"]["booked"], entry]}
     with_it = settings._replace(json_values=(*settings.json_values, f"events={json.dumps(events)}"))
-    policies = [load_policy("booked", files, with_it), as_is]
+    with_booking = load_policy("booked", files, with_it)
     at_once = assumptions.concurrent_spawn_limit or events["concurrentSpawnLimit"]
     in_all = assumptions.active_server_limit or events.get("activeServerLimit", 0)
     assumptions = replace(assumptions, concurrent_spawn_limit=at_once, active_server_limit=in_all)
-    for policy in policies:
+    for policy in (with_booking, as_is):
         check_policy(policy, assumptions)
     days = make_days(coming, start, seeds=seeds, launches=launches)
-    booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
+    booked = play_days(with_booking, assumptions, days)
+    unbooked = play_days(as_is, assumptions, days)
     limits = [*map(" ".join, hub_limits(event.people, values["events"]))]
     return Rehearsal(event, booked, unbooked, limits, assumptions.waits_end)
 
