@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from generator.faults import UsageError
 from generator.importing.profile_pools import LEARN
@@ -20,6 +20,7 @@ from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
 from roost_core.placement.headroom_history import DAY_MINUTES, history_of, size_in_placeholders
 from roost_core.placement.headroom_windows import local_datetime
+from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.shipped import policy_files
@@ -28,6 +29,8 @@ from roost_lab.simulator.sweep.rehearsal import USUAL_VALUES, Days, play_days
 from roost_lab.traces.attempt import Attempt
 
 _DAY: Final = 86_400
+# Seconds, where a past doesn't say how long somebody stayed.
+_USUAL_SESSION: Final = 3600
 # The last so many days are played. What was before is known.
 PLAYED_DAYS: Final = 14
 # Waits count from the third day on where the past has no days before those that are played.
@@ -51,6 +54,74 @@ _MOST_WAVES: Final = 100
 Past = tuple[Sequence[Attempt], Collection[int]]
 
 
+class _Change(NamedTuple):
+    """What Roost brings a hub."""
+
+    pays: bool
+    # Seconds that are saved of the p95 of the waits.
+    saved_seconds: float
+    # More node-hours, and their share of the node-hours without Roost.
+    more_hours: float
+    more_share: float
+
+
+class _Answer(NamedTuple):
+    """What to do, and the days that were played for it."""
+
+    word: str
+    # Whose waits are told.
+    who: str
+    without: Days
+    with_roost: Days
+    change: _Change
+    switch_on: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Period:
+    """The part of a past that is played."""
+
+    # Launches of the days before it, which are known when it begins.
+    before: Sequence[Attempt]
+    played: Sequence[Attempt]
+    # Those whose waits count.
+    counted: Sequence[Attempt]
+    # When the played days begin, and how long waits count, in seconds.
+    begin: float
+    counted_seconds: float
+    # Of the whole past.
+    days: float
+    # Whether the days before it are enough to learn from.
+    is_known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Player:
+    """Plays the period under values files."""
+
+    period: _Period
+    settings: Settings
+    assumptions: Assumptions
+    seeds: int
+    # What was learned before the period: set -> the text of its history.
+    known: Mapping[str, str]
+    # Of the user's files, which faults name.
+    places: Any
+
+    def play(
+        self, files: Sequence[str], values: Mapping[str, Any], counted: Sequence[Attempt]
+    ) -> Days:
+        """values: key -> what is set over the files. counted: launches whose waits count."""
+        texts = [f"{key}={json.dumps(value)}" for key, value in values.items()]
+        settings = self.settings._replace(json_values=(*self.settings.json_values, *texts))
+        policy = load_policy(USUAL_VALUES, files, settings)
+        merged = policy.merged._replace(places=self.places)
+        check_policy(replace(policy, merged=merged), self.assumptions)
+        numbers = frozenset(attempt.number for attempt in counted)
+        days = [(self.period.played, numbers)] * self.seeds
+        return play_days(policy, self.assumptions, days, self.known)
+
+
 def judge(
     past: Past, files: Sequence[str], settings: Settings, assumed: Mapping[str, Any], seeds: int
 ) -> str:
@@ -58,25 +129,8 @@ def judge(
 
     Raises as `rehearse` does.
     """
-    attempts, seen = past
-    first, last = (
-        (60.0 * min(seen), 60.0 * max(seen) + 60)
-        if seen
-        else (attempts[0].moment, attempts[-1].moment)
-    )
-    attempts = [attempt for attempt in attempts if attempt.moment >= first]
-    days = len(seen) / DAY_MINUTES if seen else (last - first) / _DAY
-    begin = max(first, last - PLAYED_DAYS * _DAY)
-    before = [attempt for attempt in attempts if attempt.moment < begin]
-    played = [attempt._replace(number=n) for n, attempt in enumerate(attempts[len(before) :])]
-    is_known = days >= PLAYED_DAYS + LEARNING_DAYS
-    since = begin if is_known else begin + LEARNING_DAYS * _DAY
-    counted = [attempt for attempt in played if attempt.moment >= since]
-    if days < LEARNING_DAYS or len(counted) < LEAST_LAUNCHES:
-        found = f"{len(attempts)} launches in {days:.1f} days"
-        raise UsageError(
-            f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEARNING_DAYS} days"
-        )
+    attempts, minutes_seen = past
+    period = _period_of(attempts, minutes_seen)
     merged = load_policy(USUAL_VALUES, files, settings).merged
     values: Any = merged.values
     if not (values["enabled"] and values["controllers"]["enabled"]):
@@ -90,54 +144,73 @@ def judge(
     ours: Any = complete_placeholder_set(
         values["placeholders"][0], values["placeholder"]["defaults"]
     )
-    others = ",".join(
-        f" {placeholder_set['name']}" for placeholder_set in values["placeholders"][1:]
-    )
     requests = requested(ours["resources"])
-    cpu, memory = (parse_quantity(requests.get(name) or 0) for name in ("cpu", "memory"))
-    sizes = {"user_cpu_millicores": ceil(1000 * cpu), "user_memory_bytes": ceil(memory)}
+    cpu_millicores = ceil(1000 * parse_quantity(requests.get("cpu") or 0))
+    memory_bytes = ceil(parse_quantity(requests.get("memory") or 0))
+    sizes = {"user_cpu_millicores": cpu_millicores, "user_memory_bytes": memory_bytes}
     assumptions = make_assumptions(
         {name: size for name, size in sizes.items() if size} | {**assumed}, "--assume"
     )
-    asked = [
-        size_in_placeholders(
-            attempt.cpu_millicores or 0, attempt.memory_bytes or 0, *sizes.values()
-        )
-        for attempt in before
+    known: dict[str, str] = {}
+    if period.is_known:
+        seen_before = {minute for minute in minutes_seen if 60 * minute < period.begin}
+        sessions = _sessions(period.before, cpu_millicores, memory_bytes)
+        known[ours["name"]] = history_of(sessions, seen_before).as_text()
+    player = _Player(period, settings, assumptions, seeds, known, merged.places)
+    answer = _answer_of(player, files, values, ours)
+    others = [placeholder_set["name"] for placeholder_set in values["placeholders"][1:]]
+    return _show(answer, period, assumptions, others)
+
+
+def _period_of(attempts: Sequence[Attempt], minutes_seen: Collection[int]) -> _Period:
+    """The days to play. Raises UsageError where there are too few of them, or of launches."""
+    if minutes_seen:
+        first = 60.0 * min(minutes_seen)
+        last = 60.0 * max(minutes_seen) + 60
+    else:
+        first = attempts[0].moment
+        last = attempts[-1].moment
+    attempts = [attempt for attempt in attempts if attempt.moment >= first]
+    days = len(minutes_seen) / DAY_MINUTES if minutes_seen else (last - first) / _DAY
+    begin = max(first, last - PLAYED_DAYS * _DAY)
+    before = [attempt for attempt in attempts if attempt.moment < begin]
+    played = [
+        attempt._replace(number=number) for number, attempt in enumerate(attempts[len(before) :])
     ]
-    times = (
-        (attempt.moment, attempt.moment + (attempt.session_seconds or 3600), n)
-        for attempt, n in zip(before, asked, strict=True)
-    )
-    known = (
-        {ours["name"]: history_of(times, {n for n in seen if 60 * n < begin}).as_text()}
-        if is_known
-        else {}
-    )
+    is_known = days >= PLAYED_DAYS + LEARNING_DAYS
+    since = begin if is_known else begin + LEARNING_DAYS * _DAY
+    counted = [attempt for attempt in played if attempt.moment >= since]
+    if days < LEARNING_DAYS or len(counted) < LEAST_LAUNCHES:
+        found = f"{len(attempts)} launches in {days:.1f} days"
+        raise UsageError(
+            f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEARNING_DAYS} days"
+        )
+    return _Period(before, played, counted, begin, last - since, days, is_known)
 
-    def play(of: Sequence[str], more: Mapping[str, Any], whose: Sequence[Attempt]) -> Days:
-        texts = [f"{key}={json.dumps(value)}" for key, value in more.items()]
-        policy = load_policy(
-            USUAL_VALUES, of, settings._replace(json_values=(*settings.json_values, *texts))
-        )
-        # Faults name the user's files.
-        check_policy(
-            replace(policy, merged=policy.merged._replace(places=merged.places)), assumptions
-        )
-        return play_days(
-            policy,
-            assumptions,
-            [(played, frozenset(attempt.number for attempt in whose))] * seeds,
-            known,
-        )
 
+def _sessions(
+    attempts: Sequence[Attempt], cpu_millicores: int, memory_bytes: int
+) -> Iterator[tuple[float, float, float]]:
+    """Begin, end and size of each, in placeholders of this size."""
+    for attempt in attempts:
+        size = size_in_placeholders(
+            attempt.cpu_millicores or 0, attempt.memory_bytes or 0, cpu_millicores, memory_bytes
+        )
+        yield attempt.moment, attempt.moment + (attempt.session_seconds or _USUAL_SESSION), size
+
+
+def _answer_of(
+    player: _Player, files: Sequence[str], values: Mapping[str, Any], ours: Mapping[str, Any]
+) -> _Answer:
+    """Play as learned, and, if that doesn't pay, as booked. ours: the set that is played."""
+    period = player.period
     plain = [{**ours, "learn": None, "windows": []}]
+    hub = [str(policy_files()["z2jh-placeholders-packed"])]
     as_now = {
         "singleuser": values["singleuser"],
         "prePuller": values["prePuller"],
         "placeholders": plain,
     }
-    hub = [str(policy_files()["z2jh-placeholders-packed"])]
     kept = [
         booking
         for booking in values["events"]["booked"]
@@ -147,64 +220,80 @@ def judge(
         "placeholders": [{**ours, "learn": ours["learn"] or dict(LEARN)}],
         "events.booked": kept,
     }
-    now = play(hub, as_now, counted)
-    then = play(files, learning, counted)
-    what = f"placeholders[].learn of {ours['name']}{', as it is' if ours['learn'] else ''}"
-    word = "helps"
-    who = "people"
-    change = _change(now, then)
-    if not change[0]:
-        word = "don't install"
-        what = "nothing"
-        if waves := _waves(counted, last - since):
-            of_waves = [attempt for wave in waves for attempt in wave]
-            booked = [
-                {
-                    "name": f"wave-{n}",
-                    "people": min(len(wave), values["events"]["maxPeople"]),
-                    "timeZone": "UTC",
-                }
-                | {"start": local_datetime(int(wave[0].moment), "UTC").strftime("%Y-%m-%dT%H:%M")}
-                for n, wave in enumerate(waves)
-            ]
-            events = {**values["events"], "enabled": True, "booked": booked}
-            pair = (
-                play(hub, as_now, of_waves),
-                play(files, {"placeholders": plain, "events": events}, of_waves),
+    without = player.play(hub, as_now, period.counted)
+    learned = player.play(files, learning, period.counted)
+    change = _change(without, learned)
+    if change.pays:
+        as_it_is = ", as it is" if ours["learn"] else ""
+        switch_on = f"placeholders[].learn of {ours['name']}{as_it_is}"
+        return _Answer("helps", "people", without, learned, change, switch_on)
+    waves = _waves(period.counted, period.counted_seconds)
+    if waves:
+        of_waves = [attempt for wave in waves for attempt in wave]
+        booked = {"placeholders": plain, "events": _booked(waves, values["events"])}
+        waves_without = player.play(hub, as_now, of_waves)
+        waves_booked = player.play(files, booked, of_waves)
+        of_booking = _change(waves_without, waves_booked)
+        if of_booking.pays:
+            switch_on = (
+                f"events.enabled, and book: {len(waves)} times"
+                f" {len(waves[0])} to {len(waves[-1])} people came"
             )
-            if (booking := _change(*pair))[0]:
-                word = "booking alone helps"
-                who = "people who come together"
-                now, then = pair
-                change = booking
-                what = (
-                    f"events.enabled, and book: {len(waves)} times {len(waves[0])} to"
-                    f" {len(waves[-1])} people came"
-                )
-    if is_thin := days < PLAYED_DAYS:
+            who = "people who come together"
+            return _Answer(
+                "booking alone helps", who, waves_without, waves_booked, of_booking, switch_on
+            )
+    return _Answer("don't install", "people", without, learned, change, "nothing")
+
+
+def _booked(waves: Sequence[Sequence[Attempt]], events: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of `events` with a booking for each wave."""
+    bookings = []
+    for number, wave in enumerate(waves):
+        start = local_datetime(int(wave[0].moment), "UTC")
+        bookings.append(
+            {
+                "name": f"wave-{number}",
+                "people": min(len(wave), events["maxPeople"]),
+                "timeZone": "UTC",
+                "start": start.strftime("%Y-%m-%dT%H:%M"),
+            }
+        )
+    return {**events, "enabled": True, "booked": bookings}
+
+
+def _show(answer: _Answer, period: _Period, assumptions: Assumptions, others: Sequence[str]) -> str:
+    """The answer in words. others: sets that weren't played."""
+    word = answer.word
+    thin = ""
+    if period.days < PLAYED_DAYS:
         word = "too little to say" if word == "don't install" else f"probably {word}"
+        thin = "; thin: what comes once a week shows in two weeks"
+    not_played = f"; not played: placeholders of {', '.join(others)}" if others else ""
+    change = answer.change
     return (
-        f"{word}: of {who}, 95 of 100 wait {then.show_waits()[1]} at most with Roost,"
-        f" {now.show_waits()[1]} without\n  saved at p95: {change[1]:z.1f} s\n  node-hours:"
-        f" {change[2]:+z.1f} ({100 * change[3]:z.0f} %)\n  switch on:"
-        f" {what}{others and '; not played: placeholders of'}{others}\n  played: {len(played)}"
-        f" launches, the last of {days:.1f}"
-        f" days{'; thin: what comes once a week shows in two weeks' if is_thin else ''}\n  assumed:"
-        f" nodes of {assumptions.node_cpu_millicores}m and"
-        f" {assumptions.node_memory_bytes / 1e9:.1f} GB, ready after"
-        f" {assumptions.boot_median_seconds:.0f} s, waits until {assumptions.waits_end}; say yours"
-        " with --assume\n"
+        f"{word}: of {answer.who}, 95 of 100 wait {answer.with_roost.show_waits()[1]} at most"
+        f" with Roost, {answer.without.show_waits()[1]} without\n"
+        f"  saved at p95: {change.saved_seconds:z.1f} s\n"
+        f"  node-hours: {change.more_hours:+z.1f} ({100 * change.more_share:z.0f} %)\n"
+        f"  switch on: {answer.switch_on}{not_played}\n"
+        f"  played: {len(period.played)} launches, the last of {period.days:.1f} days{thin}\n"
+        f"  assumed: nodes of {assumptions.node_cpu_millicores}m and"
+        f" {assumptions.node_memory_bytes / 1e9:.1f} GB,"
+        f" ready after {assumptions.boot_median_seconds:.0f} s,"
+        f" waits until {assumptions.waits_end}; say yours with --assume\n"
     )
 
 
-def _change(now: Days, then: Days) -> tuple[bool, float, float, float]:
-    """Whether it pays; the seconds saved at the p95, the node-hours more, and their share."""
-    p95 = median(now.p95_by_seed)
-    hours = median(now.node_hours_by_seed)
-    saved = p95 - median(then.p95_by_seed)
-    more = median(then.node_hours_by_seed) - hours
+def _change(without: Days, with_roost: Days) -> _Change:
+    """What days with Roost are better and dearer by."""
+    p95 = median(without.p95_by_seed)
+    hours = median(without.node_hours_by_seed)
+    saved = p95 - median(with_roost.p95_by_seed)
+    more = median(with_roost.node_hours_by_seed) - hours
     is_quicker = saved >= max(LEAST_SECONDS, LEAST_SHARE * p95) and more <= MOST_COST * hours
-    return is_quicker or (more <= -LEAST_CHEAPER * hours and saved >= -1), saved, more, more / hours
+    is_cheaper = more <= -LEAST_CHEAPER * hours and saved >= -1
+    return _Change(is_quicker or is_cheaper, saved, more, more / hours)
 
 
 def _waves(attempts: Sequence[Attempt], seconds: float) -> list[list[Attempt]]:
@@ -213,7 +302,9 @@ def _waves(attempts: Sequence[Attempt], seconds: float) -> list[list[Attempt]]:
     least = max(_LEAST_WAVE, _TIMES_USUAL * len(attempts) / (seconds / _WAVE_SECONDS + 1))
     waves: list[list[Attempt]] = []
     for attempt in attempts:
-        if counts[int(attempt.moment // _WAVE_SECONDS)] >= least:
-            waves += [] if waves and attempt.moment - waves[-1][-1].moment < _WAVE_SECONDS else [[]]
-            waves[-1].append(attempt)
+        if counts[int(attempt.moment // _WAVE_SECONDS)] < least:
+            continue
+        if not waves or attempt.moment - waves[-1][-1].moment >= _WAVE_SECONDS:
+            waves.append([])
+        waves[-1].append(attempt)
     return sorted(waves, key=len)[-_MOST_WAVES:]
