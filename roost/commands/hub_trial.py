@@ -70,6 +70,16 @@ class World(NamedTuple):
     placeholders: list[tuple[int, Pod]]
 
 
+class _Outcome(NamedTuple):
+    """How some users fare."""
+
+    says: str
+    # Those that held for them.
+    promises: frozenset[str]
+    # What must be so before Roost's scheduler gets them; empty: it does.
+    unplaced: tuple[str, ...]
+
+
 def try_import(result: ImportResult) -> None:
     """Say what imported values do, as made pods of the hub's users show."""
     values: dict[str, Any] = coalesce(result.values, read_defaults().values)
@@ -78,26 +88,27 @@ def try_import(result: ImportResult) -> None:
 
 
 def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
-    outcomes: dict[tuple[str, frozenset[str], tuple[str, ...]], list[tuple[str, ...]]] = {}
+    chosen_of: dict[_Outcome, list[tuple[str, ...]]] = {}
     for user in users:
         try:
             outcome = _fare(world, user)
         except (MalformedObjectError, ValueError) as error:
-            outcome = f"no valid pod: {error}", frozenset(), ()
-        outcomes.setdefault(outcome, []).append(user.chosen)
-    lines = [f"users{_whose(chosen, users)}: {says}" for (says, _, _), chosen in outcomes.items()]
-    topics = frozenset(topic for _, seen, _ in outcomes for topic in seen)
-    blocked: dict[str, list[tuple[str, ...]]] = {}
-    for (_, _, reasons), chosen in outcomes.items():
+            outcome = _Outcome(f"no valid pod: {error}", frozenset(), ())
+        chosen_of.setdefault(outcome, []).append(user.chosen)
+    lines = [
+        f"users{_whose(chosen, users)}: {outcome.says}" for outcome, chosen in chosen_of.items()
+    ]
+    promises = frozenset(promise for outcome in chosen_of for promise in outcome.promises)
+    unplaced: dict[str, list[tuple[str, ...]]] = {}
+    for outcome, chosen in chosen_of.items():
+        names_own = all(reason.startswith("replaceSchedulers") for reason in outcome.unplaced)
         # Who names a scheduler of their own while others don't wants it.
-        if PLACE not in topics or not all(
-            reason.startswith("replaceSchedulers") for reason in reasons
-        ):
-            for reason in reasons:
-                blocked.setdefault(reason, []).extend(chosen)
-    return Seen(
-        topics, lines, [f"{reason}{_whose(chosen, users)}" for reason, chosen in blocked.items()]
-    )
+        if PLACE in promises and names_own:
+            continue
+        for reason in outcome.unplaced:
+            unplaced.setdefault(reason, []).extend(chosen)
+    reasons = [f"{reason}{_whose(chosen, users)}" for reason, chosen in unplaced.items()]
+    return Seen(promises, lines, reasons)
 
 
 def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
@@ -184,39 +195,39 @@ def _made(body: JSONObject, **spec: object) -> Pod:
     )
 
 
-def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, ...]]:
-    """What is said of such users, which promises held for them, and why Roost's scheduler doesn't
-    get them, if so.
-    """
+def _fare(world: World, user: UserPod) -> _Outcome:
     asked = read_pod(user.pod)
     images = _images(asked)
-    holder, puller = (
-        _node(asked, state, {pulled_label(*_RELEASE[:2], image): state for image in images})
-        for state in (HELD, PULLING)
-    )
+    labels = [pulled_label(*_RELEASE[:2], image) for image in images]
+    holder = _node(asked, HELD, dict.fromkeys(labels, HELD))
+    puller = _node(asked, PULLING, dict.fromkeys(labels, PULLING))
     facts = Facts(
         nodes=Nodes([holder, puller]), namespaces={asked.namespace: user.namespace_labels}
     )
     pod, changes, reasons = _admit(world, user, facts)
     profile = world.profiles.get(pod.scheduler_name) or default_profile(_RELEASE.kube_minor[1])
-    held_promises: set[str] = set()
+    promises: set[str] = set()
     says = [f"the scheduler {pod.scheduler_name}"]
     if pod.scheduler_name in world.profiles:
-        held_promises.add(PLACE)
+        promises.add(PLACE)
         says = ["Roost's scheduler"]
     elif pod.scheduler_name == DEFAULT_SCHEDULER:
         says = ["the cluster's scheduler"]
     brought = {
         image
-        for puller in world.pullers
-        if _fits(puller, holder, profile)
-        for image in _images(puller)
+        for daemon_pod in world.pullers
+        if _fits(daemon_pod, holder, profile)
+        for image in _images(daemon_pod)
     } & set(images)
     if world.pullers:
-        held_promises |= {IMAGES} if brought else set()
-        one_image = "image brought" if brought else "image not brought"
-        many = f"{len(brought)} of {len(images)} images brought" if len(images) > 1 else one_image
-        says.append(many if user.pod["spec"]["containers"][0]["image"] else "image not named here")
+        if brought:
+            promises.add(IMAGES)
+        if not user.pod["spec"]["containers"][0]["image"]:
+            says.append("image not named here")
+        elif len(images) > 1:
+            says.append(f"{len(brought)} of {len(images)} images brought")
+        else:
+            says.append("image brought" if brought else "image not brought")
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
     required = sum(
         isinstance(change, RequireNode) and change.expression["values"] == [PULLING]
@@ -224,34 +235,26 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
     )
     prefers = any(isinstance(change, PreferNode) and HELD in str(change.term) for change in changes)
     if goes_to == holder.name and (required or prefers) and (brought or not world.pullers):
-        held_promises.add(GATE)
-        says.append(
-            f"gate on {count_of(required, 'image')}"
-            if required
-            else "prefer nodes with their image"
-        )
+        promises.add(GATE)
+        gate = f"gate on {count_of(required, 'image')}"
+        says.append(gate if required else "prefer nodes with their image")
     if world.placeholders:
         fit = sum(
             count
             for count, placeholder in world.placeholders
             if _keeps_room(placeholder, asked, pod, profile)
         )
-        held_promises |= {PLACEHOLDERS} if fit else set()
-        says.append(
-            f"{count_of(fit, 'placeholder')} fit"
-            if fit > 1
-            else "1 placeholder fits"
-            if fit
-            else "no placeholder fits"
-        )
+        if fit:
+            promises.add(PLACEHOLDERS)
+        if fit > 1:
+            says.append(f"{count_of(fit, 'placeholder')} fit")
+        else:
+            says.append("1 placeholder fits" if fit else "no placeholder fits")
     if UNKNOWN in dict(asked.spec.node_selector):
-        held_promises &= {PLACE}
+        promises &= {PLACE}
         says[1:] = ["their profiles are set in Python: image and nodes aren't known here"]
-    return (
-        ", ".join(says),
-        frozenset(held_promises),
-        () if PLACE in held_promises or not world.profiles else reasons,
-    )
+    is_placed = PLACE in promises or not world.profiles
+    return _Outcome(", ".join(says), frozenset(promises), () if is_placed else reasons)
 
 
 def _admit(
