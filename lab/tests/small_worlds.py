@@ -102,8 +102,8 @@ class WatchedMeasures(Measures):
 class WatchedHub(Hub):
     """A hub that notes how long sessions last."""
 
-    def __init__(self, world: World) -> None:
-        super().__init__(world)
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
         # By attempt.
         self.sessions: dict[int, float] = {}
 
@@ -116,13 +116,15 @@ class WatchedHub(Hub):
 class WatchedWorld(World):
     """A world that notes what happens in it, and fails at what never may."""
 
+    hub_type: type[Hub] = WatchedHub
+    hub: WatchedHub
+
     def __init__(
         self, policy: Policy, assumptions: Assumptions, seed: int = 1, hubs: Sequence[str] = ()
     ) -> None:
         super().__init__(policy, assumptions, seed, hubs)
         self.measures = WatchedMeasures(policy.name, seed)
         self.bindings: list[Binding] = []
-        self.hub: WatchedHub = WatchedHub(self)
         self.boots: list[float] = []
         self.removed: list[tuple[float, str]] = []
         # Victims' names, in order of their going.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
 
 from roost.controllers.contract import actions
 from roost.controllers.contract.pod_kinds import waits_at_gate
@@ -30,9 +30,10 @@ from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker
 if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner
     from roost_core.objects.node import Node
+    from roost_lab.simulator.engine.cluster import Cluster
     from roost_lab.simulator.engine.entities import SimNode, SimPod
+    from roost_lab.simulator.engine.kubelets import Kubelets
     from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
-    from roost_lab.simulator.engine.world import World
     from roost_lab.simulator.setup.policy import Policy, PullerSet
 
 GATE: Final = "image-gate"
@@ -46,16 +47,35 @@ PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
 DEMAND_PACE_SECONDS: Final = 60.0
 
 
+class ClusterChanges(Protocol):
+    """What controllers change in the cluster, besides the pods that they make."""
+
+    def change_node(self, node: SimNode, state: Node) -> None:
+        """Labels or taints of a node change."""
+
+    def evict(self, pod: SimPod) -> None:
+        """A placeholder is evicted."""
+
+
 class Controls:
     """The controllers of one hub's release."""
 
     def __init__(
-        self, world: World, policy: Policy, maker: PodMaker, sets: PlaceholderSets
+        self,
+        cluster: Cluster,
+        policy: Policy,
+        *,
+        maker: PodMaker,
+        sets: PlaceholderSets,
+        kubelets: Kubelets,
+        changes: ClusterChanges,
     ) -> None:
-        self._world = world
+        self._cluster = cluster
         self._policy = policy
         self._maker = maker
         self._sets = sets
+        self._kubelets = kubelets
+        self._changes = changes
         document = policy.controllers or {}
         self._planners: dict[str, Planner[Any]] = {
             planner.name: planner
@@ -64,7 +84,7 @@ class Controls:
             if planner.name in PACE_SECONDS and _is_on(planner.name, document)
         }
         self.reads_containers = POPULAR in self._planners
-        self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: world.now)
+        self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: cluster.now)
         # By name: when it planned last, and when its next plan is due if one is scheduled.
         self._planned_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
@@ -90,9 +110,9 @@ class Controls:
 
     def node_left(self, node: SimNode) -> None:
         """A node was removed, with the pods there that pull."""
-        for key in [key for key, pod in self._world.pods.items() if pod.node_name == node.name]:
-            if key not in self._world.sim_pods:
-                del self._world.pods[key]
+        for key in [key for key, pod in self._cluster.pods.items() if pod.node_name == node.name]:
+            if key not in self._cluster.sim_pods:
+                del self._cluster.pods[key]
         self.nodes_changed()
 
     def images_shown(self) -> None:
@@ -114,9 +134,9 @@ class Controls:
         """A user's server is up."""
         container = ContainerState(image, image, running=True, ready=True, name="notebook")
         pod.state = replace(
-            pod.state, phase="Running", started=self._world.now, containers=(container,)
+            pod.state, phase="Running", started=self._cluster.now, containers=(container,)
         )
-        self._world.pods[pod.key] = pod.state
+        self._cluster.pods[pod.key] = pod.state
 
     def puller_began(self, node: SimNode, puller: PullerSet) -> None:
         """A puller's pod is on a node and begins to pull."""
@@ -134,12 +154,12 @@ class Controls:
             uid=name,
             labels=labels,
             node_name=node.name,
-            created=self._world.now,
+            created=self._cluster.now,
             containers=containers,
             owner=Owner("DaemonSet", puller.name, puller.name),
         )
         node.pullers[pod.key] = pod
-        self._world.pods[pod.key] = pod
+        self._cluster.pods[pod.key] = pod
 
     def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
         """One image of a puller is on the node; its container runs."""
@@ -150,7 +170,7 @@ class Controls:
             else state
             for state in pod.containers
         )
-        node.pullers[pod.key] = self._world.pods[pod.key] = replace(
+        node.pullers[pod.key] = self._cluster.pods[pod.key] = replace(
             pod, containers=containers, phase="Running"
         )
         self._plan_soon(GATE)
@@ -171,7 +191,7 @@ class Controls:
     def _plan_soon(self, name: str, pace_seconds: float | None = None) -> None:
         if name in self._planners:
             last = self._planned_at.get(name)
-            now = self._world.now
+            now = self._cluster.now
             pace = PACE_SECONDS[name] if pace_seconds is None else pace_seconds
             self._plan_at(name, now if last is None else max(now, last + pace))
 
@@ -179,7 +199,7 @@ class Controls:
         due = self._due.get(name)
         if due is None or moment < due:
             self._due[name] = moment
-            self._world.at(moment, self._plan, (name, moment))
+            self._cluster.at(moment, self._plan, (name, moment))
 
     def _plan(self, argument: tuple[str, float]) -> None:
         name, due = argument
@@ -190,8 +210,8 @@ class Controls:
         self._run(name)
 
     def _run(self, name: str) -> None:
-        world = self._world
-        self._planned_at[name] = now = world.now
+        cluster = self._cluster
+        self._planned_at[name] = now = cluster.now
         moment = Moment(now, now)
         planner = self._planners[name]
         planned = planner.plan(self._snapshot(), moment)
@@ -204,7 +224,7 @@ class Controls:
             self._plan_at(name, now + max(self._evictions.seconds_until_next(), PACE_SECONDS[name]))
 
     def _snapshot(self) -> Snapshot:
-        world = self._world
+        cluster = self._cluster
         policy = self._policy
         sets_here = self._sets
         sets = {
@@ -213,34 +233,34 @@ class Controls:
             )
             for placeholders in sets_here.sets.values()
         }
-        nodes = {name: node.state for name, node in world.nodes.items()}
+        nodes = {name: node.state for name, node in cluster.nodes.items()}
         return Snapshot(
             policy.release,
             policy.namespace,
             nodes=nodes,
-            pods=world.pods,
+            pods=cluster.pods,
             stateful_sets=sets,
-            histories={**world.histories, **self._kept},
+            histories={**cluster.histories, **self._kept},
             namespaces=self._maker.namespaces,
         )
 
     def _apply(self, action: actions.Action) -> actions.Outcome:
-        world = self._world
+        cluster = self._cluster
         sets = self._sets
         match action:
             case actions.ChangeNode():
-                node = world.nodes.get(action.node)
+                node = cluster.nodes.get(action.node)
                 if node is None:
                     return actions.Outcome.GONE
-                world.change_node(node, _changed(node.state, action))
+                self._changes.change_node(node, _changed(node.state, action))
             case actions.EvictPod():
-                pod = world.sim_pods.get(f"{action.namespace}/{action.name}")
+                pod = cluster.sim_pods.get(f"{action.namespace}/{action.name}")
                 if pod is None or pod.state.uid != action.uid:
                     return actions.Outcome.GONE
                 if not self._evictions.take():
                     return actions.Outcome.HELD_BACK
-                world.measures.result.moves += 1
-                world.evict(pod)
+                cluster.measures.result.moves += 1
+                self._changes.evict(pod)
             case actions.ScaleSet():
                 if action.name not in sets.replicas:
                     return actions.Outcome.GONE
@@ -248,7 +268,7 @@ class Controls:
             case actions.CreatePod():
                 return self._begin_pull(action.body)
             case actions.DeletePod():
-                world.pods.pop(f"{action.namespace}/{action.name}", None)
+                cluster.pods.pop(f"{action.namespace}/{action.name}", None)
             case actions.KeepHistory():
                 self._kept |= action.data
             case actions.Notice():
@@ -260,23 +280,23 @@ class Controls:
 
     def _begin_pull(self, body: Mapping[str, Any]) -> actions.Outcome:
         """A pod that pulls a popular image: it succeeds when the image is on its node."""
-        world = self._world
+        cluster = self._cluster
         state = self._maker.read(dict(body))
         pull = read_pull(state)
-        node = world.nodes.get(pull.node)
+        node = cluster.nodes.get(pull.node)
         if node is None:
             return actions.Outcome.FAILED
         name = state.name
-        state = replace(state, uid=name, node_name=node.name, created=world.now)
-        world.pods[state.key] = state
-        finish = world.kubelets.background_pull(node, pull.image)
-        world.at(finish, self._pulled, (node, state))
+        state = replace(state, uid=name, node_name=node.name, created=cluster.now)
+        cluster.pods[state.key] = state
+        finish = self._kubelets.background_pull(node, pull.image)
+        cluster.at(finish, self._pulled, (node, state))
         return actions.Outcome.DONE
 
     def _pulled(self, argument: tuple[SimNode, Pod]) -> None:
         node, state = argument
-        if self._world.nodes.get(node.name) is node and state.key in self._world.pods:
-            self._world.pods[state.key] = replace(state, phase="Succeeded")
+        if self._cluster.nodes.get(node.name) is node and state.key in self._cluster.pods:
+            self._cluster.pods[state.key] = replace(state, phase="Succeeded")
             self._plan_soon(POPULAR)
 
 

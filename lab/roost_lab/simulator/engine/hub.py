@@ -4,9 +4,9 @@ servers run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.pods import BUILD, USER, image_reference
@@ -14,15 +14,57 @@ from roost_lab.simulator.engine.results import ANSWER, NODE_WAIT, PULL, PULL_WAI
 from roost_lab.simulator.setup.assumptions import SESSIONS
 
 if TYPE_CHECKING:
-    from roost_lab.simulator.engine.world import World
+    from roost_core.objects.pod import Pod
+    from roost_lab.simulator.engine.bounds import BoundsMeter
+    from roost_lab.simulator.engine.builds import BuildWorld
+    from roost_lab.simulator.engine.cluster import Cluster
+    from roost_lab.simulator.engine.kubelets import Kubelets
+    from roost_lab.simulator.engine.node_images import Images
+    from roost_lab.simulator.engine.releases import HubRelease
     from roost_lab.traces.attempt import Attempt
+
+
+class PodLife(Protocol):
+    """What a hub asks for: pods that come and go."""
+
+    def next_number(self) -> int:
+        """A number that no other pod has."""
+
+    def post(self, kind: str, state: Pod) -> SimPod:
+        """Create a pod."""
+
+    def tell_pod(self, pod: SimPod) -> None:
+        """A pod's containers run: tell the webhooks."""
+
+    def remove(self, pod: SimPod) -> None:
+        """Delete a pod."""
+
+    def release_of(self, attempt: Attempt) -> HubRelease:
+        """The release of a launch's hub."""
 
 
 class Hub:
     """The hub of one replay, or all of its hubs: each has its own quotas."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(
+        self,
+        cluster: Cluster,
+        pods: PodLife,
+        releases: Sequence[HubRelease],
+        *,
+        images: Images,
+        kubelets: Kubelets,
+        bounds: BoundsMeter,
+        builds: BuildWorld,
+    ) -> None:
+        """releases: of all hubs. images: of the replay. builds: how long builds take."""
+        self._cluster = cluster
+        self._pods = pods
+        self._releases = releases
+        self._images = images
+        self._kubelets = kubelets
+        self._bounds = bounds
+        self._builds = builds
         # Admitted launches whose servers aren't up yet.
         self.starting = 0
         # Images being built now.
@@ -31,26 +73,28 @@ class Hub:
     @property
     def waiting(self) -> int:
         """Launches whose servers aren't up yet, with those that were told to come again."""
-        result = self._world.measures.result
+        result = self._cluster.measures.result
         refused = result.refused_by_repository + result.refused_by_total
         return result.attempts - refused - result.started - result.given_up
 
     def arrive(self, attempt: Attempt) -> None:
         """Somebody launches."""
-        self._world.measures.result.attempts += 1
+        self._cluster.measures.result.attempts += 1
         self._admit(attempt)
 
     def _admit(self, attempt: Attempt) -> None:
         """Admit a launch within the quotas, or later."""
-        result = self._world.measures.result
-        assumed = self._world.assumed
+        result = self._cluster.measures.result
+        assumed = self._cluster.assumed
         repository = attempt.repository
         if assumed.concurrent_spawn_limit and self.starting >= assumed.concurrent_spawn_limit:
             # The hub says when to come again.
-            share = self._world.chance.uniform("come again", f"{attempt.number} {self._world.now}")
-            self._world.at(self._world.now + 30.0 + 30.0 * share, self._admit, attempt)
+            share = self._cluster.chance.uniform(
+                "come again", f"{attempt.number} {self._cluster.now}"
+            )
+            self._cluster.at(self._cluster.now + 30.0 + 30.0 * share, self._admit, attempt)
             return
-        release = self._world.release_of(attempt)
+        release = self._pods.release_of(attempt)
         of_repository = release.of_repository[repository] if repository else 0
         if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
             result.refused_by_repository += 1
@@ -63,23 +107,23 @@ class Hub:
         release.running += 1
         self.starting += 1
         image = image_reference(attempt.image)
-        self._world.images.get(image, attempt.image_bytes)
+        self._images.get(image, attempt.image_bytes)
         if (
             assumed.with_builds
             and attempt.image not in self._building
-            and self._world.builds.needs_build(attempt.image)
+            and self._builds.needs_build(attempt.image)
         ):
             self._post_build(attempt)
         launch = Launch(attempt, image, assumed.retries)
-        launch.spent[QUEUE] = self._world.now - attempt.moment
+        launch.spent[QUEUE] = self._cluster.now - attempt.moment
         self._post_user(launch)
 
     def _post_user(self, launch: Launch) -> SimPod:
-        self._world.measures.result.tries += 1
-        name = f"user-{self._world.next_number()}"
-        release = self._world.release_of(launch.attempt)
-        made = release.maker.user(launch.attempt, name, self._world.now, release.facts.current())
-        pod = self._world.post(USER, made)
+        self._cluster.measures.result.tries += 1
+        name = f"user-{self._pods.next_number()}"
+        release = self._pods.release_of(launch.attempt)
+        made = release.maker.user(launch.attempt, name, self._cluster.now, release.facts.current())
+        pod = self._pods.post(USER, made)
         pod.launch = launch
         return pod
 
@@ -89,32 +133,32 @@ class Hub:
         No user waits: the trace has the time after the build.
         """
         self._building.add(attempt.image)
-        name = f"build-{self._world.next_number()}"
-        release = self._world.release_of(attempt)
+        name = f"build-{self._pods.next_number()}"
+        release = self._pods.release_of(attempt)
         made = release.maker.build(
-            attempt.repository, name, self._world.now, release.facts.current()
+            attempt.repository, name, self._cluster.now, release.facts.current()
         )
-        self._world.post(BUILD, made).builds = attempt
+        self._pods.post(BUILD, made).builds = attempt
 
     def build(self, pod: SimPod, node: SimNode) -> None:
         """A build's pod is bound."""
         if pod.builds is not None:
-            build = self._world.builds.begin(pod.builds.repository, node.name, self._world.now)
-            self._world.bounds.built(pod.builds.repository)
-            self._world.at(self._world.now + build.seconds, self._built, pod)
+            build = self._builds.begin(pod.builds.repository, node.name, self._cluster.now)
+            self._bounds.built(pod.builds.repository)
+            self._cluster.at(self._cluster.now + build.seconds, self._built, pod)
 
     def _built(self, pod: SimPod) -> None:
-        if pod.builds is not None and self._world.sim_pods.get(pod.key) is pod:
-            self._world.builds.built(pod.builds.image)
+        if pod.builds is not None and self._cluster.sim_pods.get(pod.key) is pod:
+            self._builds.built(pod.builds.image)
             self._building.discard(pod.builds.image)
-            self._world.remove(pod)
+            self._pods.remove(pod)
 
     def give_up_if_late(self, pod: SimPod) -> None:
         """The spawner's timeout is over: the try fails unless the server is up."""
-        if pod.ready_at is not None or pod.key not in self._world.sim_pods:
+        if pod.ready_at is not None or pod.key not in self._cluster.sim_pods:
             return
         launch = pod.launch
-        result = self._world.measures.result
+        result = self._cluster.measures.result
         if launch is None:
             return
         result.timeouts += 1
@@ -122,9 +166,9 @@ class Hub:
 
     def _end_try(self, pod: SimPod, launch: Launch) -> None:
         """A pod is removed before its server was up: the hub tries again, or gives up."""
-        result = self._world.measures.result
-        launch.note_try(pod, self._world.now)
-        self._world.remove(pod)
+        result = self._cluster.measures.result
+        launch.note_try(pod, self._cluster.now)
+        self._pods.remove(pod)
         if launch.tries_left > 0:
             launch.tries_left -= 1
             self._post_user(launch)
@@ -138,11 +182,11 @@ class Hub:
 
         Its wait counts though no server came, or starting nobody would be quick.
         """
-        measures = self._world.measures
+        measures = self._cluster.measures
         waited = measures.waited(parts)
         measures.result.waited_for_node += launch.waited_for_node
         measures.on_wait(launch.attempt.number, waited, is_up)
-        self._world.release_of(launch.attempt).result.waits.add(waited)
+        self._pods.release_of(launch.attempt).result.waits.add(waited)
         self.starting -= 1
 
     def lose(self, pod: SimPod, launch: Launch) -> None:
@@ -154,7 +198,7 @@ class Hub:
 
     def _forget(self, launch: Launch) -> None:
         repository = launch.attempt.repository
-        release = self._world.release_of(launch.attempt)
+        release = self._pods.release_of(launch.attempt)
         release.of_repository[repository] -= 1
         if not release.of_repository[repository]:
             del release.of_repository[repository]
@@ -167,55 +211,55 @@ class Hub:
         launch = pod.launch
         if launch is None:
             return
-        assumed = self._world.assumed
+        assumed = self._cluster.assumed
         image = launch.image
-        begins = self._world.now + assumed.bind_seconds
-        self._world.measures.result.placed += 1
-        self._world.release_of(launch.attempt).result.placed += 1
+        begins = self._cluster.now + assumed.bind_seconds
+        self._cluster.measures.result.placed += 1
+        self._pods.release_of(launch.attempt).result.placed += 1
         node.users += 1
-        self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
-        node.images.use(image, self._world.now)
+        self._bounds.started(image, self._cluster.now, launch.attempt.memory_bytes)
+        node.images.use(image, self._cluster.now)
         pull = node.images.pull(image, begins)
         pod.pull = pull
         pod.asked_at = begins
         if pull.is_cold:
-            self._world.at(pull.finish, self._world.kubelets.image_arrived, (node, image))
+            self._cluster.at(pull.finish, self._kubelets.image_arrived, (node, image))
         up = pull.finish + assumed.start_seconds
         if up - pod.created > assumed.start_timeout_seconds:
             if pod.waits_since is None:
-                self._world.at(
+                self._cluster.at(
                     pod.created + assumed.start_timeout_seconds, self.give_up_if_late, pod
                 )
             return
         waits = dict(launch.spent)
-        waits[NODE_WAIT if pod.waited_for_node else QUEUE] += self._world.now - pod.created
+        waits[NODE_WAIT if pod.waited_for_node else QUEUE] += self._cluster.now - pod.created
         waits[PULL_WAIT] += max(0.0, pull.begin - begins)
         waits[PULL] += max(0.0, pull.finish - max(pull.begin, begins))
         waits[START] = assumed.bind_seconds + assumed.start_seconds
         waits[ANSWER] = assumed.answer_seconds
-        self._world.at(up, self._up, (pod, waits))
+        self._cluster.at(up, self._up, (pod, waits))
 
     def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:
         pod, waits = argument
         launch = pod.launch
-        if launch is None or self._world.sim_pods.get(pod.key) is not pod:
+        if launch is None or self._cluster.sim_pods.get(pod.key) is not pod:
             return
-        pod.ready_at = self._world.now
-        self._world.tell_pod(pod)
+        pod.ready_at = self._cluster.now
+        self._pods.tell_pod(pod)
         launch.waited_for_node |= pod.waited_for_node
         self._end_wait(launch, waits, is_up=True)
-        self._world.measures.result.started += 1
-        self._world.release_of(launch.attempt).result.started += 1
-        for release in self._world.releases:
+        self._cluster.measures.result.started += 1
+        self._pods.release_of(launch.attempt).result.started += 1
+        for release in self._releases:
             if release.controls.reads_containers:
                 release.controls.user_runs(pod, launch.image)
-        self._world.at(self._world.now + self._session_seconds(launch.attempt), self._end, pod)
+        self._cluster.at(self._cluster.now + self._session_seconds(launch.attempt), self._end, pod)
 
     def _session_seconds(self, attempt: Attempt) -> float:
         if attempt.session_seconds is not None:
             return attempt.session_seconds
-        least_minutes, median_minutes, sigma = SESSIONS[self._world.assumed.sessions]
-        more_minutes = self._world.chance.log_normal(
+        least_minutes, median_minutes, sigma = SESSIONS[self._cluster.assumed.sessions]
+        more_minutes = self._cluster.chance.log_normal(
             "session", attempt.number, median_minutes, sigma
         )
         return self._until_culled(60.0 * (least_minutes + more_minutes))
@@ -227,21 +271,21 @@ class Hub:
         Servers whose users have gone leave in groups so. Lengths that a trace tells hold their
         culler's looks already.
         """
-        world = self._world
-        every = world.assumed.cull_every_seconds
+        cluster = self._cluster
+        every = cluster.assumed.cull_every_seconds
         if not every:
             return seconds
-        phase = world.chance.uniform("culler", "phase") * every
-        ends = world.now + seconds
-        return max(ends, phase + ceil((ends - phase) / every) * every) - world.now
+        phase = cluster.chance.uniform("culler", "phase") * every
+        ends = cluster.now + seconds
+        return max(ends, phase + ceil((ends - phase) / every) * every) - cluster.now
 
     def _end(self, pod: SimPod) -> None:
-        if self._world.sim_pods.get(pod.key) is not pod:
+        if self._cluster.sim_pods.get(pod.key) is not pod:
             # It was removed before.
             return
         if pod.launch is not None:
             self._forget(pod.launch)
-        self._world.remove(pod)
+        self._pods.remove(pod)
 
     def forget_build(self, image: str) -> None:
         """The build of an image has ended."""

@@ -11,33 +11,57 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from roost_lab.simulator.engine.controls import Controls
+from roost_lab.simulator.engine.controls import ClusterChanges, Controls
 from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
 from roost_lab.simulator.engine.pods import PLACEHOLDER, PodMaker
 from roost_lab.simulator.engine.results import HubResult
 from roost_lab.simulator.engine.webhook_facts import WebhookFacts
 
 if TYPE_CHECKING:
+    from roost_core.objects.pod import Pod
+    from roost_lab.simulator.engine.cluster import Cluster
     from roost_lab.simulator.engine.entities import SimPod
-    from roost_lab.simulator.engine.world import World
+    from roost_lab.simulator.engine.kubelets import Kubelets
     from roost_lab.simulator.setup.policy import PlaceholderStatefulSet, Policy
+
+
+class PlaceholderLife(ClusterChanges, Protocol):
+    """What a release asks for: placeholders that come and go, and its controllers' changes."""
+
+    def next_number(self) -> int:
+        """A number that no other pod has."""
+
+    def post(self, kind: str, state: Pod) -> SimPod:
+        """Create a pod."""
+
+    def remove(self, pod: SimPod) -> None:
+        """Delete a pod."""
 
 
 class HubRelease:
     """One hub's release."""
 
     def __init__(
-        self, world: World, policy: Policy, labels: Mapping[str, Mapping[str, str]]
+        self,
+        cluster: Cluster,
+        policy: Policy,
+        labels: Mapping[str, Mapping[str, str]],
+        *,
+        kubelets: Kubelets,
+        pods: PlaceholderLife,
     ) -> None:
         """policy: as rendered for its namespace. labels: of all namespaces."""
-        self.world = world
+        self._cluster = cluster
+        self._pods = pods
         self.policy = policy
-        self.maker = PodMaker(policy, world.assumed, labels)
+        self.maker = PodMaker(policy, cluster.assumed, labels)
         self.facts = WebhookFacts(policy, self.maker, labels)
-        self.sets = PlaceholderSets(policy.placeholders, self.post_placeholder, world.remove)
-        self.controls = Controls(world, policy, self.maker, self.sets)
+        self.sets = PlaceholderSets(policy.placeholders, self.post_placeholder, pods.remove)
+        self.controls = Controls(
+            cluster, policy, maker=self.maker, sets=self.sets, kubelets=kubelets, changes=pods
+        )
         # Admitted launches whose servers wait or run: by repository, and all.
         self.of_repository: Counter[str] = Counter()
         self.running = 0
@@ -45,9 +69,9 @@ class HubRelease:
 
     def post_placeholder(self, placeholders: PlaceholderStatefulSet, name: str) -> SimPod:
         """Create a pod of a set of placeholders."""
-        world = self.world
-        made = self.maker.placeholder(placeholders, name, world.now, self.facts.current())
-        return world.post(PLACEHOLDER, replace(made, uid=f"{name}#{world.next_number()}"))
+        cluster = self._cluster
+        made = self.maker.placeholder(placeholders, name, cluster.now, self.facts.current())
+        return self._pods.post(PLACEHOLDER, replace(made, uid=f"{name}#{self._pods.next_number()}"))
 
 
 def policies_of(policy: Policy, hubs: Sequence[str]) -> list[Policy]:

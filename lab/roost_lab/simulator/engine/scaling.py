@@ -9,10 +9,10 @@ and expiration/controller.go, v1.8.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.objects.selectors import CORDON
 from roost_lab.simulator.engine.autoscaler import NodeScaler
@@ -23,8 +23,9 @@ from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
-    from roost_lab.simulator.engine.entities import SimNode
-    from roost_lab.simulator.engine.world import World
+    from roost_lab.simulator.engine.bounds import BoundsMeter
+    from roost_lab.simulator.engine.cluster import Cluster
+    from roost_lab.simulator.engine.entities import SimNode, SimPod
 
 _HOUR: Final = 3600.0
 
@@ -40,12 +41,46 @@ def make_node_scaler(assumptions: Assumptions, template: Node, since: float) -> 
     return NodeScaler()
 
 
+class NodeLife(Protocol):
+    """What an autoscaler asks for: nodes that come and go."""
+
+    def boot_seconds(self) -> float:
+        """How long the next node takes to boot."""
+
+    def join(self) -> SimNode:
+        """A node joins and is ready."""
+
+    def change_node(self, node: SimNode, state: Node) -> None:
+        """Labels or taints of a node change."""
+
+    def nodes_changed(self) -> None:
+        """A node is about to go: tell the controllers."""
+
+    def remove_node(self, node: SimNode) -> None:
+        """A node goes, with its pods."""
+
+    def evict(self, pod: SimPod) -> None:
+        """A placeholder is evicted."""
+
+
 class Scaling:
     """The autoscaler of one replay, from its creation on."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._scaler = make_node_scaler(world.assumed, world.template(), world.now)
+    def __init__(
+        self,
+        cluster: Cluster,
+        nodes: NodeLife,
+        *,
+        template: Node,
+        unschedulable: Mapping[str, SimPod],
+        bounds: BoundsMeter,
+    ) -> None:
+        """template: a new node. unschedulable: the pods that no node fits, as they change."""
+        self._cluster = cluster
+        self._nodes = nodes
+        self._unschedulable = unschedulable
+        self._bounds = bounds
+        self._scaler = make_node_scaler(cluster.assumed, template, cluster.now)
         # Name of a node that boots -> when it was requested.
         self.booting: dict[str, float] = {}
         self._requested = 0
@@ -53,25 +88,25 @@ class Scaling:
 
     def pod_waits(self) -> None:
         """A pod fits no node."""
-        self._look_at(self._scaler.turn_after(self._world.now, pods_wait=True))
+        self._look_at(self._scaler.turn_after(self._cluster.now, pods_wait=True))
 
     def pods_changed(self, node: SimNode) -> None:
         """Pods came to a node, or left it."""
-        now = self._world.now
+        now = self._cluster.now
         self._scaler.pods_changed(node.name, now)
         # Users keep their node; one with placeholders alone may go once there is room elsewhere.
         if not node.users or self._scaler.room_matters:
             self._look_at(self._scaler.turn_after(now, pods_wait=False))
         if node.state.unschedulable:
             # Not while the pod that left is being removed.
-            self._world.at(now, self._remove_drained, node)
+            self._cluster.at(now, self._remove_drained, node)
 
     def nodes_joined(self, nodes: Iterable[SimNode]) -> None:
         """Nodes joined now; none, perhaps, at the beginning."""
-        world = self._world
-        self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
-        for node in nodes if world.assumed.node_expire_hours else ():
-            world.at(world.now + world.assumed.node_expire_hours * _HOUR, self._drain, node)
+        cluster = self._cluster
+        self._look_at(self._scaler.turn_after(cluster.now, pods_wait=False))
+        for node in nodes if cluster.assumed.node_expire_hours else ():
+            cluster.at(cluster.now + cluster.assumed.node_expire_hours * _HOUR, self._drain, node)
 
     def _look_at(self, moment: float | None) -> None:
         if (
@@ -80,72 +115,72 @@ class Scaling:
             and (self._looks_at is None or moment < self._looks_at)
         ):
             self._looks_at = moment
-            self._world.at(moment, self._look, moment)
+            self._cluster.at(moment, self._look, moment)
 
     def _look(self, due: float) -> None:
         if self._looks_at != due:
             # An earlier run replaced it.
             return
         self._looks_at = None
-        world = self._world
-        now = self._world.now
-        waiting = [pod.state for pod in world.scheduling.unschedulable.values()]
-        decision = self._scaler.look(world.state, waiting, self.booting, now)
+        cluster = self._cluster
+        now = self._cluster.now
+        waiting = [pod.state for pod in self._unschedulable.values()]
+        decision = self._scaler.look(cluster.state, waiting, self.booting, now)
         for name in decision.give_up:
             del self.booting[name]
         self._request(decision.request)
         self._look_at(decision.look_again)
         for name in decision.remove:
-            node = world.nodes.get(name)
+            node = cluster.nodes.get(name)
             if node is not None:
-                world.remove_node(node)
+                self._nodes.remove_node(node)
 
     def _request(self, number: int) -> None:
         """Request so many nodes from the cloud."""
-        world = self._world
+        cluster = self._cluster
         for _ in range(number):
             self._requested += 1
             name = f"asked-{self._requested}"
-            self.booting[name] = world.now
-            world.at(world.now + world.boot_seconds(), self._joined, name)
+            self.booting[name] = cluster.now
+            cluster.at(cluster.now + self._nodes.boot_seconds(), self._joined, name)
 
     def _joined(self, name: str) -> None:
         # A node that was given up doesn't join.
         if self.booting.pop(name, None) is not None:
-            self._world.join()
+            self._nodes.join()
 
     # Draining
 
     def _drain(self, node: SimNode) -> None:
         """Cordon a node, and evict its placeholders."""
-        world = self._world
-        if world.nodes.get(node.name) is not node:
+        cluster = self._cluster
+        if cluster.nodes.get(node.name) is not node:
             return
         taints = (*node.state.taints, CORDON)
-        world.change_node(node, replace(node.state, unschedulable=True, taints=taints))
+        self._nodes.change_node(node, replace(node.state, unschedulable=True, taints=taints))
         for pod in list(node.pods.values()):
             if pod.kind == PLACEHOLDER:
-                world.evict(pod)
-        world.nodes_changed()
-        world.bounds.drains(world.now)
+                self._nodes.evict(pod)
+        self._nodes.nodes_changed()
+        self._bounds.drains(cluster.now)
         self._keep_least()
         self._remove_drained(node)
 
     def _remove_drained(self, node: SimNode) -> None:
-        world = self._world
+        cluster = self._cluster
         # Users and builds are never created again: they end where they are.
-        if world.nodes.get(node.name) is not node or any(
+        if cluster.nodes.get(node.name) is not node or any(
             pod.kind != PLACEHOLDER for pod in node.pods.values()
         ):
             return
-        world.remove_node(node)
+        self._nodes.remove_node(node)
         self._keep_least()
-        self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
+        self._look_at(self._scaler.turn_after(cluster.now, pods_wait=False))
 
     def _keep_least(self) -> None:
         """Request the nodes that are missing from the least because of draining."""
-        state = self._world.state
-        assumed = self._world.assumed
+        state = self._cluster.state
+        assumed = self._cluster.assumed
         staying = sum(not row.node.unschedulable for row in state.rows.values()) + len(self.booting)
         there = len(state.rows) + len(self.booting)
         self._request(max(0, min(assumed.min_nodes - staying, assumed.max_nodes - there)))

@@ -8,15 +8,13 @@ the code that runs in a cluster; nodes, pulls and people are modelled after `Ass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from roost_core.scheduler.state import ClusterState
-from roost_core.scheduler.surroundings import Surroundings
 from roost_lab.simulator.engine.bounds import BoundsMeter
 from roost_lab.simulator.engine.builds import BuildWorld
+from roost_lab.simulator.engine.cluster import Cluster
 from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.journal import Journal
@@ -29,7 +27,6 @@ from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, Ru
 from roost_lab.simulator.engine.scaling import Scaling
 from roost_lab.simulator.engine.scheduling import Scheduling
 from roost_lab.simulator.engine.totals import Measures
-from roost_lab.traces.chance import Chance
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
@@ -42,10 +39,14 @@ if TYPE_CHECKING:
 MOST_AFTERMATH_SECONDS: Final = 7 * 86_400.0
 
 
-class World:
+class World(Cluster):
     """One replay: a policy, rendered for the assumed minor of Kubernetes and, if there are several,
     for each hub.
     """
+
+    # What a world that follows another has in their place.
+    hub_type: type[Hub] = Hub
+    kubelets_type: type[Kubelets] = Kubelets
 
     def __init__(
         self,
@@ -60,27 +61,19 @@ class World:
 
         journal: is told what happens.
         """
-        self.journal = Journal() if journal is None else journal
         policies = policies_of(policy.in_minor(assumptions.minor), hubs)
+        labels = {own.namespace: namespace_labels(own) for own in policies}
         # For what all hubs share.
-        self.policy = policy = joined(policies)
-        # What sets learned before the replay, by name.
-        self.histories: Mapping[str, str] = {}
-        self.assumed = assumptions
-        self.chance = Chance(seed)
-        self.measures = Measures(policy.name, seed)
-        self.now = 0.0
-        labels = {policy.namespace: namespace_labels(policy) for policy in policies}
-        self.state = ClusterState(surroundings=Surroundings(namespaces=labels))
-        self.nodes: dict[str, SimNode] = {}
-        # Every pod as the API server has it, by `namespace/name`.
-        self.pods: dict[str, Pod] = {}
-        self.sim_pods: dict[str, SimPod] = {}
+        self.policy = joined(policies)
+        measures = Measures(self.policy.name, seed)
+        super().__init__(
+            assumptions, measures, seed, Journal() if journal is None else journal, labels
+        )
         self.figures = PullFigures()
         self.images = Images(assumptions, self.chance)
-        self.kubelets = Kubelets(self)
+        self.kubelets = self.kubelets_type(self, self.put, self._images_shown)
         self.releases: Sequence[HubRelease] = [
-            HubRelease(self, policy, labels) for policy in policies
+            HubRelease(self, own, labels, kubelets=self.kubelets, pods=self) for own in policies
         ]
         # By namespace; without several hubs the first is everybody's.
         self._releases = (
@@ -93,23 +86,27 @@ class World:
             assumptions.min_nodes,
             node_bytes=assumptions.node_memory_bytes,
         )
-        self.scaling: Scaling | None = None
         self.builds = BuildWorld(assumptions, self.chance)
-        self.hub = Hub(self)
-        self.scheduling = Scheduling(self)
-        self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = []
-        self._events = 0
+        self.hub = self.hub_type(
+            cluster=self,
+            pods=self,
+            releases=self.releases,
+            images=self.images,
+            kubelets=self.kubelets,
+            bounds=self.bounds,
+            builds=self.builds,
+        )
+        self.scheduling = Scheduling(
+            self, self, profile_of=self.policy.profile_of, give_up_if_late=self.hub.give_up_if_late
+        )
+        # None before the first launch.
+        self.scaling: Scaling | None = None
         self._made = 0
         self._nodes_made = 0
         # The trace has ended; only its starts are played to their end.
         self._is_over = False
 
-    # The heap
-
-    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call `what(argument)`, not before now."""
-        self._events += 1
-        heappush(self._heap, (max(moment, self.now), self._events, what, argument))
+    # From the first launch to the end
 
     def play(self, attempts: Iterable[Attempt]) -> RunResult:
         """Play all attempts, in order of time, until the last one has started or is given up."""
@@ -120,7 +117,7 @@ class World:
             self._begin(attempt.moment)
         last = self.now
         while attempt is not None:
-            while self._heap and self._heap[0][0] <= attempt.moment:
+            while self.happens_until(attempt.moment):
                 self._step()
             self.now = last = attempt.moment
             self.hub.arrive(attempt)
@@ -129,7 +126,7 @@ class World:
         if result.attempts:
             self._close(last)
             end = last + self._aftermath_seconds()
-            while self._heap and self.hub.waiting and self._heap[0][0] <= end:
+            while self.hub.waiting and self.happens_until(end):
                 self._step()
             result.still_waiting = self.hub.waiting
         self._write()
@@ -150,9 +147,7 @@ class World:
         )
 
     def _step(self) -> None:
-        moment, _, what, argument = heappop(self._heap)
-        self.now = moment
-        what(argument)
+        self.make_next()
         if self.scheduling.is_due:
             self.scheduling.run()
 
@@ -160,7 +155,13 @@ class World:
         self.now = moment
         for _ in range(self.assumed.min_nodes):
             self.join()
-        self.scaling = Scaling(self)
+        self.scaling = Scaling(
+            cluster=self,
+            nodes=self,
+            template=self.template(),
+            unschedulable=self.scheduling.unschedulable,
+            bounds=self.bounds,
+        )
         self.scaling.nodes_joined(self.nodes.values())
         for release in self.releases:
             for placeholders in release.policy.placeholders:
@@ -410,6 +411,11 @@ class World:
             release.controls.node_left(node)
         for pod in list(node.pods.values()):
             self.remove(pod)
+
+    def _images_shown(self) -> None:
+        """A node reports other images: tell the controllers."""
+        for release in self.releases:
+            release.controls.images_shown()
 
     def nodes_changed(self) -> None:
         """A node came, or one is about to go: tell the controllers."""

@@ -133,19 +133,19 @@ class FollowingHub(Hub):
     """
 
     def _user(self, attempt: Attempt) -> played_hour.User | None:
-        return cast("FollowingWorld", self._world).followed.users.get(attempt.number)
+        return cast("FollowingWorld", self._cluster).followed.users.get(attempt.number)
 
     def _session_seconds(self, attempt: Attempt) -> float:
         user = self._user(attempt)
-        return max(0.0, (math.inf if user is None else min(user.gone_at, 1e6)) - self._world.now)
+        return max(0.0, (math.inf if user is None else min(user.gone_at, 1e6)) - self._cluster.now)
 
     def _post_user(self, launch: Launch) -> SimPod:
         pod = super()._post_user(launch)
-        cast("FollowingWorld", self._world).let_in(pod, launch.attempt)
+        cast("FollowingWorld", self._cluster).let_in(pod, launch.attempt)
         return pod
 
     def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:
-        pod, world = argument[0], self._world
+        pod, world = argument[0], self._cluster
         assert pod.launch is not None
         user = self._user(pod.launch.attempt)
         runs_at = 0.0 if user is None else user.ran_at
@@ -176,11 +176,13 @@ class FollowingWorld(SizedNodes):
     so.
     """
 
+    hub_type: type[Hub] = FollowingHub
+    kubelets_type = SilentKubelets
+    hub: Any
+
     def __init__(self, policy: Policy, seen: played_hour.Seen) -> None:
         # What the controllers write is among the reports.
         super().__init__(replace(policy, controllers=None), played_hour.ALONE)
-        self.hub: Any = FollowingHub(self)
-        self.kubelets = SilentKubelets(cast("Any", self))
         self._remembered = RememberedFacts(self, self.state.surroundings.namespaces)
         self.releases[0].facts = self._remembered
         self.followed, self.reports = seen.followed, seen.reports

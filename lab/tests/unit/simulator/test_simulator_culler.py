@@ -2,8 +2,6 @@
 stay.
 """
 
-from typing import Any
-
 import pytest
 
 from lab.tests.small_worlds import BEGIN, WatchedHub, WatchedWorld, attempt, play, small
@@ -27,13 +25,11 @@ def ends(
     class EndingHub(WatchedHub):
         def _end(self, pod: SimPod) -> None:
             assert pod.launch is not None
-            found[pod.launch.attempt.number] = self._world.now
+            found[pod.launch.attempt.number] = self._cluster.now
             super()._end(pod)
 
     class Ending(WatchedWorld):
-        def __init__(self, *given: Any) -> None:
-            super().__init__(*given)
-            self.hub = EndingHub(self)
+        hub_type = EndingHub
 
     # Somebody comes when all others have gone.
     play(
