@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from roost.controllers.runtime.booking_sources import MOST_TEXT
 from roost_core.placement import labels
 from tests.builders import REQUIRED
 from tests.e2e.together.test_one_release import (
@@ -53,7 +54,8 @@ def test_hostile_bookings_and_pods_cost_neither_the_lease_nor_anybody_elses_book
                 "labels": {labels.EVENTS_LABEL: "hub"},
             }
             body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-            api.create({**body, "data": {"events.yaml": written(kind, 200)}})
+            # The API server takes a MiB, the controllers an eighth of it.
+            api.create({**body, "data": {"events.yaml": written(kind, 200)[:MOST_TEXT]}})
         finished = {"containers": [{"name": "c", "image": "i"}], "schedulerName": "nobody"}
         control_plane.create_pod(
             {"metadata": {"name": "theirs", "labels": PULLS}, "spec": finished}, stranger

@@ -1,5 +1,6 @@
 """`roost book` on a real control plane: the controllers keep what is booked."""
 
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.stack import ROOST, Stack
 pytestmark = pytest.mark.e2e
 
 SOON_SECONDS = 60.0
+PAGE = Path(__file__).parents[4] / "docs" / "events.md"
 
 
 def teachers_kubeconfig(control_plane: ControlPlane, namespace: str) -> Path:
@@ -168,3 +170,8 @@ def test_what_a_calendar_says_raises_placeholders_and_follows_it(
         path = f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-bookings"
         (entry,) = yaml.safe_load(control_plane.api.get(path)["data"]["events.yaml"])
         assert entry["name"] == "by hand"
+    (sample,) = re.findall(r"```yaml\n(apiVersion: batch/v1\n.*?)```", PAGE.read_text(), re.DOTALL)
+    job = yaml.safe_load(sample)
+    control_plane.api.create(
+        {**job, "metadata": {"name": "calendar"}}, namespace, dryRun="All", fieldValidation="Strict"
+    )
