@@ -134,7 +134,7 @@ class _Draft:
 
 
 def read_calendar(data: bytes, rules: CalendarRules) -> Reading:
-    """The bookings of a calendar, the first beginning first.
+    """The bookings of a calendar, in its order.
 
     data: its bytes, or MOST_BYTES + 1 of them. Raises UsageError when it can't be read at all.
     """
@@ -170,7 +170,8 @@ class _Reader:
         drafts = [
             draft for series in self._series(calendar) for draft in self._drafts(series, zones)
         ]
-        for draft in sorted(drafts, key=lambda draft: (min(draft.starts), draft.event.number)):
+        # Not by when they begin: names would change places as time goes on.
+        for draft in sorted(drafts, key=lambda draft: (draft.event.number, draft.zone)):
             booking = self._booking(draft, names)
             if booking is not None:
                 names.add(booking.event.name)

@@ -113,7 +113,7 @@ class Bookings:
             raise UsageError(
                 f"ConfigMap {self.namespace}/{self.name}: would hold {len(self.entries)} bookings"
                 f" of {len(text)} characters, expected at most {most} of {MOST_TEXT}. Nothing was"
-                " changed: cancel some first"
+                " changed: cancel some first, or book a calendar up to an earlier --until"
             )
         metadata: dict[str, Any] = {"name": self.name, "labels": {EVENTS_LABEL: self.release}}
         body = {

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,19 @@ def test_names_are_those_of_no_other_booking() -> None:
     data = calendar(*[[BERLIN, PEOPLE, "SUMMARY:lecture"]] * 3)
     reading = read_calendar(data, rules(taken=frozenset({"lecture", "lecture 3"})))
     assert [event.name for _, event in reading.bookings] == ["lecture 2", "lecture 4", "lecture 5"]
+
+
+def test_names_stay_as_time_goes_on() -> None:
+    mondays = ["UID:a", "SUMMARY:lecture", "DTSTART:20261102T090000Z", "RRULE:FREQ=WEEKLY", PEOPLE]
+    tuesdays = ["UID:b", *mondays[1:2], "DTSTART:20261103T090000Z", *mondays[3:]]
+    data = calendar(mondays, tuesdays)
+    for day in ("2026-11-02T00:00", "2026-11-03T00:00"):
+        since = int(parse_moment(day, "UTC"))
+        reading = read_calendar(data, replace(rules(), since=since, until=since + 7 * 86_400))
+        assert {event.name: starts(event)[0][8:10] for _, event in reading.bookings} == {
+            "lecture": "02" if day < "2026-11-03" else "09",
+            "lecture 2": "03",
+        }
 
 
 def test_zones_of_other_programs_are_those_that_they_mean() -> None:
