@@ -68,6 +68,14 @@ def sort_faults(faults: list[Fault]) -> list[Fault]:
     return sorted(set(faults))
 
 
+def raise_errors(faults: list[Fault]) -> list[Fault]:
+    """The warnings of these faults, sorted. Raises ValuesError with every error."""
+    errors = [fault for fault in faults if fault.severity == "error"]
+    if errors:
+        raise ValuesError(errors)
+    return sort_faults(faults)
+
+
 def describe(value: object, longest: int = _LONGEST_VALUE) -> str:
     """Show a value as JSON on one line, cut when longer than `longest` characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)

@@ -13,11 +13,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from generator.checks import lint
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from generator.locations import chart_folder
-from generator.schema.check import find_faults
+from generator.pipeline import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
@@ -50,11 +49,7 @@ def main(folders: list[str]) -> int:
             continue
         outcomes["imported"] += 1
         merged = merge_values(defaults, [load(result.to_yaml().encode(), f"import of {path}")])
-        found = [
-            fault
-            for fault in find_faults(merged) or lint(merged, Release())
-            if fault.severity == "error"
-        ]
+        found = [fault for fault in find_faults(merged, Release()) if fault.severity == "error"]
         for fault in found:
             print(f"INVALID: {fault}")
             faults[fault.key] += 1

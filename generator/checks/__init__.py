@@ -1,12 +1,13 @@
 """The checks of the values, one file each, and the table of them.
 
-Each finds what fits the schema and yet doesn't do what it says. Copy `disruption.py` for a new one,
+Each finds what fits the schema and yet doesn't do what it says. It is not run where a key that it
+reads doesn't fit: `faulty_keys.py` sees to it. Copy `disruption.py` for a new one,
 and add it here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from generator.checks import (
@@ -31,7 +32,7 @@ from generator.checks import (
     webhook,
 )
 from generator.checks.contract import Check, LintReport
-from generator.faults import Fault
+from generator.faults import Fault, Path
 from generator.values.helm_release import Release
 from generator.values.merge import Merged
 
@@ -58,9 +59,12 @@ CHECKS: Final[tuple[Check, ...]] = (
 HINTS: Final[tuple[Check, ...]] = (image.check, moving_tags.check)
 
 
-def lint(merged: Merged, release: Release) -> list[Fault]:
-    """Every fault and warning, with file and line; `merged` must fit the schema."""
-    return [fault for fault in _find(merged, release, CHECKS) if fault.severity != "hint"]
+def find_faults(merged: Merged, release: Release, unfit: Collection[Path] = ()) -> list[Fault]:
+    """Every fault and warning, with file and line. unfit: paths of keys that don't fit the schema,
+    which no check reads.
+    """
+    found = _find(LintReport(merged, unfit, with_hints=False), release, CHECKS)
+    return [fault for fault in found if fault.severity != "hint"]
 
 
 def find_hints(merged: Merged, release: Release) -> list[Fault]:
@@ -68,16 +72,15 @@ def find_hints(merged: Merged, release: Release) -> list[Fault]:
 
     Only `roost validate` shows them.
     """
-    found = _find(merged, release, (*CHECKS, *HINTS), with_hints=True)
+    found = _find(LintReport(merged), release, (*CHECKS, *HINTS))
     return [fault for fault in found if fault.severity == "hint"]
 
 
-def _find(
-    merged: Merged, release: Release, checks: Sequence[Check], *, with_hints: bool = False
-) -> list[Fault]:
-    if merged.values.get("enabled") is False:
-        return []
-    report = LintReport(merged.values, merged.places, merged.defaults, with_hints=with_hints)
+def _find(report: LintReport, release: Release, checks: Sequence[Check]) -> list[Fault]:
+    with report.part():
+        if report.values.get("enabled") is False:
+            return []
     for check in checks:
-        check(report, release)
+        with report.part():
+            check(report, release)
     return report.faults

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, Phrase, at, mapping
+from generator.checks.contract import LintReport, Phrase, at
+from generator.checks.faulty_keys import sound_items
 from generator.values.helm_release import Release
-from roost_core.release.policy_mode import GATE_REASON, LEFT_OUT, POLICY_MINOR
+from roost_core.release.policy_mode import GATE_REASON, LEFT_OUT, POLICY_MINOR, LeftOut
 
 
 def check(report: LintReport, release: Release) -> None:
@@ -16,15 +17,19 @@ def check(report: LintReport, release: Release) -> None:
         expected = f"webhook or none for Kubernetes {release.kube_version}"
         fix = "policy needs 1.36: give the cluster's version with --kube-version."
         report.error(path, Phrase('"policy"'), expected, fix)
-    is_required = at(report.values, "imageGate", "mode") == "requireLabel"
-    for name, entry in mapping(report.values.get("podClasses")).items():
+    for name, entry in sound_items(report.values.get("podClasses")):
         for part in LEFT_OUT:
-            key = ("podClasses", name, part.key)
-            is_used = part.reason and at(entry, part.key) is not None
-            if is_used and (part.says_of_defaults or not report.is_default(key)):
-                fix = "Set it to null, or use admission.mode: webhook."
-                report.warn(key, part.reason, fix)
-        if at(entry, "imageGate") is True and is_required:
-            report.warn(
-                ("podClasses", name, "imageGate"), GATE_REASON, "Use admission.mode: webhook."
-            )
+            with report.part():
+                _lint_left_out(report, name, entry, part)
+        with report.part():
+            is_required = at(report.values, "imageGate", "mode") == "requireLabel"
+            if is_required and at(entry, "imageGate") is True:
+                key = ("podClasses", name, "imageGate")
+                report.warn(key, GATE_REASON, "Use admission.mode: webhook.")
+
+
+def _lint_left_out(report: LintReport, name: str, entry: object, part: LeftOut) -> None:
+    key = ("podClasses", name, part.key)
+    is_used = part.reason and at(entry, part.key) is not None
+    if is_used and (part.says_of_defaults or not report.is_default(key)):
+        report.warn(key, part.reason, "Set it to null, or use admission.mode: webhook.")

@@ -4,10 +4,11 @@ weighs them.
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.faulty_keys import sound_items
 from generator.checks.placeholders import placeholder_sets
 from generator.faults import Path, describe
 from generator.values.helm_release import Release
@@ -22,24 +23,22 @@ _SIDES: Final = ("join", "avoid")
 
 def check(report: LintReport, _release: Release) -> None:
     """Check every class, and each against the others."""
-    classes: _Classes = {
-        name: mapping(entry) for name, entry in mapping(report.values.get("podClasses")).items()
-    }
+    entries = mapping(report.values.get("podClasses"))
+    classes: _Classes = {name: mapping(entry) for name, entry in sound_items(entries)}
     for name, pod_class in classes.items():
         path = ("podClasses", name)
-        _lint_references(report, path, pod_class, classes)
-        _lint_home(report, path, pod_class)
-        _lint_unread_nodes(report, path, pod_class)
-        _lint_profile(report, path, pod_class)
-    _lint_shared_pools(report, classes)
-    _lint_pairs(report, classes)
-    _lint_likeness(report, classes)
-    _lint_placeholder_class(report, classes)
+        for lint in (_lint_profile_name, _lint_home, _lint_unread_nodes, _lint_profile):
+            with report.part():
+                lint(report, path, pod_class)
+        for side in _SIDES:
+            with report.part():
+                _lint_side(report, (*path, side), mapping(pod_class.get(side)), [*entries])
+    for lint_all in (_lint_shared_pools, _lint_pairs, _lint_likeness, _lint_placeholder_class):
+        with report.part():
+            lint_all(report, classes)
 
 
-def _lint_references(
-    report: LintReport, path: Path, pod_class: dict[str, object], classes: _Classes
-) -> None:
+def _lint_profile_name(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
     profile = text(pod_class.get("profile"))
     profiles = mapping(at(report.values, "scheduler", "profiles"))
     if profile and profile not in profiles and at(report.values, "scheduler", "target") == "deploy":
@@ -50,17 +49,19 @@ def _lint_references(
             f"a key of scheduler.profiles ({', '.join(sorted(profiles))})",
             fix,
         )
-    for side in _SIDES:
-        for other in mapping(pod_class.get(side)):
-            # The values may have removed a class that a default names.
-            if other not in classes and not report.is_default((*path, side, other)):
-                expected = f"a key of podClasses ({', '.join(sorted(classes))})"
-                report.error(
-                    (*path, side, other),
-                    Phrase(f"the class {describe(other)}"),
-                    expected,
-                    "null deletes it.",
-                )
+
+
+def _lint_side(
+    report: LintReport, path: Path, weights: dict[str, object], names: list[str]
+) -> None:
+    """Check that a class joins and avoids classes that there are."""
+    for other in weights:
+        # The values may have removed a class that a default names.
+        if other not in names and not report.is_default((*path, other)):
+            expected = f"a key of podClasses ({', '.join(sorted(names))})"
+            report.error(
+                (*path, other), Phrase(f"the class {describe(other)}"), expected, "null deletes it."
+            )
 
 
 def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
@@ -137,7 +138,7 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
         is_ours = side == "avoid" and report.is_default(("podClasses", name, side, other))
         return 0 if is_ours else number(mapping(classes[name].get(side)).get(other))
 
-    for first, second in combinations(sorted(classes), 2):
+    def lint_sum(first: str, second: str) -> None:
         pairs = ((first, second), (second, first))
         said = [
             (name, side, other)
@@ -150,25 +151,37 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
             pair = f"{first_name}.{side}.{other} and {last}.{last_side}.{last_other}"
             reason = f"{pair} are both set, and their weights add up."
             report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")
-    for name in classes:
-        own = weight(name, "join", name)
-        if own and weight(name, "avoid", name):
+
+    def lint_self(name: str) -> None:
+        if weight(name, "join", name) and weight(name, "avoid", name):
             reason = f"{name} joins and avoids itself."
             report.refuse(("podClasses", name, "avoid", name), reason, "Keep one of them.")
-        for other in classes:
-            if not own or other == name:
-                continue
-            mine, theirs = weight(name, "avoid", other), weight(other, "avoid", name)
-            if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
-                path: Path = (
-                    ("podClasses", name, "avoid", other)
-                    if mine
-                    else ("podClasses", other, "avoid", name)
-                )
-                enough = int(2 * own // (mine + theirs))
-                repels = f"a node repels a {name} more than one {name} there attracts it."
-                reason = f"from {enough} {other} pods on, {repels}"
-                report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
+
+    def lint_repelled(name: str, other: str) -> None:
+        own = weight(name, "join", name)
+        if not own:
+            return
+        mine, theirs = weight(name, "avoid", other), weight(other, "avoid", name)
+        if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
+            path: Path = (
+                ("podClasses", name, "avoid", other)
+                if mine
+                else ("podClasses", other, "avoid", name)
+            )
+            enough = int(2 * own // (mine + theirs))
+            repels = f"a node repels a {name} more than one {name} there attracts it."
+            reason = f"from {enough} {other} pods on, {repels}"
+            report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
+
+    for first, second in combinations(sorted(classes), 2):
+        with report.part():
+            lint_sum(first, second)
+    for name in classes:
+        with report.part():
+            lint_self(name)
+    for name, other in permutations(classes, 2):
+        with report.part():
+            lint_repelled(name, other)
 
 
 def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
@@ -187,13 +200,14 @@ def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
 
 def _lint_likeness(report: LintReport, classes: _Classes) -> None:
     for first, second in combinations(sorted(classes), 2):
-        one, other = (mapping(classes[name].get("match")) for name in (first, second))
-        if all(one.get(key) == other.get(key) for key in ("labels", "namespaceSelector")):
-            reason = f"matches the same pods as podClasses.{first}, which comes first by name"
-            fix = "Match another label, or delete one with null."
-            report.refuse(
-                ("podClasses", second, "match"), f"{reason}: this class never gets a pod.", fix
-            )
+        with report.part():
+            one, other = (mapping(classes[name].get("match")) for name in (first, second))
+            if all(one.get(key) == other.get(key) for key in ("labels", "namespaceSelector")):
+                reason = f"matches the same pods as podClasses.{first}, which comes first by name"
+                fix = "Match another label, or delete one with null."
+                report.refuse(
+                    ("podClasses", second, "match"), f"{reason}: this class never gets a pod.", fix
+                )
 
 
 def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
@@ -201,30 +215,34 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
     sets = listing(report.values.get("placeholders"))
     if not sets:
         return
-    if name not in classes:
+    if name not in mapping(report.values.get("podClasses")):
         fix = "Keep the class, or set placeholders: []."
         report.error(("podClasses", name), None, "a class, which placeholders belong to", fix)
         return
-    labels = mapping(at(classes[name], "match", "labels"))
-    if (
-        at(classes[name], "imageGate") is True
-        and at(report.values, "imageGate", "mode") == "requireLabel"
-    ):
-        reason = "a placeholder that waits for an image doesn't trigger a scale-up."
-        report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
+    own = mapping(report.values["podClasses"])[name]
+    with report.part():
+        if (
+            at(own, "imageGate") is True
+            and at(report.values, "imageGate", "mode") == "requireLabel"
+        ):
+            reason = "a placeholder that waits for an image doesn't trigger a scale-up."
+            report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
+    labels = mapping(at(own, "match", "labels"))
+    common = mapping(report.values.get("commonLabels"))
     for placeholder_set in placeholder_sets(report):
-        common = mapping(report.values.get("commonLabels"))
-        labels_of_set = {**common, **mapping(placeholder_set.whole["labels"]), **labels}
-        for other, pod_class in classes.items():
-            class_labels = mapping(at(pod_class, "match", "labels"))
-            if (
-                other != name
-                and len(class_labels) > len(labels)
-                and class_labels.items() <= labels_of_set.items()
-            ):
-                reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
-                report.refuse(
-                    placeholder_set.path("labels"),
-                    reason,
-                    f"Remove one of {', '.join(class_labels)}.",
-                )
+        for other in classes.keys() - {name}:
+            with report.part():
+                labels_of_set = {**common, **mapping(placeholder_set.value("labels")), **labels}
+                class_labels = mapping(at(classes[other], "match", "labels"))
+                if (
+                    len(class_labels) > len(labels)
+                    and class_labels.items() <= labels_of_set.items()
+                ):
+                    reason = (
+                        f"with these labels the pods belong to podClasses.{other}, not to {name}."
+                    )
+                    report.refuse(
+                        placeholder_set.path("labels"),
+                        reason,
+                        f"Remove one of {', '.join(class_labels)}.",
+                    )

@@ -1,24 +1,26 @@
 """What a check of the values is, and what it reports to: where in the values, how bad, what is
 said.
 
-A check reads merged values that fit the schema and calls `report.error`, `refuse`, `warn` or
-`hint`. It does no I/O. `generator/checks/disruption.py` is the example to copy; `terms.py` is for
+A check reads merged values and calls `report.error`, `refuse`, `warn` or `hint`. It does no I/O.
+Where it reads a key that doesn't fit the schema, it ends, or the part of it that it runs in a
+`with report.part():`. `generator/checks/disruption.py` is the example to copy; `terms.py` is for
 checks that read terms and tolerations.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Final, TypeVar
 
+from generator.checks.faulty_keys import FaultyKeyError, guarded
 from generator.faults import DEFAULTS_NAME, Fault, Path, Severity, describe
 from generator.render.functions import core_pod
 from generator.render.managed_images import PullerGroup, puller_groups
 from generator.values.helm_release import Release
-from generator.values.merge import Values
-from generator.values.sources import Places
+from generator.values.merge import Merged, Values
 
 T = TypeVar("T")
 # Each may have a hundred tolerations, and the values name a thousand profiles.
@@ -30,22 +32,28 @@ class LintReport:
     """Values under lint, and the faults found so far."""
 
     def __init__(
-        self,
-        values: Values,
-        places: Places,
-        defaults: Mapping[str, object] | None = None,
-        *,
-        with_hints: bool = True,
+        self, merged: Merged, unfit: Collection[Path] = (), *, with_hints: bool = True
     ) -> None:
-        """defaults: the chart's; None: whatever the values say is the operator's choice.
+        """unfit: paths of keys that don't fit the schema.
 
         with_hints: somebody reads hints, so that those that take time are worth it.
         """
         self.with_hints = with_hints
-        self.values = values
-        self._defaults = defaults or {}
-        self._places = places
+        self.values = guarded(merged.values, unfit)
+        # For names that others refer to: a faulty name is one, too.
+        self.written = merged.values
+        self._defaults = merged.defaults
+        self._places = merged.places
         self.faults: list[Fault] = []
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Run what reads keys of its own: it ends where one of them is faulty, and alone."""
+        try:
+            yield
+        except FaultyKeyError:
+            # The fault of the key is said by the schema.
+            return
 
     @cached_property
     def pullers(self) -> list[PullerGroup]:
@@ -96,7 +104,7 @@ class LintReport:
         named: list[Path] = [
             tuple(name.split("."))
             for name in names
-            if at(self.values, *name.split(".")) is not None
+            if at(self.written, *name.split(".")) is not None
         ]
         for cause in (*named, *(path[:depth] for depth in range(len(path) - 1, 0, -1))):
             file, line = self._places.of(cause)
@@ -157,7 +165,9 @@ def entry_key(key: str) -> Path:
 
 def of_core_pod(report: LintReport, part: str, key: str) -> object:
     """A key of `corePods`, as it applies to one program's pods."""
-    return core_pod(report.values.get("corePods"), report.values.get(part)).get(key)
+    common, own = mapping(report.values.get("corePods")), mapping(report.values.get(part))
+    shared = {key: common[key]} if key in common else {}
+    return core_pod(shared, {key: own.get(key)}).get(key)
 
 
 def named_by(report: LintReport, part: str, key: str) -> tuple[str, str]:

@@ -6,12 +6,15 @@ import re
 from typing import Final
 
 from generator.checks.contract import MOST_PULLERS, LintReport, at, listing, mapping, number
+from generator.checks.faulty_keys import sound_entries, sound_items
 from generator.checks.placeholders import placeholder_sets
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path, describe
+from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
-from generator.render.managed_images import MOST_BYTES, PullerGroup, are_too_many, puller_groups
+from generator.render.managed_images import MOST_BYTES, are_too_many, puller_groups
 from generator.values.helm_release import Release
+from generator.values.merge import Values
 from roost_core.objects.image_references import is_reference
 from roost_core.placement.labels import USER_CLASS
 
@@ -39,13 +42,13 @@ def check(report: LintReport, release: Release) -> None:
     """Check the keys of the image gate's facts, the puller, the mover, windows and popular
     images.
     """
-    _lint_program(report)
-    _lint_gate(report)
-    _lint_puller(report, release)
-    _lint_size(report)
-    _lint_references(report)
-    _lint_profiles(report)
-    _lint_popular(report)
+    for lint in (_lint_program, _lint_gate, _lint_size, _lint_references, _lint_popular):
+        with report.part():
+            lint(report)
+    with report.part():
+        _lint_puller(report, release)
+    with report.part():
+        _lint_profiles(report)
 
 
 def _is_on(report: LintReport) -> bool:
@@ -144,7 +147,10 @@ def _lint_size(report: LintReport) -> None:
     left = _MOST_BYTES
     for path, written in (
         (profiles, (list(group) for group in report.pullers)),
-        (("placeholders",), (one.whole for one in placeholder_sets(report))),
+        (
+            ("placeholders",),
+            (complete_placeholder_set(one.named, one.defaults) for one in placeholder_sets(report)),
+        ),
     ):
         for part in written:
             left -= len(to_json(part).encode())
@@ -207,23 +213,26 @@ def _lint_profiles(report: LintReport) -> None:
 
 def _lint_references(report: LintReport) -> None:
     """Find what no kubelet can pull: it would hold the puller up before all other images."""
-    singleuser, puller = report.values.get("singleuser"), mapping(report.values.get("prePuller"))
-    keys = ("image", "networkTools", "initContainers", "extraContainers")
-    places: dict[Path, list[PullerGroup]]
-    places = {("singleuser", key): puller_groups({key: at(singleuser, key)}, {}) for key in keys}
-    for index, profile in enumerate(listing(at(singleuser, "profileList"))):
-        found = puller_groups(
-            {"profileList": [profile]}, {**puller, "extraImages": {}, "tolerations": []}
-        )
-        places |= {("singleuser", "profileList", index): found}
-    for name, image in mapping(puller.get("extraImages")).items():
-        places |= {
-            ("prePuller", "extraImages", name): puller_groups({}, {"extraImages": {name: image}})
-        }
-    for path, groups in places.items():
-        for image in sorted({image for group in groups for image in group.images}):
-            if not is_reference(image):
-                report.error(path, image, IMAGE)
+    singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
+    for key in ("image", "networkTools", "initContainers", "extraContainers"):
+        with report.part():
+            _lint_images(report, ("singleuser", key), {key: at(singleuser, key)}, {})
+    for index, profile in sound_entries(at(singleuser, "profileList")):
+        with report.part():
+            pulls = {"pullProfileListImages": at(puller, "pullProfileListImages")}
+            path: Path = ("singleuser", "profileList", index)
+            _lint_images(report, path, {"profileList": [profile]}, pulls)
+    for name, image in sound_items(at(puller, "extraImages")):
+        with report.part():
+            path = ("prePuller", "extraImages", name)
+            _lint_images(report, path, {}, {"extraImages": {name: image}})
+
+
+def _lint_images(report: LintReport, path: Path, singleuser: Values, puller: Values) -> None:
+    groups = puller_groups(singleuser, puller)
+    for image in sorted({image for group in groups for image in group.images}):
+        if not is_reference(image):
+            report.error(path, image, IMAGE)
 
 
 def _lint_popular(report: LintReport) -> None:

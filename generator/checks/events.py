@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, Phrase, at, entry_key, listing, mapping, number
+from generator.checks.faulty_keys import is_sound, sound_entries
 from generator.values.helm_release import Release
 
 
@@ -11,7 +12,8 @@ def check(report: LintReport, _release: Release) -> None:
     events = mapping(report.values.get("events"))
     booked = listing(events.get("booked"))
     if booked:
-        _lint_booked(report, booked)
+        with report.part():
+            _lint_booked(report, booked)
     if events.get("enabled") is not True:
         if booked:
             reason = "events.enabled is false, so nothing is kept for these events."
@@ -33,13 +35,16 @@ def _lint_booked(report: LintReport, booked: list[object]) -> None:
     from roost_core.release.reader import Reader  # noqa: PLC0415
 
     read = Reader()
+    sound = [(position, entry) for position, entry in sound_entries(booked) if is_sound(entry)]
     people = int(number(at(report.values, "events", "maxPeople")))
+    entries = [entry for _, entry in sound]
     # Without any set, one warning is enough.
-    events = parse_events(read, booked, "", Limits(bookable_sets(report.values) or ("",), people))
+    events = parse_events(read, entries, "", Limits(bookable_sets(report.written) or ("",), people))
     for event in events:
         for reason, fix in hub_limits(event.people, mapping(report.values.get("events"))):
             report.warn(("events", "booked"), f"of {event.name}: {reason}", fix)
     for fault in read.faults:
-        report.error(
-            ("events", "booked", *entry_key(fault.key)), Phrase(fault.found), fault.expected
-        )
+        path = entry_key(fault.key)
+        if path:
+            path = (sound[int(path[0])][0], *path[1:])
+        report.error(("events", "booked", *path), Phrase(fault.found), fault.expected)

@@ -5,11 +5,29 @@ somebody else's.
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, at, mapping, named_by, of_core_pod, text
+from generator.checks.faulty_keys import sound_items
 from generator.values.helm_release import Release
+from generator.values.merge import Values
 
 
 def check(report: LintReport, release: Release) -> None:
     """Find names that the API server rejects, and labels that put Roost's own pods into a class."""
+    with report.part():
+        _lint_begin(report, release)
+    common = mapping(report.values.get("commonLabels"))
+    for key in common:
+        if key.startswith("app.kubernetes.io/"):
+            report.warn(
+                ("commonLabels", key), "Roost sets this label itself, and wins.", "Remove it."
+            )
+    for name, entry in sound_items(report.values.get("podClasses")):
+        for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
+            with report.part():
+                labels = mapping(at(entry, "match", "labels"))
+                _lint_own_pods(report, name, labels, part)
+
+
+def _lint_begin(report: LintReport, release: Release) -> None:
     override = text(report.values.get("fullnameOverride"))
     if (
         at(report.values, "admission", "mode") == "webhook"
@@ -20,22 +38,14 @@ def check(report: LintReport, release: Release) -> None:
             f"the Service's name would begin with a digit ({name}), which the API server rejects."
         )
         report.refuse(("fullnameOverride",), reason, "Set it to a name that begins with a letter.")
+
+
+def _lint_own_pods(report: LintReport, name: str, labels: Values, part: str) -> None:
     common = mapping(report.values.get("commonLabels"))
-    for key in common:
-        if key.startswith("app.kubernetes.io/"):
-            report.warn(
-                ("commonLabels", key), "Roost sets this label itself, and wins.", "Remove it."
-            )
-    for name, entry in mapping(report.values.get("podClasses")).items():
-        labels = mapping(at(entry, "match", "labels"))
-        for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
-            given = (
-                at(report.values, part, "labels")
-                if part == "prePuller"
-                else of_core_pod(report, part, "labels")
-            )
-            if labels and labels.items() <= {**common, **mapping(given)}.items():
-                own = (part, "labels") if part == "prePuller" else named_by(report, part, "labels")
-                where = own if not labels.items() <= common.items() else ("commonLabels",)
-                reason = f"Roost's own pods would belong to podClasses.{name}."
-                report.refuse(where, reason, f"Remove {', '.join(labels)}.")
+    is_core = part != "prePuller"
+    given = of_core_pod(report, part, "labels") if is_core else at(report.values, part, "labels")
+    if labels and labels.items() <= {**common, **mapping(given)}.items():
+        own = named_by(report, part, "labels") if is_core else (part, "labels")
+        where = own if not labels.items() <= common.items() else ("commonLabels",)
+        reason = f"Roost's own pods would belong to podClasses.{name}."
+        report.refuse(where, reason, f"Remove {', '.join(labels)}.")

@@ -7,18 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from generator.checks.contract import (
-    LintReport,
-    Phrase,
-    at,
-    entry_key,
-    listing,
-    mapping,
-    number,
-    text,
-)
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.faulty_keys import sound_entries
 from generator.faults import Path
-from generator.render.functions import complete_placeholder_set
 from generator.values.helm_release import Release
 from generator.values.merge import Values
 
@@ -27,11 +18,16 @@ _LONG_HOURS: Final = 24
 
 
 class ListedSet(NamedTuple):
-    """One entry of `placeholders`. named: as written; whole: with the inherited defaults."""
+    """One entry of `placeholders`. named: as written; defaults: what it inherits."""
 
     position: int
     named: Values
-    whole: Values
+    defaults: Values
+
+    def value(self, key: str) -> object:
+        """The value of a key: its own, else the inherited one."""
+        own = self.named.get(key)
+        return self.defaults.get(key) if own is None else own
 
     def path(self, key: str) -> Path:
         """The path at which the value of `key` is written."""
@@ -44,19 +40,22 @@ class ListedSet(NamedTuple):
 
 def placeholder_sets(report: LintReport) -> Iterator[ListedSet]:
     """The entries of `placeholders`, each with its inherited defaults."""
-    defaults = at(report.values, *DEFAULTS)
-    for index, entry in enumerate(listing(report.values.get("placeholders"))):
-        named = mapping(entry)
-        yield ListedSet(index, named, complete_placeholder_set(named, defaults))
+    defaults = mapping(at(report.values, *DEFAULTS))
+    for index, entry in sound_entries(report.values.get("placeholders")):
+        yield ListedSet(index, mapping(entry), defaults)
 
 
 def is_wanted(placeholder_set: ListedSet) -> bool:
     """Whether the set has pods at any time."""
-    whole = placeholder_set.whole
-    return (
-        number(whole.get("replicas")) > 0
-        or number(at(whole, "learn", "max")) > 0
-        or any(number(at(window, "replicas")) > 0 for window in listing(whole.get("windows")))
+    return is_wanted_unlearned(placeholder_set) or (
+        number(at(placeholder_set.value("learn"), "max")) > 0
+    )
+
+
+def is_wanted_unlearned(placeholder_set: ListedSet) -> bool:
+    """Whether the set has pods at any time if nothing is learned."""
+    return number(placeholder_set.value("replicas")) > 0 or any(
+        number(at(window, "replicas")) > 0 for window in listing(placeholder_set.value("windows"))
     )
 
 
@@ -64,80 +63,92 @@ def check(report: LintReport, _release: Release) -> None:
     """Check every set of placeholders."""
     first: dict[str, int] = {}
     for placeholder_set in placeholder_sets(report):
-        name = text(placeholder_set.named.get("name"))
-        if name in first:
-            path = ("placeholders", placeholder_set.position, "name")
-            report.error(
-                path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one."
-            )
-        first.setdefault(name, placeholder_set.position)
-        resources = mapping(placeholder_set.whole.get("resources"))
-        # What only has a limit requests as much.
-        is_empty = not (resources.get("requests") or resources.get("limits"))
-        if is_empty and number(placeholder_set.whole.get("replicas")) > 0:
-            reason = "a placeholder without requests keeps nothing free."
-            report.warn(
-                placeholder_set.path("resources"),
-                reason,
-                "Request at least what one user requests.",
-            )
-        _lint_dropped(report, placeholder_set)
-    _lint_windows(report)
+        path: Path = ("placeholders", placeholder_set.position)
+        for lint in (_lint_size, _lint_dropped, _lint_learn):
+            with report.part():
+                lint(report, placeholder_set)
+        with report.part():
+            name = text(placeholder_set.named.get("name"))
+            if name in first:
+                expected = f"a name of its own (placeholders[{first[name]}] has it)"
+                report.error((*path, "name"), name, expected, "Rename one.")
+            first.setdefault(name, placeholder_set.position)
+        with report.part():
+            windows = listing(placeholder_set.named.get("windows"))
+            if windows:
+                _lint_windows(report, (*path, "windows"), windows)
+        for key in ("windows", "learn"):
+            with report.part():
+                if placeholder_set.named.get(key):
+                    _lint_followed(report, (*path, key))
 
 
-def _lint_windows(report: LintReport) -> None:
-    """Check the windows of every set, and that somebody follows them."""
-    for index, entry in enumerate(listing(report.values.get("placeholders"))):
-        path = ("placeholders", index)
-        windows = listing(at(entry, "windows"))
-        if windows:
-            _lint_calendar(report, (*path, "windows"), windows)
-        learns = at(entry, "learn") is not None
-        if learns:
-            _lint_learn(report, (*path, "learn"), mapping(entry))
-        for key, is_used in (("windows", bool(windows)), ("learn", learns)):
-            if is_used and at(report.values, "controllers", "enabled") is not True:
-                reason = (
-                    "only the controllers set the number of placeholders: placeholders[].replicas"
-                    " applies."
-                )
-                report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
+def _lint_size(report: LintReport, placeholder_set: ListedSet) -> None:
+    resources = mapping(placeholder_set.value("resources"))
+    # What only has a limit requests as much.
+    is_empty = not (resources.get("requests") or resources.get("limits"))
+    if is_empty and number(placeholder_set.value("replicas")) > 0:
+        reason = "a placeholder without requests keeps nothing free."
+        path = placeholder_set.path("resources")
+        report.warn(path, reason, "Request at least what one user requests.")
 
 
-def _lint_learn(report: LintReport, path: Path, entry: Values) -> None:
-    from roost_core.placement.headroom_windows import TIME_ZONE, is_time_zone  # noqa: PLC0415 - as above
-
-    low, high = number(at(entry, "learn", "min")), number(at(entry, "learn", "max"))
-    zone = text(at(entry, "learn", "timeZone"))
-    if low > high:
-        report.error(
-            (*path, "min"),
-            at(entry, "learn", "min"),
-            f"a number up to max, which is {high:g}",
-            "Lower it.",
+def _lint_followed(report: LintReport, path: Path) -> None:
+    """Check that somebody follows what a set's number depends on."""
+    if at(report.values, "controllers", "enabled") is not True:
+        reason = (
+            "only the controllers set the number of placeholders: placeholders[].replicas applies."
         )
-    if not is_time_zone(zone):
-        report.error((*path, "timeZone"), zone, TIME_ZONE, "Correct the name.")
+        report.warn(path, reason, "Set controllers.enabled to true, or remove it.")
 
 
-def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> None:
+def _lint_learn(report: LintReport, placeholder_set: ListedSet) -> None:
+    from roost_core.placement.headroom_windows import TIME_ZONE, is_time_zone  # noqa: PLC0415 - as below
+
+    learn = placeholder_set.named.get("learn")
+    if learn is None:
+        return
+    path = ("placeholders", placeholder_set.position, "learn")
+    with report.part():
+        low, high = number(at(learn, "min")), number(at(learn, "max"))
+        if low > high:
+            expected = f"a number up to max, which is {high:g}"
+            report.error((*path, "min"), at(learn, "min"), expected, "Lower it.")
+    with report.part():
+        zone = text(at(learn, "timeZone"))
+        if not is_time_zone(zone):
+            report.error((*path, "timeZone"), zone, TIME_ZONE, "Correct the name.")
+
+
+def _lint_windows(report: LintReport, path: Path, windows: list[object]) -> None:
+    """Check the windows of a set."""
+    names: set[str] = set()
+    for position, entry in sound_entries(windows):
+        with report.part():
+            _lint_window(report, (*path, position), entry)
+        with report.part():
+            name = text(at(entry, "name"))
+            if name in names:
+                expected = "a name that no other window of the set has"
+                report.error((*path, position, "name"), name, expected)
+            names.add(name)
+
+
+def _lint_window(report: LintReport, path: Path, entry: object) -> None:
     # Cron texts and zones: most values have none.
     from roost_core.placement.headroom_windows import longest_and_hours, never_holds  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415
     from roost_core.release.windows import parse_windows  # noqa: PLC0415
 
     read = Reader()
-    parsed = parse_windows(read, windows, "")
+    parsed = parse_windows(read, [entry], "")
     for fault in read.faults:
-        report.error((*path, *entry_key(fault.key)), Phrase(fault.found), fault.expected)
-    by_name = {window.name: window for window in parsed}
-    for position, entry in enumerate(windows):
-        window = by_name.get(text(at(entry, "name")))
-        if window is None:
-            continue
+        _, _, key = fault.key.partition(".")
+        report.error((*path, key) if key else path, Phrase(fault.found), fault.expected)
+    for window in parsed:
         if never_holds(window):
             reason = "the window is always empty: it starts and ends at the same time."
-            report.warn((*path, position, "end"), reason, "Give it another end.")
+            report.warn((*path, "end"), reason, "Give it another end.")
             continue
         if not report.with_hints:
             continue
@@ -159,7 +170,7 @@ def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> Non
                 " placeholder-hours a week."
             )
             fix = "If that isn't meant: let end name each day that start does, after its last hour."
-            report.hint((*path, position, "start"), reason, fix)
+            report.hint((*path, "start"), reason, fix)
 
 
 def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
@@ -167,8 +178,7 @@ def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
     defaults.
     """
     # What a set learns are users where its pods can go: without any, it keeps nothing.
-    fixed = placeholder_set._replace(whole={**placeholder_set.whole, "learn": None})
-    if placeholder_set.named.get("tolerations") is None or not is_wanted(fixed):
+    if placeholder_set.named.get("tolerations") is None or not is_wanted_unlearned(placeholder_set):
         return
     own_tolerations = listing(placeholder_set.named.get("tolerations"))
     dropped = [

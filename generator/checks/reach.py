@@ -26,19 +26,21 @@ def check(report: LintReport, _release: Release) -> None:
     singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
     if not _has_images(mapping(singleuser), mapping(puller)):
         return
-    _lint_whose(report)
+    with report.part():
+        _lint_whose(report)
     if at(puller, "enabled") is not True:
         return
-    _lint_narrower(report)
-    _lint_unpulled_profiles(report)
-    _lint_secrets(report)
+    for lint in (_lint_narrower, _lint_unpulled_profiles, _lint_secrets):
+        with report.part():
+            lint(report)
     tolerated = {
         group.component: {text(each.get("key") or "") for each in group.tolerations}
         for group in report.pullers
     }
     for placeholder_set in placeholder_sets(report):
-        if report.pullers and is_wanted(placeholder_set):
-            _lint_set(report, placeholder_set, tolerated)
+        with report.part():
+            if report.pullers and is_wanted(placeholder_set):
+                _lint_set(report, placeholder_set, tolerated)
 
 
 def _has_images(singleuser: Values, puller: Values) -> bool:
@@ -152,7 +154,7 @@ def _lint_set(
     """A puller should run wherever placeholders can: otherwise the user who takes their room waits
     for a pull.
     """
-    selector = mapping(placeholder_set.whole["nodeSelector"])
+    selector = mapping(placeholder_set.value("nodeSelector"))
     groups = report.pullers
     pullers = [
         group
@@ -172,7 +174,7 @@ def _lint_set(
     missing = [
         [
             show_toleration(mapping(toleration))
-            for toleration in listing(placeholder_set.whole["tolerations"])
+            for toleration in listing(placeholder_set.value("tolerations"))
             # Which value a taint of that key has is not known here.
             if at(toleration, "key")
             and not tolerated[group.component] & {"", text(at(toleration, "key"))}

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, at, mapping, text
+from generator.checks.faulty_keys import sound_items
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
 from generator.checks.terms import default_overrides
 from generator.faults import Path
@@ -17,14 +18,27 @@ from generator.values.merge import Values
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 
 _LEAST_MEMORY_BYTES: Final = 2**20
+_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder", "prePuller")
 
 
 def check(report: LintReport, _release: Release) -> None:
     """Check every `resources` of the values."""
-    for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
-        _lint_limits(report, (part, "resources"), at(report.values, part, "resources"))
-    for name, entry in mapping(report.values.get("podClasses")).items():
-        _lint_bytes(report, ("podClasses", name, "resources"), at(entry, "resources"))
+    for path in (*((part, "resources") for part in _PROGRAMS), (*DEFAULTS, "resources")):
+        with report.part():
+            _lint_limits(report, path, at(report.values, *path))
+    for name, entry in sound_items(report.values.get("podClasses")):
+        with report.part():
+            _lint_bytes(report, ("podClasses", name, "resources"), at(entry, "resources"))
+    for placeholder_set in placeholder_sets(report):
+        with report.part():
+            if (resources := placeholder_set.named.get("resources")) is not None:
+                _lint_limits(report, placeholder_set.path("resources"), resources)
+    with report.part():
+        _lint_users(report)
+
+
+def _lint_users(report: LintReport) -> None:
+    """Compare every set with the users of the default profile."""
     singleuser = mapping(report.values.get("singleuser"))
     overridden = default_overrides(singleuser.get("profileList"))
     users = {resource: at(singleuser, resource, "guarantee") for resource in ("cpu", "memory")}
@@ -40,26 +54,23 @@ def check(report: LintReport, _release: Release) -> None:
     for override in overridden:
         nodes |= mapping(override.get("node_selector"))
     nodes = {key: value for key, value in nodes.items() if value is not None}
-    _lint_limits(report, (*DEFAULTS, "resources"), at(report.values, *DEFAULTS, "resources"))
     compared: set[Path] = set()
     for placeholder_set in placeholder_sets(report):
-        path = placeholder_set.path("resources")
-        if placeholder_set.named.get("resources") is not None:
-            _lint_limits(report, path, placeholder_set.named["resources"])
-        if path in compared:
-            continue
-        compared.add(path)
-        selector = placeholder_set.named.get("nodeSelector", nodes)
-        if selector not in (nodes, at(report.values, *DEFAULTS, "nodeSelector")):
-            continue
-        # What only has a limit requests as much.
-        limits, requests = (
-            mapping(at(placeholder_set.whole, "resources", part)) for part in ("limits", "requests")
-        )
-        for resource, amount in users.items():
-            request = {**limits, **requests}.get(resource)
-            _lint_placeholder(report, (*path, "requests", resource), request, resource, amount)
-        _lint_extended(report, path, mapping(placeholder_set.whole["resources"]), overridden)
+        with report.part():
+            path = placeholder_set.path("resources")
+            if path in compared:
+                continue
+            compared.add(path)
+            selector = placeholder_set.named.get("nodeSelector", nodes)
+            if selector not in (nodes, at(report.values, *DEFAULTS, "nodeSelector")):
+                continue
+            resources = mapping(placeholder_set.value("resources"))
+            # What only has a limit requests as much.
+            requested = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
+            for resource, amount in users.items():
+                request = requested.get(resource)
+                _lint_placeholder(report, (*path, "requests", resource), request, resource, amount)
+            _lint_extended(report, path, resources, overridden)
 
 
 def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:

@@ -21,6 +21,7 @@ from generator.checks.contract import (
     repeated,
     text,
 )
+from generator.checks.faulty_keys import sound_items
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import Path
 from generator.render.kube_scheduler import SCHEDULER_TAGS
@@ -52,30 +53,36 @@ def check(report: LintReport, release: Release) -> None:
     scheduler = mapping(report.values.get("scheduler"))
     if scheduler.get("target") != "deploy":
         return
-    _lint_process(report, scheduler, release)
+    with report.part():
+        _lint_process(report, scheduler, release)
     minor = scheduler_minor(scheduler, release)
     gates = gates_of(scheduler, release)
     profiles = mapping(scheduler.get("profiles"))
     if not profiles:
         fix = "Without a profile it would act as the cluster's own scheduler."
         report.error(("scheduler", "profiles"), profiles, "at least one", fix)
-    queue_sorts = {}
-    for name, entry in profiles.items():
+    for name, entry in sound_items(profiles):
         profile, path = mapping(entry), ("scheduler", "profiles", name)
-        if profile.get("strategy") is None and not (
-            profile.get("plugins") and profile.get("pluginConfig")
-        ):
-            fix = "Or give both plugins and pluginConfig."
-            report.error(
-                (*path, "strategy"),
-                Phrase("nothing"),
-                "one of imageFirst, pack, spread, sticky",
-                fix,
-            )
-        _lint_plugins(report, (*path, "plugins"), mapping(profile.get("plugins")), minor, gates)
-        _lint_plugin_config(report, (*path, "pluginConfig"), profile, minor)
-        queue_sorts[name] = at(profile, "plugins", "queueSort")
-    _lint_queue_sorts(report, queue_sorts)
+        with report.part():
+            _lint_strategy(report, path, profile)
+        with report.part():
+            _lint_plugins(report, (*path, "plugins"), mapping(profile.get("plugins")), minor, gates)
+        with report.part():
+            _lint_plugin_config(report, (*path, "pluginConfig"), profile, minor)
+    with report.part():
+        queue_sorts = {
+            name: at(entry, "plugins", "queueSort") for name, entry in sound_items(profiles)
+        }
+        _lint_queue_sorts(report, queue_sorts)
+
+
+def _lint_strategy(report: LintReport, path: Path, profile: dict[str, object]) -> None:
+    if profile.get("strategy") is None and not (
+        profile.get("plugins") and profile.get("pluginConfig")
+    ):
+        expected = "one of imageFirst, pack, spread, sticky"
+        fix = "Or give both plugins and pluginConfig."
+        report.error((*path, "strategy"), Phrase("nothing"), expected, fix)
 
 
 def _lint_process(report: LintReport, scheduler: dict[str, object], release: Release) -> None:

@@ -9,14 +9,14 @@ reason.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from generator.faults import Fault, ValuesError, show_path
+from generator.faults import Fault, ValuesError, raise_errors, show_path
 from generator.importing import source
 from generator.importing.builds import map_builds
 from generator.importing.gitops import unread, unwrap, values_of
 from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
 from generator.importing.user_pods import user_pods
-from generator.pipeline import check, judge
+from generator.pipeline import find_faults
 from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
@@ -91,7 +91,7 @@ def faults_of(values: Mapping[str, object]) -> list[Fault]:
     merged = Merged(
         coalesce(values, read_defaults().values), Places([ValueSource("imported values", values)])
     )
-    return judge(merged, Release())
+    return find_faults(merged, Release())
 
 
 def _judge(result: ImportResult) -> None:
@@ -100,7 +100,9 @@ def _judge(result: ImportResult) -> None:
     """
     merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
     result.warnings = [
-        fault for fault in check(merged, Release()) if fault.file == "imported values"
+        fault
+        for fault in raise_errors(find_faults(merged, Release()))
+        if fault.file == "imported values"
     ]
     if not puller_groups(merged.values.get("singleuser"), merged.values.get("prePuller")):
         result.keep_on(

@@ -7,7 +7,7 @@ from functools import cache
 
 from jsonschema_rs import Draft7Validator
 
-from generator.faults import Fault, Path, ValuesError
+from generator.faults import Fault, Path
 from generator.locations import chart_folder
 from generator.schema.explain import Schema, explain
 from generator.values.merge import Merged
@@ -39,13 +39,6 @@ def why_unfit(value: object, definition: str) -> str:
     """
     error = next(iter(_validator(definition).iter_errors(value)), None)
     return "" if error is None else error.message
-
-
-def validate(merged: Merged) -> None:
-    """Raise ValuesError with every fault of merged values; return when they fit the schema."""
-    faults = find_faults(merged)
-    if faults:
-        raise ValuesError(faults)
 
 
 def find_faults(merged: Merged) -> list[Fault]:

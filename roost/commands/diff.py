@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from generator.faults import GeneratorError, UsageError
-from generator.pipeline import make
+from generator.pipeline import render
 from generator.render.diff import (
     Objects,
     compare,
@@ -34,7 +34,7 @@ def _objects(path: str, release: Release) -> Objects:
     given = parse_manifests(data, path)
     if given is not None:
         return given
-    made, _ = make(parse_values(data, path), release)
+    made, _ = render(parse_values(data, path), release)
     return {manifest.identity: manifest.body for manifest in made}
 
 

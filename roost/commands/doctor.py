@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import click
 
-from generator.faults import UsageError
+from generator.faults import UsageError, raise_errors
 from generator.render.manifests import render
-from generator.schema.check import validate
+from generator.schema.check import find_faults
 from generator.values.files import read_values
 from generator.values.helm_release import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
@@ -192,7 +192,7 @@ def command(
     release = options.release._replace(kube_version=version)
     check_release(release)
     merged = read_values(options.files, options.settings)
-    validate(merged)
+    raise_errors(find_faults(merged))
     manifests = render(merged.values, release)
     install = Install(client, release, merged.values, [manifest.body for manifest in manifests])
     outcomes = run_checks(install, BEFORE if before_install else INSTALLED)

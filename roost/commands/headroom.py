@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import click
 
-from generator.faults import UsageError
-from generator.pipeline import check
+from generator.faults import UsageError, raise_errors
+from generator.pipeline import find_faults
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from roost.commands.headroom_history import as_config_map, read_histories
@@ -331,7 +331,7 @@ def command(
     roost headroom -f values.yaml -n jhub --prometheus http://localhost:9090 --config-map
     """
     merged = read_values(options.files, options.settings)
-    for fault in check(merged, options.release):
+    for fault in raise_errors(find_faults(merged, options.release)):
         sys.stderr.write(f"{fault}\n")
     values: Any = merged.values
     defaults = values["placeholder"]["defaults"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from generator.faults import UsageError
-from generator.pipeline import make
+from generator.pipeline import render
 from generator.render.diff import compare, read_manifests, show
 from generator.render.manifests import Manifest
 from generator.render.output import stream, write_folder
@@ -19,7 +19,7 @@ from roost.commands.options import RenderOptions, values_options
 
 def manifests(options: RenderOptions) -> list[Manifest]:
     """Read, check and render the values; warnings go to stderr. Raises GeneratorError."""
-    made, warnings = make(read_values(options.files, options.settings), options.release)
+    made, warnings = render(read_values(options.files, options.settings), options.release)
     sys.stderr.write("".join(f"{warning}\n" for warning in warnings))
     return made
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import yaml
 
+from generator import pipeline
 from generator.faults import Fault, UsageError, count_of, sort_faults
-from generator.pipeline import report
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
 from roost.commands.forges import FORMATS, show_faults
@@ -23,7 +23,7 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
     if faults or unread:
         # When a file is missing, check the others against the schema only, not across keys.
         return [*faults, *find_faults(merged)], unread
-    return report(merged, options.release), []
+    return pipeline.find_faults(merged, options.release, with_hints=True), []
 
 
 def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
+from generator.faults import raise_errors
 from generator.render.manifests import render
-from generator.schema.check import validate
+from generator.schema.check import find_faults
 from generator.values.files import read_values
 from generator.values.helm_release import Release
 
@@ -86,7 +87,7 @@ def roost_render(files: Sequence[Path], release: Release = RELEASE) -> Objects:
     Raises ValuesError for what the schema refuses.
     """
     merged = read_values([str(file) for file in files])
-    validate(merged)
+    raise_errors(find_faults(merged))
     manifests = render(merged.values, release)
     return {
         (

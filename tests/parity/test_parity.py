@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.checks import lint
+from generator.checks import find_faults
 from generator.faults import UsageError, ValuesError
 from generator.values.files import read_values
 from generator.values.helm_release import Release, check_release
@@ -83,7 +83,7 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
             return
         compared += 1
         files = [file]
-        faults = lint(read_values([str(file)]), release)
+        faults = find_faults(read_values([str(file)]), release)
         refusals = [
             one
             for one in faults

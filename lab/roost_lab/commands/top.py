@@ -3,8 +3,8 @@
 import click
 from rich.console import Console
 
-from generator.faults import UsageError
-from generator.pipeline import check
+from generator.faults import UsageError, raise_errors
+from generator.pipeline import find_faults
 from generator.values.files import read_values
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost_core.kube import logs
@@ -20,7 +20,7 @@ from roost_lab.view.terminal import watch
 
 def _classes_of(options: RenderOptions) -> Classes:
     merged = read_values(options.files, options.settings)
-    check(merged, options.release)
+    raise_errors(find_faults(merged, options.release))
     return Classes(
         options.release.namespace, read_pod_classes(Reader(), merged.values["podClasses"])
     )

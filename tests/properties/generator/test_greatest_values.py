@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from generator.faults import ValuesError
-from generator.pipeline import make
+from generator.pipeline import render
 from generator.schema.check import find_faults
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
@@ -105,7 +105,7 @@ def test_whatever_the_values_rendering_is_bounded_or_refused_by_its_key(
 
     def rendered() -> None:
         try:
-            make(merged, Release())
+            render(merged, Release())
         except ValuesError as error:
             said.extend(str(fault) for fault in error.faults)
 
@@ -120,7 +120,7 @@ def test_more_faults_than_are_told_apart_are_told_of_the_list() -> None:
         for number in range(200)
     ]
     with pytest.raises(ValuesError, match=r"events\.booked: found more than"):
-        make(
+        render(
             parse_values(json.dumps({"events": {"booked": events}}).encode(), "prod.yaml"),
             Release(),
         )

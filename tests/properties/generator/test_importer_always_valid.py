@@ -9,13 +9,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.checks import lint
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from generator.importing.printing import print_yaml
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
 from generator.locations import chart_folder
-from generator.schema.check import find_faults
+from generator.pipeline import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
@@ -105,7 +104,7 @@ def test_any_hubs_values_become_valid_values_or_a_fault(values: object) -> None:
     printed = load(result.to_yaml().encode(), "imported.yaml")
     assert printed.values == result.values
     merged = merge_values(defaults(), [printed])
-    faults = find_faults(merged) or lint(merged, Release())
+    faults = find_faults(merged, Release())
     assert [str(fault) for fault in faults if fault.severity == "error"] == []
     assert all(note.reason for note in result.unmapped)
     assert "\n\n" not in result.report()

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.checks import lint
+from generator.checks import find_faults
 from generator.render.manifests import render
 from generator.schema.check import read_schema
 from generator.values.helm_release import Release
@@ -42,7 +42,7 @@ def test_the_model_reads_all_that_the_lint_lets_through(
     profile = {"plugins": plugins, "pluginConfig": [spreading]}
     values = merged(json.dumps({"scheduler": {"profiles": {"user": profile}}}))
     release = Release(kube_version=f"v1.{minor}.0")
-    if any(fault.severity == "error" for fault in lint(values, release)):
+    if any(fault.severity == "error" for fault in find_faults(values, release)):
         return
     (config,) = (
         one.body["data"]

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from generator.checks import lint
+from generator import checks
 from generator.faults import Fault, ValuesError
 from generator.locations import chart_folder
-from generator.pipeline import check
+from generator.pipeline import render
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
@@ -39,7 +39,7 @@ def merged(text: str) -> Merged:
 
 
 def found(text: str, release: Release | None = None) -> list[Fault]:
-    return lint(merged(text), release or Release())
+    return checks.find_faults(merged(text), release or Release())
 
 
 def said(text: str, release: Release | None = None) -> str:
@@ -56,7 +56,7 @@ def assert_refused(text: str, reason: str) -> None:
         "a default isn't at fault, what is beside it is"
     )
     with pytest.raises(ValuesError):
-        check(merged(text), Release())
+        render(merged(text), Release())
 
 
 def assert_warned(text: str, reason: str) -> None:

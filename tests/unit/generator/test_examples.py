@@ -12,7 +12,7 @@ import yaml
 
 from generator import checks
 from generator.locations import chart_folder
-from generator.pipeline import report
+from generator.pipeline import find_faults
 from generator.render.manifests import render
 from generator.values.files import read_values
 from generator.values.helm_release import Release
@@ -35,7 +35,7 @@ def test_an_example_has_no_fault_and_no_warning_and_says_what_it_is(path: Path) 
             values=("image.name=r.example.org/roost", "recorder.image.name=r.example.org/roost-lab")
         ),
     )
-    assert report(merged, RELEASE) == []
+    assert find_faults(merged, RELEASE, with_hints=True) == []
     assert path.read_text().startswith("# ")
 
 
@@ -83,7 +83,7 @@ def test_the_values_begin_with_what_an_operator_sets_and_stay_few_and_narrow() -
     assert [line for line in text.splitlines() if len(line) > 100] == []
 
 
-HELPERS = {"contract", "terms"}
+HELPERS = {"contract", "faulty_keys", "terms"}
 
 
 def test_the_table_has_the_check_of_every_file() -> None:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generator import pipeline
 from generator.faults import UsageError, ValuesError
 from generator.locations import chart_folder
-from generator.pipeline import find_all_faults, make
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
@@ -179,7 +179,7 @@ def test_every_fault_is_one_line_with_a_place_and_is_found_beside_the_lints(
         assert "\n" not in str(fault)
         assert fault.file
         assert fault.found
-    assert set(faults) <= set(find_all_faults(merged_, Release()))
+    assert set(faults) <= set(pipeline.find_faults(merged_, Release()))
 
 
 def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:
@@ -200,7 +200,7 @@ def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
         "scheduler: {replicas: 0, logLevel: high}\nplaceholders: [{name: a}]\nfoo: 1\nwebhook: 3\n"
     )
     merged_ = merge_values(DEFAULTS, [load(text.encode(), "f")])
-    found = {(fault.severity, fault.key) for fault in find_all_faults(merged_, Release())}
+    found = {(fault.severity, fault.key) for fault in pipeline.find_faults(merged_, Release())}
     keys = (
         "foo",
         "placeholders[0].replicas",
@@ -211,7 +211,7 @@ def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
     assert found == {("error", key) for key in keys}
     # `render` and `diff` refuse with the same.
     with pytest.raises(ValuesError) as refused:
-        make(merged_, Release())
+        pipeline.render(merged_, Release())
     assert {fault.key for fault in refused.value.faults} == set(keys)
 
 

@@ -5,7 +5,7 @@ needlessly.
 import pytest
 
 from generator.checks import find_hints
-from generator.pipeline import check, report
+from generator.pipeline import find_faults
 from generator.values.helm_release import Release
 from tests.recorded_data import rows
 from tests.unit.generator.linted import merged
@@ -23,8 +23,8 @@ def test_network_tools_that_are_not_listed_are_hinted_at(text: str) -> None:
     assert hint.line
     assert hint.fix
     assert ": hint: singleuser.networkTools" in str(hint)
-    assert hint in report(merged(f"{OWN}\n{text}"), Release())
-    assert check(merged(text), Release()) == [], "not of whoever only renders"
+    assert hint in find_faults(merged(f"{OWN}\n{text}"), Release(), with_hints=True)
+    assert find_faults(merged(text), Release()) == [], "not of whoever only renders"
 
 
 @pytest.mark.parametrize("text", rows("generator/hints-none"))

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.checks import lint
 from generator.importing.importer import import_layers
 from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import Proposal, print_proposals, propose
 from generator.importing.source import child
+from generator.pipeline import find_faults
 from generator.render.functions import placeholder_sets
 from generator.render.managed_images import profile_seats
-from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
@@ -43,7 +42,7 @@ def proposed(text: str, release: str = "hub") -> list[Proposal]:
     over = [load(yaml.safe_dump(dict(one.values)).encode(), "more.yaml") for one in found]
     for chosen in (*([one] for one in over), over):
         whole = merge_values(defaults(), [imported, *chosen])
-        faults = find_faults(whole) or lint(whole, Release())
+        faults = find_faults(whole, Release())
         assert [str(fault) for fault in faults if fault.severity == "error"] == []
     return found
 
@@ -199,7 +198,7 @@ def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -
     over = merge_values(
         defaults(), [load(yaml.safe_dump(dict(found.values)).encode(), "more.yaml")]
     )
-    assert [str(fault) for fault in lint(over, Release()) if fault.severity != "hint"] == []
+    assert [str(fault) for fault in find_faults(over, Release()) if fault.severity != "hint"] == []
 
 
 def test_nothing_is_printed_where_nothing_is_missing() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from generator.pipeline import report
+from generator.pipeline import find_faults
 from generator.values.helm_release import Release
 from tests.recorded_data import rows
 from tests.unit.generator.linted import assert_refused, assert_warned, found, merged, said, table
@@ -61,7 +61,7 @@ def test_how_images_come_to_nodes_before_1_35_is_said(
     text = f"singleuser: {{image: {{name: i, tag: v1}}}}\nprePuller: {{method: {method}}}"
     faults = [
         fault
-        for fault in report(merged(text), Release(kube_version=version))
+        for fault in find_faults(merged(text), Release(kube_version=version), with_hints=True)
         if "image volumes" in str(fault)
     ]
     assert [[fault.severity, str(fault).partition("feature ")[2]] for fault in faults] == expected

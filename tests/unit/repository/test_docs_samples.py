@@ -12,7 +12,7 @@ import yaml
 
 from generator.importing.importer import import_layers
 from generator.locations import chart_folder
-from generator.pipeline import make, report
+from generator.pipeline import find_faults, render
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
@@ -83,8 +83,12 @@ def test_samples_are_found() -> None:
 @pytest.mark.parametrize("sample", VALUES, ids=lambda sample: sample.place)
 def test_a_sample_of_values_has_no_fault_and_no_warning_and_renders(sample: Sample) -> None:
     merged = merge_values(DEFAULTS, [load(sample.text.encode(), sample.place)])
-    assert [str(fault) for fault in report(merged, Release()) if fault.severity != "hint"] == []
-    manifests, _ = make(merged, Release())
+    assert [
+        str(fault)
+        for fault in find_faults(merged, Release(), with_hints=True)
+        if fault.severity != "hint"
+    ] == []
+    manifests, _ = render(merged, Release())
     assert manifests
 
 

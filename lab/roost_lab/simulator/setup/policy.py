@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from generator.checks.feature_gates import scheduler_minor
-from generator.faults import Fault
+from generator.faults import Fault, raise_errors
 from generator.render.manifests import Manifest, render
-from generator.schema.check import validate
+from generator.schema.check import find_faults
 from generator.values.files import read_values
 from generator.values.helm_release import Release
 from generator.values.merge import NO_SETTINGS, Merged
@@ -161,7 +161,7 @@ def load_policy(
     that isn't shipped; AssumptionsError for a pinned kube-scheduler that the model doesn't know.
     """
     merged = read_values(list(files) or [str(policy_files()[name])], options)
-    validate(merged)
+    raise_errors(find_faults(merged))
     # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on
     # its PriorityClass.
     return _rendered(
@@ -171,7 +171,7 @@ def load_policy(
 
 def _rendered(name: str, merged: Merged, release: Release) -> Policy:
     # A study may replay what the lint refuses, such as placeholders that are as important as users.
-    validate(merged)
+    raise_errors(find_faults(merged))
     manifests = render(merged.values, release)
     values: JSONObject = merged.values
     minor = scheduler_minor(values["scheduler"], release)

@@ -1,0 +1,152 @@
+"""Values in which some keys have faults: whoever reads such a key is told so, and stops.
+
+So a check across keys isn't run where a key that it reads is faulty, and says all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn, SupportsIndex, cast
+
+from generator.faults import Path
+from generator.values.merge import Values
+
+
+class FaultyKeyError(Exception):
+    """A check read a key with a fault of its own."""
+
+
+def _stop(*_arguments: object) -> NoReturn:
+    raise FaultyKeyError
+
+
+class _Map(dict[str, Any]):
+    """A map of which some keys are faulty. Their names may be read, and each sound key."""
+
+    def __init__(self, entries: dict[str, Any], faulty: set[str | int]) -> None:
+        super().__init__({key: value for key, value in entries.items() if key not in faulty})
+        self._names = [*entries]
+        self._faulty = faulty
+
+    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 - as a dict's
+        if key in self._faulty:
+            raise FaultyKeyError
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:  # noqa: ANN401 - as a dict's
+        if key in self._faulty:
+            raise FaultyKeyError
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        if key in self._faulty and key not in self._names:
+            raise FaultyKeyError
+        return key in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def keys(self) -> Any:  # noqa: ANN401 - as a dict's
+        return dict.fromkeys(self._names).keys()
+
+    # What is taken in as a whole.
+    items = values = copy = _stop
+    __eq__ = __ne__ = __or__ = __ror__ = _stop
+    __hash__ = None
+
+
+class _List(list[Any]):
+    """A list of which some entries are faulty. Each sound entry may be read."""
+
+    def __init__(self, entries: list[Any], faulty: set[str | int]) -> None:
+        super().__init__(entries)
+        self._faulty = faulty
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:  # noqa: ANN401 - as a list's
+        if isinstance(index, slice) or range(len(self))[index] in self._faulty:
+            raise FaultyKeyError
+        return super().__getitem__(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        for index, entry in enumerate(super().__iter__()):
+            if index in self._faulty:
+                raise FaultyKeyError
+            yield entry
+
+    copy = _stop
+    __eq__ = __ne__ = __add__ = __contains__ = _stop
+    __hash__ = None
+
+
+def guarded(values: Values, faulty: Iterable[Path]) -> Values:
+    """The values, of which nobody reads the keys at these paths; `values` stay as they are."""
+    return cast("Values", _guarded(values, {_existing(values, path) for path in faulty}))
+
+
+def _existing(values: Any, path: Path) -> Path:  # noqa: ANN401 - any part of the values
+    """A path, up to the first step of which nothing is below."""
+    for depth, step in enumerate(path):
+        try:
+            values = values[step]
+        except (KeyError, IndexError):
+            return path[: depth + 1]
+        if not isinstance(values, dict | list):
+            return path[: depth + 1]
+    return path
+
+
+def _guarded(node: Any, paths: set[Path]) -> Any:  # noqa: ANN401 - a part of the values
+    if not paths:
+        return node
+    here = {path[0] for path in paths if len(path) == 1}
+    deeper = {path[0] for path in paths if len(path) > 1} - here
+    below = {
+        step: _guarded(node[step], {path[1:] for path in paths if path[0] == step and path[1:]})
+        for step in deeper
+    }
+    if isinstance(node, dict):
+        entries = {**node, **below}
+        return _Map(entries, here) if here else entries
+    listed = [below.get(index, entry) for index, entry in enumerate(node)]
+    return _List(listed, here) if here else listed
+
+
+def sound_items(entries: object) -> Iterator[tuple[str, Any]]:
+    """Entries of a map, without the faulty ones; none of what is no map."""
+    if not isinstance(entries, dict):
+        return
+    for key in entries:
+        try:
+            entry = entries[key]
+        except FaultyKeyError:
+            continue
+        except KeyError:
+            # A faulty name.
+            continue
+        yield key, entry
+
+
+def sound_entries(entries: object) -> Iterator[tuple[int, Any]]:
+    """Entries of a list, each with its position, without the faulty ones; none of what is no
+    list.
+    """
+    if not isinstance(entries, list):
+        return
+    for position in range(len(entries)):
+        try:
+            entry = entries[position]
+        except FaultyKeyError:
+            continue
+        yield position, entry
+
+
+def is_sound(part: object) -> bool:
+    """Whether nothing in a part of the values is faulty."""
+    if isinstance(part, _Map | _List):
+        return False
+    if isinstance(part, dict):
+        return all(map(is_sound, part.values()))
+    return not isinstance(part, list) or all(map(is_sound, part))
