@@ -51,29 +51,28 @@ def pulled_labels(case: Case) -> Sequence[str]:
     return list(dict.fromkeys(label for label in labels if label))
 
 
-def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
-    """Names of nodes that couldn't pull one of the pod's images lately. is_told: only those of
-    which a pod said so.
-    """
+def failing_nodes(case: Case) -> list[str]:
+    """Names of nodes that couldn't pull one of the pod's images lately."""
     images = {normalise_reference(reference) for reference in case.pod.images}
     failed = case.facts.failed_pulls.items()
     lately = {
-        key for key, at in failed if key[1] in images and case.now - at < FAILED_PULL.age_seconds
+        node
+        for (node, image), at in failed
+        if image in images and case.now - at < FAILED_PULL.age_seconds
     }
-    return sorted({node for node, _ in lately.difference(case.facts.given_up if is_told else ())})
+    return sorted(lately)
 
 
 def prefer_others(case: Case) -> Iterator[PreferNode]:
     """Nodes that are preferred otherwise may be full, and one that isn't ready yet is none of
     them.
     """
-    # Of a start that was given up the pull may only have been slow: a node that failed comes last.
-    for is_told in (False, True):
-        if failing := failing_nodes(case, is_told=is_told)[:MAX_NODES]:
-            fields = [
-                {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing
-            ]
-            yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
+    failing = failing_nodes(case)[:MAX_NODES]
+    if failing:
+        fields = [
+            {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing
+        ]
+        yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
 
 
 def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:

@@ -141,7 +141,6 @@ class WatchedCluster:
             namespaces=self.namespaces.fact,
             warm=self.pods.warm,
             failed_pulls=failed_pulls.last_failed,
-            given_up=failed_pulls.given_up,
             quotas=self.quotas.fact,
             claimable=self.device_classes.fact,
             lowest_priority=self.priority_classes.fact,
