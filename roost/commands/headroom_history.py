@@ -62,19 +62,15 @@ def read_histories(
         from roost.commands.prometheus import read_usage  # noqa: PLC0415 - loads an HTTP client
 
         usage = read_usage(source, namespace)
-        sys.stderr.write("".join(f"{line}\n" for line in usage.told))
-        return {
-            str(entry["name"]): history_of(
-                ((*session, 1.0) for session in usage.sessions), usage.seen
-            )
-        }
+        sys.stderr.write("".join(f"{line}\n" for line in usage.notes))
+        sessions_of_one = [(begin, end, 1.0) for begin, end in usage.sessions]
+        return {str(entry["name"]): history_of(sessions_of_one, usage.minutes_seen)}
     requests = requested(entry["resources"])
-    own_cpu, own_memory = (
-        float(parse_quantity(requests.get(key) or 0)) for key in ("cpu", "memory")
-    )
+    own_millicores = 1000 * float(parse_quantity(requests.get("cpu") or 0))
+    own_memory = float(parse_quantity(requests.get("memory") or 0))
     sessions = [
-        (begin, end, size_in_placeholders(cpu, memory, 1000 * own_cpu, own_memory))
-        for begin, end, cpu, memory in _launches(source)
+        (begin, end, size_in_placeholders(millicores, memory, own_millicores, own_memory))
+        for begin, end, millicores, memory in _launches(source)
     ]
     return {str(entry["name"]): history_of(sessions)}
 

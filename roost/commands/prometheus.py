@@ -43,9 +43,9 @@ class Usage(NamedTuple):
     # (begin, end) of each, Unix time.
     sessions: Sequence[tuple[float, float]]
     # Minutes since 1970 in which anything was seen.
-    seen: frozenset[int]
+    minutes_seen: frozenset[int]
     # What this was read from, how fine, and what is missing: a line each.
-    told: Sequence[str]
+    notes: Sequence[str]
 
 
 def read_usage(source: str, namespace: str) -> Usage:

@@ -99,7 +99,8 @@ class PoolWithout:
         for user in sorted(came, key=lambda user: user.at):
             found = _place_for(nodes, user, facts.per_node)
             if found is None:
-                found, number = number, number + 1
+                found = number
+                number += 1
                 nodes[found] = _Node(user.at + facts.boot_seconds, 0.0, 0, None)
             node = nodes[found]
             waits.append(max(0.0, node.ready_at - user.at))

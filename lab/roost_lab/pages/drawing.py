@@ -103,7 +103,8 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
     width.
     """
     # What the zone's clocks show, in µs as if it were UTC.
-    first, last = (at_us + offset_us(at_us, zone) for at_us in (from_us, to_us))
+    first = from_us + offset_us(from_us, zone)
+    last = to_us + offset_us(to_us, zone)
     for seconds in _TICK_SECONDS:
         step_us = seconds * US
         shown_us = range(-(-first // step_us) * step_us, last + 1, step_us)

@@ -118,7 +118,9 @@ class WebhookFacts:
 
 def _is_alike(one: Node, other: Node) -> bool:
     """Whether two states of a node differ in its images at most."""
-    before, after = (
-        (node.ready, node.unschedulable, node.taints, node.labels) for node in (one, other)
+    return (
+        one.ready == other.ready
+        and one.unschedulable == other.unschedulable
+        and one.taints == other.taints
+        and one.labels == other.labels
     )
-    return before == after
