@@ -27,6 +27,11 @@ MOST_BYTES: Final = 8 * 2**20
 _LEAST_BYTES: Final = 256  # Each takes the time of so many, however little it says.
 
 
+def _text_of(value: object) -> str:
+    """A value as Helm writes it: equal values have equal texts, and their length is bounded."""
+    return to_json(value)
+
+
 class PullerGroup(NamedTuple):
     """The images that one DaemonSet brings to the nodes that some users of the hub may use.
 
@@ -88,7 +93,7 @@ def _named_image(image: object) -> str:
     tag = image.get("tag")
     if not isinstance(name, str) or not name:
         return ""
-    return name if to_json(tag) in _NOTHING else f"{name}:{tag}"
+    return name if _text_of(tag) in _NOTHING else f"{name}:{tag}"
 
 
 def _merged(selector: Mapping[str, str], over: object) -> dict[str, str]:
@@ -121,7 +126,7 @@ def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
     for name, amount in sorted(amounts.items()):
         if isinstance(name, str) and "/" in name:
             asked.pop(name, None)
-            if to_json(amount) not in _NONE_OF_IT:
+            if _text_of(amount) not in _NONE_OF_IT:
                 asked[name] = True
     return tuple(sorted(asked))
 
@@ -142,7 +147,7 @@ def _overridden(use: _Use, holder: object) -> _Use:
     """What `kubespawner_override` of a profile or a choice makes of a use."""
     override = _mapping(holder, "kubespawner_override")
     image = override.get("image")
-    if to_json(image) in _NOTHING:
+    if _text_of(image) in _NOTHING:
         image = use.image
     # `{value}` stands in a template for what the user types: nobody can pull that beforehand.
     elif not isinstance(image, str) or "{" in image:
@@ -182,7 +187,7 @@ def _chosen(uses: list[_Use], option: object) -> list[_Use]:
     for choice in choices:
         for use in uses:
             after = _overridden(use, choice)
-            written = to_json(list(after))
+            written = _text_of(list(after))
             if written not in seen:
                 seen[written] = True
                 made.append(after)
@@ -211,7 +216,7 @@ def _default_use(singleuser: object) -> _Use:
 
 def _bytes_of(uses: list[_Use]) -> int:
     """How long they are as JSON, as Helm would print them: with the names of the fields."""
-    return len(to_json([use._asdict() for use in uses]).encode())
+    return len(_text_of([use._asdict() for use in uses]).encode())
 
 
 def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
@@ -222,7 +227,7 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     default = _default_use(singleuser)
     uses = [default]
     extra = _items(pre_puller, "extraImages")
-    always = len(to_json(_items(pre_puller, "tolerations")).encode())
+    always = len(_text_of(_items(pre_puller, "tolerations")).encode())
     left = MOST_BYTES - always * len(extra) - _bytes_of([default]) * len(extra)
     if _value(pre_puller, "pullProfileListImages") is not False:
         for profile in _items(singleuser, "profileList"):
@@ -232,7 +237,7 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
                     count = len(_items(option, "choices"))
                     left = (
                         left
-                        - len(to_json(option).encode()) * len(choices)
+                        - len(_text_of(option).encode()) * len(choices)
                         - _bytes_of(choices) * count
                     )
                     left = left - _LEAST_BYTES * len(choices) * count
@@ -258,8 +263,8 @@ def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
     found: list[_Object] = []
     seen: dict[str, bool] = {}
     for toleration in [*always, *use.tolerations, *named]:
-        if to_json(toleration) not in seen:
-            seen[to_json(toleration)] = True
+        if _text_of(toleration) not in seen:
+            seen[_text_of(toleration)] = True
             found.append(toleration)
     return tuple(found)
 
@@ -284,7 +289,7 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
     if not uses:
         return []
     always = _objects(_value(pre_puller, "tolerations")) or ()
-    usual = to_json([_tolerations(uses[0], always), uses[0].required_terms])
+    usual = _text_of([_tolerations(uses[0], always), uses[0].required_terms])
     first: list[str] = []
     others: list[str] = []
     groups: dict[str, PullerGroup] = {}
@@ -295,9 +300,9 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
         references = (*use.containers, use.image) if use.image else use.containers
         if references:
             tolerations = _tolerations(use, always)
-            rules = to_json([tolerations, use.required_terms])
+            rules = _text_of([tolerations, use.required_terms])
             component = puller_component(use.node_selector, "" if rules == usual else rules)
-            if rules == usual and to_json(use.node_selector) == to_json(uses[0].node_selector):
+            if rules == usual and _text_of(use.node_selector) == _text_of(uses[0].node_selector):
                 component = "puller"
             if component not in groups:
                 if component == "puller":
@@ -337,7 +342,7 @@ def profile_seats(
     )
     set_of: dict[str, object] = {}
     for placeholder_set in sets:
-        rules = to_json(
+        rules = _text_of(
             [
                 placeholder_set["nodeSelector"],
                 placeholder_set["tolerations"],
@@ -357,7 +362,7 @@ def profile_seats(
             ]
             if choices:
                 use = _overridden(use, choices[0])
-        rules = to_json([use.node_selector, use.tolerations, use.required_terms])
+        rules = _text_of([use.node_selector, use.tolerations, use.required_terms])
         names = [_value(profile, "display_name"), _value(profile, "slug")]
         found.append({"names": names, "image": use.image, "set": set_of.get(rules)})
     return found
