@@ -232,6 +232,7 @@ def test_nodes_that_wait_are_counted_and_those_with_the_startup_taint_until_they
     assert gauges["gate_nodes_tainted"] == {(): 1.0}
     w.set_taints(node="holds")
     gauges = w.turn(after=300).gauges
+    assert gauges["gate_nodes_tainted"] == {(): 1.0}, "no other taint was counted"
     assert gauges["gate_nodes_waiting"] == {(): 2.0}
     assert gauges["gate_images_missing"] == {(SCIPY,): 2.0}
     assert gauges["gate_images_held"] == {(SCIPY,): 1.0}
