@@ -6,6 +6,7 @@ gives.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,12 +24,16 @@ IMAGES: Final = ("quay.io/benchmark/science:2026.11", "quay.io/benchmark/network
 
 
 def rendered(
-    namespace: str, *settings: str, kube_version: str | None = None
+    namespace: str,
+    *settings: str,
+    json_settings: Sequence[str] = (),
+    kube_version: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The objects that `roost render` gives for the benchmarks' values; `settings` are `--set`
-    pairs.
+    """The objects that `roost render` gives for the benchmarks' values.
+
+    settings: `--set` pairs. json_settings: `--set-json` pairs.
     """
-    values = read_values((str(VALUES),), Settings(values=settings)).values
+    values = read_values((str(VALUES),), Settings(json_settings, settings)).values
     release = Release(RELEASE, namespace, *([kube_version] if kube_version else ()))
     return [manifest.body for manifest in render(values, release)]
 

@@ -64,17 +64,14 @@ class Size:
         return self.pods - self.nodes * (len(DAEMONS) + 1) - self.placeholders
 
 
-def settings_of(size: Size) -> tuple[str, ...]:
-    """`--set` pairs with which all controllers are on, for a hub of this size."""
-    return (
-        "popularImages.enabled=true",
-        f"placeholders[0].replicas={size.placeholders},placeholders[0].name=default",
-    )
-
-
 def manifests(size: Size) -> list[JSONObject]:
-    """What `roost render` gives for the hub of the scene."""
-    return rendered(NAMESPACE, *settings_of(size))
+    """What `roost render` gives for a hub of this size, with all controllers on."""
+    placeholders = [{"name": "default", "replicas": size.placeholders}]
+    return rendered(
+        NAMESPACE,
+        "popularImages.enabled=true",
+        json_settings=[f"placeholders={json.dumps(placeholders)}"],
+    )
 
 
 # Shapes: one of each kind, whole
