@@ -31,22 +31,22 @@ def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
 def _parse_window(read: Reader, entry: object, at: str) -> Window:
     body = read.mapping(entry, at)
     read.known(body, at, _KEYS)
-    name, start, end = (read.text(body.get(key), f"{at}.{key}") for key in ("name", "start", "end"))
+    name = read.text(body.get("name"), f"{at}.name")
+    start = read.text(body.get("start"), f"{at}.start")
+    end = read.text(body.get("end"), f"{at}.end")
     if not name:
         read.fault(f"{at}.name", body.get("name"), "a name, for logs and `roost headroom`")
     replicas = read.whole(body.get("replicas"), f"{at}.replicas")
     zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
-    dates = [DATE_TIME.fullmatch(text) is not None for text in (start, end)]
+    starts_at_date = DATE_TIME.fullmatch(start) is not None
+    ends_at_date = DATE_TIME.fullmatch(end) is not None
     for key, text in (("start", start), ("end", end)):
         if fault := start_fault(text):
             read.fault(f"{at}.{key}", body.get(key), fault)
-    if dates[0] != dates[1]:
-        read.fault(
-            f"{at}.end",
-            body.get("end"),
-            f"the same form as start, {'a date' if dates[0] else 'a cron expression'}",
-        )
-    elif dates[0] and end.replace(" ", "T") <= start.replace(" ", "T"):
+    if starts_at_date != ends_at_date:
+        form = "a date" if starts_at_date else "a cron expression"
+        read.fault(f"{at}.end", body.get("end"), f"the same form as start, {form}")
+    elif starts_at_date and end.replace(" ", "T") <= start.replace(" ", "T"):
         read.fault(f"{at}.end", body.get("end"), "a later date-time than start")
     elif start.split() == end.split():
         read.fault(

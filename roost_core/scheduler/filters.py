@@ -127,7 +127,7 @@ class Cycle(NodeFilters):
         """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but
         quick.
         """
-        known = self.alone.values
+        known = self._verdicts_of_rows_alone().values
         places = self.state.places
         others = self._checks[self._number_alone :]
         for row in rows:
@@ -139,10 +139,11 @@ class Cycle(NodeFilters):
                 verdict = _first(others, row)
             yield row, verdict
 
-    @property
-    def alone(self) -> NodeColumn[Rejection | None]:
-        """What one row alone decides, nominations aside: for the next pod with these needs most of
-        it still holds.
+    def _verdicts_of_rows_alone(self) -> NodeColumn[Rejection | None]:
+        """What the checks before the first that asks about other pods say of each row.
+
+        Nominations are left aside. The state remembers the verdicts for the next pod with the same
+        needs.
         """
         needs = self.state.needs_of(self.pod.spec)
         # Filters behind one that asks of other pods are not asked of a row alone, so their number
@@ -155,14 +156,15 @@ class Cycle(NodeFilters):
             self.state.surroundings.claimable,
         )
         checks = self._checks[: self._number_alone]
+        # Written out for speed: every node is asked, and by default there are two checks.
         if len(checks) == 1:
             find = checks[0]
         elif len(checks) == 2:
-            first, two = checks
+            first, second = checks
 
             def find(row: NodeRow) -> Rejection | None:
                 verdict = first(row)
-                return two(row) if verdict is None else verdict
+                return second(row) if verdict is None else verdict
 
         else:
 
@@ -240,11 +242,12 @@ def _plan_checks(
     asked |= {POD_TOPOLOGY_SPREAD} if is_spread else set()
     asked |= {INTER_POD_AFFINITY} if has_others else set()
     active = [plugin for plugin in filters if plugin in asked]
-    start = next((index for index, plugin in enumerate(active) if plugin in _NODE_FILTERS), 0)
-    together = active[start : start + sum(plugin in _NODE_FILTERS for plugin in active)]
-    if together and all(plugin in _NODE_FILTERS for plugin in together):
-        # As by default: what nodes alone decide comes in one piece, and is known already.
-        active[start : start + len(together)] = [_OF_NODES]
+    of_nodes = [plugin for plugin in active if plugin in _NODE_FILTERS]
+    start = active.index(of_nodes[0]) if of_nodes else 0
+    end = start + len(of_nodes)
+    if of_nodes and active[start:end] == of_nodes:
+        # Side by side, as by default: what nodes alone decide is one check, and is known already.
+        active[start:end] = [_OF_NODES]
     asks_others = (POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
     alone = next(
         (index for index, plugin in enumerate(active) if plugin in asks_others), len(active)

@@ -71,16 +71,15 @@ class OtherPods:
 
     @classmethod
     def of(cls, nodes: NodeFilters) -> Self | None:
-        """The domains for the cycle's pod; None when no term binds it: then later pods don't bring
-        one either.
+        """The domains for the cycle's pod. None when no term binds the pod.
+
+        Then the filter is skipped for the whole cycle, as kube-scheduler skips it, even if a pod
+        that is tried later has a term.
         """
         found = cls(nodes)
         spec = nodes.pod.spec
-        return (
-            found
-            if found._avoided_by or spec.required_affinity or spec.required_anti_affinity
-            else None
-        )
+        has_own_terms = bool(spec.required_affinity or spec.required_anti_affinity)
+        return found if has_own_terms or found._avoided_by else None
 
     def copy(self) -> Self:
         """Domains of their own."""
