@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -142,23 +142,46 @@ def read_when(words: Sequence[str], zone: str, now: float) -> str:
     text = " ".join(words)
     if start_fault(text) is None:
         return text
-    *rest, day, last = ["", "", *text.lower().split()]
-    # No clock shows 99:00: the start is then refused below.
-    hour, minute = read_clock(last) or (99, 0)
-    local = local_datetime(int(now), zone)
-    numbers = [index for part in day.split(",") for index in read_weekdays(part)]
-    if rest == ["", "", "every"] and (numbers or day == "day"):
-        start = weekly_start(numbers, hour, minute)
-    else:
-        days = {"today": 0, "tomorrow": 1}.get(day)
-        if len(numbers) == 1:
-            days = (numbers[0] - local.weekday()) % 7 or 7 * (
-                f"{hour:02}:{minute:02}" <= f"{local:%H:%M}"
-            )
-        start = f"{day if days is None else local.date() + timedelta(days)}T{hour:02}:{minute:02}"
-    if start_fault(start) is not None or len(rest) - (" " in start) > 2:
+    start = _read_spoken(text.lower().split(), local_datetime(int(now), zone))
+    if start is None or start_fault(start) is not None:
         raise UsageError(f"WHEN: found {text!r}, expected {FORMS}")
     return start
+
+
+def _read_spoken(words: Sequence[str], now: datetime) -> str | None:
+    """A start such as `tomorrow 9:00` or `every monday 9am`, as `events` reads it.
+
+    None: the words aren't a day and a time. A day that isn't known stays as it is written.
+    """
+    if len(words) < 2:
+        return None
+    *leading, day, time_of_day = words
+    clock = read_clock(time_of_day)
+    if clock is None:
+        return None
+    hour, minute = clock
+    weekdays = [index for name in day.split(",") for index in read_weekdays(name)]
+    if leading == ["every"] and (weekdays or day == "day"):
+        return weekly_start(weekdays, hour, minute)
+    if leading:
+        return None
+    if day == "today":
+        day = f"{now.date()}"
+    elif day == "tomorrow":
+        day = f"{now.date() + timedelta(days=1)}"
+    elif len(weekdays) == 1:
+        time_has_passed = (hour, minute) <= (now.hour, now.minute)
+        days = _days_until(weekdays[0], now, time_has_passed=time_has_passed)
+        day = f"{now.date() + timedelta(days)}"
+    return f"{day}T{hour:02}:{minute:02}"
+
+
+def _days_until(weekday: int, now: datetime, *, time_has_passed: bool) -> int:
+    """How many days it is to the next such weekday; today's counts until its time has passed."""
+    days = (weekday - now.weekday()) % 7
+    if days == 0 and time_has_passed:
+        days = 7
+    return days
 
 
 def read_clock(text: str) -> tuple[int, int] | None:

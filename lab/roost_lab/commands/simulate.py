@@ -102,8 +102,10 @@ def _simulate(
     spread: Spread = DaskCluster(dask) if dask else LocalProcesses(workers or usual_workers())
     with bar:
         results = run_sweep(jobs, spread, report=lambda _end: bar.advance(task))
-        # The first world and seed: recorded where this runs, also when the others are far away.
-        for file, job in zip(files, jobs, strict=False):
+        # `make_jobs` begins with the first world and seed, a job for each policy. These jobs are
+        # recorded where this runs, also when the others are far away.
+        first_jobs = jobs[: len(files)]
+        for file, job in zip(files, first_jobs, strict=True):
             record_job(file, job)
             bar.advance(task)
     if files:

@@ -139,12 +139,14 @@ class PodStory:
         """How long it was from one phase to another, at least and at most; None: one of them isn't
         known.
         """
-        since, until = self.when(begin), self.when(end)
+        since = self.when(begin)
+        until = self.when(end)
         if since is None or until is None:
             return None
         if until[1] - until[0] == since[1] - since[0]:
-            # Of two whole seconds the error is even.
-            return (max(0, until[0] - since[0]),) * 2
+            # Both times are cut off alike, so the errors cancel.
+            wait = max(0, until[0] - since[0])
+            return wait, wait
         return max(0, until[0] - since[1]), max(0, until[1] - since[0])
 
     @property
@@ -187,10 +189,12 @@ def find_pods(
 
 
 def similar_names(store: Store, name: str, limit: int = 5) -> list[str]:
-    """Names that begin alike, newest first: suggestions for a name that is not recorded."""
+    """Names that contain the first half of this one, newest first: suggestions for a name that is
+    not recorded.
+    """
     pod = schema.pod.c
-    head = name[: max(3, len(name) // 2)]
-    query = sa.select(pod.namespace, pod.name).where(pod.name.contains(head, autoescape=True))
+    first_half = name[: max(3, len(name) // 2)]
+    query = sa.select(pod.namespace, pod.name).where(pod.name.contains(first_half, autoescape=True))
     with store.reading() as connection:
         found = connection.execute(query.order_by(pod.created_us.desc()).limit(limit))
         return [f"{row.namespace}/{row.name}" for row in found]

@@ -88,17 +88,20 @@ def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, str]]:
 def _values(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[tuple[Any, str]]:
     lines = _lines(name, file, counts)
     current = next(lines, None)
-    is_first, is_hub = True, False
+    # Only empty lines were read so far.
+    is_at_beginning = True
+    is_hub = False
     while current is not None:
         number, line = current
         text = line.strip()
-        after = None
+        if is_at_beginning and line.startswith(_YAML):
+            whole = b"".join([line, *(rest for _, rest in lines)])
+            yield from _yaml_values(name, number, whole, counts)
+            return
+        is_at_beginning = is_at_beginning and not text
         is_hub = is_hub or is_hub_line(text.decode(errors="replace"))
-        if is_first and line.startswith(_YAML):
-            yield from _yaml_values(
-                name, number, b"".join([line, *(rest for _, rest in lines)]), counts
-            )
-        elif text in _OPENINGS and line[:1] == text:
+        after = None
+        if _opens_document(line):
             document, after = _document(current, lines)
             yield from _parsed(name, document, counts)
         elif is_hub:
@@ -112,7 +115,6 @@ def _values(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[tupl
                 counts.skip(NOT_JSON, f"{name}:{number}")
             else:
                 yield value, f"{name}:{number}"
-        is_first = is_first and not text
         current = after or next(lines, None)
 
 
@@ -125,6 +127,12 @@ def read_text(text: bytes) -> Any:  # noqa: ANN401 - JSON
         return orjson.loads(text[start:])
     except orjson.JSONDecodeError:
         return None
+
+
+def _opens_document(line: bytes) -> bool:
+    """Whether a document over several lines begins: a bracket alone, in the first column."""
+    text = line.strip()
+    return text in _OPENINGS and line.startswith(text)
 
 
 def _document(first: _Line, lines: Iterator[_Line]) -> tuple[list[_Line], _Line | None]:

@@ -72,7 +72,7 @@ def _of_labels(pod: Pod, row: NodeRow) -> Iterator[JSONObject]:
         if row.labels.get(key) != value:
             yield {"kind": LABEL, "needs": f"{key}={value}"}
     terms = spec.required_node_terms
-    if terms is None or selectors.node_matches(spec, row.name, row.labels):
+    if terms is None:
         return
     if any(selectors.node_term_matches(term, row.name, row.labels) for term in terms):
         return
@@ -91,7 +91,8 @@ def _unmet(term: selectors.NodeTerm, row: NodeRow) -> Iterator[JSONObject]:
         else:
             yield {"kind": LABEL, "needs": _as_text(requirement)}
     for requirement in term.fields:
-        if (row.name in requirement.values) != (requirement.operator == "In"):
+        is_met = (row.name in requirement.values) == (requirement.operator == "In")
+        if not is_met:
             yield {"kind": LABEL, "needs": _as_text(requirement)}
 
 

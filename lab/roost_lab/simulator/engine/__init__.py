@@ -6,7 +6,7 @@ What all parts share is `cluster.py`. `world.py` drives the parts, and writes th
 Its pods, as the webhook changes them: `pods.py`, `webhook_facts.py`. kube-scheduler:
 `scheduling.py`. Images: `node_images.py` alone decides when a pull begins and ends, and what is on
 a node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. What a node
-looks like: `pool.py`; when it is requested, joins and drains: `scaling.py`, which runs
+looks like: `node_template.py`; when it is requested, joins and drains: `scaling.py`, which runs
 `cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:
 `group_template.py`, `free_room.py`). Placeholders: `placeholder_sets.py`. Controllers:
 `controls.py`. `bounds.py`: what no policy can beat.

@@ -20,8 +20,8 @@ from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.journal import Journal
 from roost_lab.simulator.engine.kubelets import Kubelets
 from roost_lab.simulator.engine.node_images import Images, NodeImages, PullFigures
+from roost_lab.simulator.engine.node_template import make_node, namespace_labels, users_per_node
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
-from roost_lab.simulator.engine.pool import make_node, namespace_labels, users_per_node
 from roost_lab.simulator.engine.releases import HubRelease, joined, policies_of
 from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, RunResult
 from roost_lab.simulator.engine.scaling import Scaling

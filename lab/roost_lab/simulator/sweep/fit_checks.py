@@ -20,8 +20,8 @@ from roost_core.placement.nodes import Nodes
 from roost_core.release.reader import Reader
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.state import ClusterState
+from roost_lab.simulator.engine.node_template import make_node
 from roost_lab.simulator.engine.pods import PodMaker
-from roost_lab.simulator.engine.pool import make_node
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.policy import PlaceholderStatefulSet, Policy

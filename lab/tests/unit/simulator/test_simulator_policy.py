@@ -25,8 +25,8 @@ from roost_core.scheduler.plugins import (
     NODE_AFFINITY,
     NODE_RESOURCES_FIT,
 )
+from roost_lab.simulator.engine.node_template import make_node
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker, image_reference
-from roost_lab.simulator.engine.pool import make_node
 from roost_lab.simulator.setup import policy as policies
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import AssumptionsError
