@@ -26,12 +26,12 @@ _client: Final[Any] = ApiClient
 def connect_by_files(
     files: str, context: str | None, on_request: Callable[[str], None] = lambda _verb: None
 ) -> Client:
-    """Connect by kubeconfigs, separated as in PATH, the first to name something decides. Raises
-    ClusterError.
+    """Connect by kubeconfigs. Raises ClusterError.
 
+    files: separated as in PATH. Where several name the same thing, the first file decides.
     context: None is the current one.
     """
-    # Our own: the client's default is global and mutable.
+    # A configuration of our own: the client's default is global and mutable.
     configuration: Any = Configuration()
     configuration.retries = RETRIES
     try:
@@ -40,7 +40,7 @@ def connect_by_files(
             config_file=files, context=chosen, client_configuration=configuration
         )
         namespace = ""
-        # A file without a current context, which another one stands for.
+        # The client raises here where no file names a current context, even if `context` is given.
         with suppress(ConfigException):
             contexts, current = _config.list_kube_config_contexts(config_file=files)
             active = next((context for context in contexts if context["name"] == chosen), current)
@@ -74,7 +74,10 @@ def _first_context(files: str) -> str | None:
     """The current context of the first of several kubeconfigs that has one; the client would take
     the last one's.
     """
-    for file in files.split(os.pathsep) if os.pathsep in files else ():
+    if os.pathsep not in files:
+        # Of a single file the client takes the right one.
+        return None
+    for file in files.split(os.pathsep):
         path = Path(file).expanduser()
         config = yaml.safe_load(path.read_bytes()) if file and path.exists() else None
         name = config.get("current-context") if isinstance(config, dict) else None

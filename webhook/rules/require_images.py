@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost_core.objects.fields import MalformedObjectError, child_list
 from roost_core.objects.node import node_admits, node_covers
@@ -15,9 +15,11 @@ from roost_core.release.image_gate import GateMode
 from roost_core.release.release_settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
 from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, RuleResult
-from webhook.rules.prefer_images import gate_mode, not_pulling, pulled_labels
+from webhook.rules.image_gate import gate_mode, not_pulling, pulled_labels
 from webhook.rules.requests import may_preempt, requests_of
 
+# For a node of any size.
+_NO_REQUESTS: Final[tuple[tuple[str, int], ...]] = ()
 _DEGRADED_BECAUSE: Final = {
     "no-holder": "no node that the pod may use holds the image of",
     "no-holder-fits": (
@@ -37,56 +39,67 @@ _DEGRADED_BECAUSE: Final = {
 
 
 def require_pulled_images(case: Case) -> Iterator[RuleResult]:
-    """Require "isn't pulling now" alone: with a label that new nodes lack, autoscalers would add
-    none for the pod.
+    """Require only that the node isn't pulling.
+
+    If a label had to be there, no new node would match, and autoscalers would add none.
     """
     missing = [
         label for label in pulled_labels(case) if not is_required(case.pod, not_pulling(label))
     ]
     if not missing:
         return
-    required, reason = _satisfiable(case, missing)
-    for label in required:
+    allowed = _requirable(case, missing)
+    for label in allowed.labels:
         yield RequireNode(not_pulling(label))
-    if not reason:
-        yield Note(GATE_TOPIC, f"required {len(required)}")
+    if allowed.why_not_all is None:
+        yield Note(GATE_TOPIC, f"required {len(allowed.labels)}")
         return
-    labels = ", ".join(label for label in missing if label not in required)
-    text = f"degraded to a preference: {_DEGRADED_BECAUSE[reason]}: {labels}"
-    yield Note(GATE_TOPIC, text, is_warning=True, reason=reason)
+    labels = ", ".join(label for label in missing if label not in allowed.labels)
+    text = f"degraded to a preference: {_DEGRADED_BECAUSE[allowed.why_not_all]}: {labels}"
+    yield Note(GATE_TOPIC, text, is_warning=True, reason=allowed.why_not_all)
 
 
-def _satisfiable(case: Case, missing: Sequence[str]) -> tuple[Sequence[str], str]:
-    """Labels of images that a pod may be made to wait for, earlier ones first, and why not of all
-    of them ("": of all).
+class _Requirable(NamedTuple):
+    """Labels of images that a pod may be made to wait for, earlier ones first."""
 
-    One and the same node must hold them, be admitted by the pod's own rules and be large enough.
-    Each image alone might be held by different nodes: with all of them required, the pod would wait
-    for one more pull although it needn't.
+    labels: Sequence[str]
+    # A key of _DEGRADED_BECAUSE; None: all of the pod's labels may be required.
+    why_not_all: str | None
+
+
+def _requirable(case: Case, missing: Sequence[str]) -> _Requirable:
+    """Which of the labels may be required.
+
+    One and the same node must hold their images, be admitted by the pod's own rules and be large
+    enough. Each image alone might be held by different nodes: with all of them required, the pod
+    would wait for one more pull although it needn't.
     """
     # None: the Lease isn't watched. A Lease that is watched but can't be read may be a dead
     # leader's.
     if case.facts.leases.get(CONTROLLERS) not in (None, LeaseState.HELD):
         # A label may say "pulling" although no pull is running.
-        return [], "controllers-stale"
-    if (nodes := case.facts.nodes) is None:
-        return [], "nodes-unknown"
+        return _Requirable([], "controllers-stale")
+    nodes = case.facts.nodes
+    if nodes is None:
+        return _Requirable([], "nodes-unknown")
     if may_preempt(case):
-        return [], "may-preempt"
+        return _Requirable([], "may-preempt")
     if _is_spread(case):
-        return [], "spread"
+        return _Requirable([], "spread")
     try:
         requests = requests_of(case)
     except MalformedObjectError:
         # The API server will reject the pod and say why.
-        requests = ()
+        requests = _NO_REQUESTS
     if _is_held(case, nodes, missing, requests):
-        return missing, ""
+        return _Requirable(missing, None)
     required: list[str] = []
     for label in missing:
         if _is_held(case, nodes, [*required, label], requests):
             required.append(label)
-    return required, "no-holder-fits" if _is_held(case, nodes, missing, ()) else "no-holder"
+    if _is_held(case, nodes, missing, _NO_REQUESTS):
+        return _Requirable(required, "no-holder-fits")
+    return _Requirable(required, "no-holder")
 
 
 def _is_spread(case: Case) -> bool:

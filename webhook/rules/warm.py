@@ -25,8 +25,9 @@ from roost_core.release.pod_classes import PodClass, Warm
 from webhook.facts.warm import WarmFacts
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
+from webhook.rules.image_gate import gate_label
 from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
-from webhook.rules.prefer_images import failing_nodes, gate_label
+from webhook.rules.prefer_images import failing_nodes
 from webhook.rules.requests import requests_of
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost_core.release.events import (
     MOST_IN_ALL,
@@ -33,8 +33,8 @@ _KEYS: Final = (
     "concurrentSpawnLimit",
     "activeServerLimit",
 )
-# Beginnings are looked up once in so many seconds.
-_STEP: Final = 60
+# Beginnings are looked up once a minute.
+_MINUTE: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +105,16 @@ def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
     The release's own come first, in their order; of the hubs', those with the fewest events, so
     that no hub's many events cost another one its few.
     """
+    own: list[BookingSource] = []
+    of_hubs: list[BookingSource] = []
+    for source in sources:
+        if source.hub:
+            of_hubs.append(source)
+        else:
+            own.append(source)
+    of_hubs.sort(key=lambda source: (len(source.events), source.hub))
     left = MOST_IN_ALL
-    for source in sorted(
-        sources, key=lambda source: (len(source.events), source.hub) if source.hub else (0, "")
-    ):
+    for source in (*own, *of_hubs):
         if len(source.events) <= left:
             left -= len(source.events)
             yield source
@@ -120,34 +126,42 @@ def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
             yield replace(source, events=(), faults=(*source.faults, fault))
 
 
+class CurrentBookings(NamedTuple):
+    """The bookings that count at one moment."""
+
+    # By their beginning.
+    bookings: Sequence[Booking]
+    # Unix time, when they may be others; None: they stay as they are.
+    next_change: float | None
+
+
 def bookings_at(
     settings: BookingSettings, sources: Mapping[str, BookingSource], now: float
-) -> tuple[Sequence[Booking], float | None]:
-    """Return the bookings that count now, by their beginning, and when that changes at the latest;
-    None: never.
+) -> CurrentBookings:
+    """Return the bookings that count now, and when that changes at the latest.
 
     An event that begins again before its placeholders are gone counts once.
     """
-    found: list[Booking] = []
-    changes: list[float] = []
-    step = int(now) // _STEP * _STEP
+    current: list[Booking] = []
+    changes_at: list[float] = []
+    minute = int(now) // _MINUTE * _MINUTE
     booked = [("", event) for event in settings.booked]
     booked += [
         (source.hub, event) for _, source in sorted(sources.items()) for event in source.events
     ]
     for hub, event in booked:
-        start = first_start_after(event, step - SETTLE_SECONDS)
+        start = first_start_after(event, minute - SETTLE_SECONDS)
         if start is None:
             continue
-        until = start + SETTLE_SECONDS
-        if until <= now:
-            # The next beginning is looked up in the next step.
-            changes.append(float(step + _STEP))
-        elif now < start - settings.lead_seconds:
-            changes.append(start - settings.lead_seconds)
+        keep_from = start - settings.lead_seconds
+        keep_until = start + SETTLE_SECONDS
+        if keep_until <= now:
+            # The next beginning is looked up in the next minute.
+            changes_at.append(float(minute + _MINUTE))
+        elif now < keep_from:
+            changes_at.append(keep_from)
         else:
-            found.append(Booking(event, start, until, hub))
-            changes.append(until)
-    return sorted(found, key=lambda booking: (booking.start, booking.event.name)), min(
-        changes, default=None
-    )
+            current.append(Booking(event, start, keep_until, hub))
+            changes_at.append(keep_until)
+    current.sort(key=lambda booking: (booking.start, booking.event.name))
+    return CurrentBookings(current, min(changes_at, default=None))

@@ -48,8 +48,11 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
     events = settings.events
     if events is None:
         return Booked()
-    bookings, change = bookings_at(events, snapshot.bookings, now)
-    seconds_left = None if change is None else max(0.0, change - now)
+    current = bookings_at(events, snapshot.bookings, now)
+    bookings = current.bookings
+    seconds_left = None
+    if current.next_change is not None:
+        seconds_left = max(0.0, current.next_change - now)
     if not bookings:
         return Booked(seconds_left=seconds_left)
     came = _came(bookings, snapshot, settings)

@@ -359,14 +359,12 @@ class _Work:
         """
         if self.settings.hub.events is None:
             return
-        bookings, change = bookings_at(
-            self.settings.hub.events, self.snapshot.bookings, self.now.wall
-        )
-        if change is not None:
-            self.waits.append(max(1.0, change - self.now.wall))
+        current = bookings_at(self.settings.hub.events, self.snapshot.bookings, self.now.wall)
+        if current.next_change is not None:
+            self.waits.append(max(1.0, current.next_change - self.now.wall))
         # By name of the set, by image: people.
         by_set: dict[str, Counter[str]] = {}
-        for booking in bookings:
+        for booking in current.bookings:
             if booking.event.image:
                 by_set.setdefault(booking.event.set_name, Counter())[booking.event.image] += (
                     booking.event.people

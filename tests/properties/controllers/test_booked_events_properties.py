@@ -79,7 +79,7 @@ def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(
     assert change > now
     for share in (0.01, 0.5, 0.99):
         between = now + share * (change - now)
-        assert {each.event for each in bookings_at(booked_by, {}, between)[0]} == {
+        assert {each.event for each in bookings_at(booked_by, {}, between).bookings} == {
             each.event for each in bookings
         }
 

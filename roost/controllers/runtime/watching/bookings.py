@@ -46,11 +46,14 @@ class WatchedBookings:
         self._hub_selectors = [selector for selector in selectors if selector is not None]
         self._of_release: Watched[BookingText] = Watched(None)
         self._of_hubs: Watched[BookingText] = Watched(None)
+        # None while events are switched off.
+        self._reader: ConfigMapReader | None = None
+        self._hubs_reader: ConfigMapReader | None = None
         events = release.events
         if events is None or not events.config_maps:
             return
         labels = label_selector({EVENTS_LABEL: release.name})
-        # Of all bookings.
+        # One budget of time for both readers.
         reading_time = ReadingTime(vital.clock)
         self._reader = ConfigMapReader(events.limits, reading_time)
         self._hubs_reader = ConfigMapReader(events.limits, reading_time)
@@ -74,9 +77,9 @@ class WatchedBookings:
     def by_name(self) -> Mapping[str, BookingSource]:
         """`Snapshot.bookings`."""
         sources: list[BookingSource] = []
-        if self._of_release.cache is not None:
+        if self._reader is not None:
             sources += self._reader.sources(self._of_release.objects())
-        if self._of_hubs.cache is not None:
+        if self._hubs_reader is not None:
             texts = {
                 key: text for key, text in self._of_hubs.objects().items() if self._is_hub(text.hub)
             }
