@@ -10,7 +10,6 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable
 from typing import Final
 
 import uvloop
@@ -70,12 +69,12 @@ class _Replica:
     def __init__(self, options: WebhookOptions) -> None:
         self._options = options
         self._stop = threading.Event()
-        self._work: list[Callable[[threading.Event], None]] = []
         self._metrics = WebhookMetrics(version())
         self._draining = threading.Event()
         self._pulse = Pulse()
         # The last metrics page, and when it was written.
-        self._page, self._page_at = b"", 0.0
+        self._page = b""
+        self._page_at = 0.0
         self._certificate = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
         self._release = ReleaseFile(
@@ -92,10 +91,6 @@ class _Replica:
             max_connections=MAX_CONNECTIONS,
             max_body_bytes=MAX_BODY_BYTES,
         )
-        self._checks: dict[str, Check] = {
-            "serving": self._serving_verdict,
-            "policy": self._release.verdict,
-        }
 
     def run(self) -> None:
         """Start everything, serve, and stop everything."""
@@ -103,30 +98,35 @@ class _Replica:
         # On the host network a new replica starts to listen while the old one drains.
         bound = bind(options.bind_address, options.port, shares_port=True)
         ops_bound = bind(options.bind_address, options.metrics_port, shares_port=True)
-        self._set_up_certificate()
+        certificate_files = self._read_certificate()
+        checks: dict[str, Check] = {
+            "serving": self._serving_verdict,
+            "policy": self._release.verdict,
+            "certificate": certificate_files.verdict,
+        }
+        # What follows the changes of what the replica knows, a thread for each.
+        followers = [certificate_files.run, self._release.run]
         if options.uses_cluster:
             facts = self._facts = FactsKeeper(
                 connect(options.kubeconfig), self._metrics, self._reviewer.pod_seen
             )
             self._metrics.facts_age.set_function(facts.age_seconds)
-            self._checks["facts"] = facts.verdict
-            self._work.append(facts.run)
+            checks["facts"] = facts.verdict
+            followers.append(facts.run)
         self._release.poll()
-        self._work.append(self._release.run)
 
         ops = OpsServer(
             ops_bound,
             metrics_text=self._metrics_text,
-            readiness=lambda: check_all(self._checks),
+            readiness=lambda: check_all(checks),
             is_alive=self._pulse.is_beating,
         )
-        draining, seconds = self._draining, options.drain_seconds
         serving = serve_reviews(
             self._server,
             bound,
             self._certificate,
-            draining=draining,
-            drain_seconds=seconds,
+            draining=self._draining,
+            drain_seconds=options.drain_seconds,
             pulse=self._pulse,
         )
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -135,7 +135,7 @@ class _Replica:
         gc.collect()
         gc.freeze()
         threads = [
-            threading.Thread(target=work, args=(self._stop,), daemon=True) for work in self._work
+            threading.Thread(target=follow, args=(self._stop,), daemon=True) for follow in followers
         ]
         for thread in threads:
             thread.start()
@@ -157,7 +157,8 @@ class _Replica:
                 thread.join(max(0.0, deadline - time.monotonic()))
         log.info("stopped")
 
-    def _set_up_certificate(self) -> None:
+    def _read_certificate(self) -> CertificateFiles:
+        """The folder of the certificate, once it has been read."""
         options = self._options
         files = CertificateFiles(
             options.certificate_folder,
@@ -166,8 +167,7 @@ class _Replica:
             client_ca=options.client_ca,
         )
         files.poll()
-        self._checks["certificate"] = files.verdict
-        self._work.append(files.run)
+        return files
 
     def _why_foreign(self, settings: ReleaseSettings) -> str:
         """Why a document isn't this replica's, "" if it is: its labels and schedulers would be
@@ -190,20 +190,18 @@ class _Replica:
         return NO_FACTS if self._facts is None else self._facts.facts
 
     def _serving_verdict(self) -> ReadyVerdict:
-        fault = (
-            "draining"
-            if self._draining.is_set()
-            else ""
-            if self._server.is_listening
-            else "not listening yet"
-        )
-        return ReadyVerdict(not fault, fault)
+        if self._draining.is_set():
+            return ReadyVerdict(passed=False, detail="draining")
+        if not self._server.is_listening:
+            return ReadyVerdict(passed=False, detail="not listening yet")
+        return ReadyVerdict(passed=True)
 
     def _metrics_text(self) -> bytes:
         now = time.monotonic()
         if not self._page or now - self._page_at >= METRICS_SECONDS:
             show(self._metrics.ring_nodes, self._reviewer.ring_sizes())
-            self._page, self._page_at = self._metrics.text(), now
+            self._page = self._metrics.text()
+            self._page_at = now
         return self._page
 
     def _count(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:

@@ -203,10 +203,10 @@ def _typed(text: str) -> object:
     if text == "0":
         return 0
     digits = text[1:] if text[:1] in {"+", "-"} else text
-    if digits.isascii() and digits.isdigit() and not text.startswith("0"):
-        number = int(text) if len(digits) < 30 else 2**64
-        if -(2**63) <= number < 2**63:
-            return number
+    is_whole = digits.isascii() and digits.isdigit() and not text.startswith("0")
+    # An int64 has 19 digits, and Python's `int` refuses thousands.
+    if is_whole and len(digits) < 30 and -(2**63) <= int(text) < 2**63:
+        return int(text)
     return text
 
 

@@ -1,7 +1,7 @@
 """Remove what the controllers wrote to the cluster, before or after an uninstall.
 
 Their objects in their own namespace are deleted with their ServiceAccount. Nodes outlive a release,
-so their labels, and taints are removed here. Running it again does no harm.
+so their labels and taints are removed here. Running it again does no harm.
 """
 
 from __future__ import annotations

@@ -54,6 +54,7 @@ class CertificateFiles:
         self._serving = serving
         self._metrics = metrics
         self._now = now
+        # Certificate, key and clients' CAs, as they were read last.
         self._seen: tuple[bytes, bytes, bytes] | None = None
         self._fault = "not read yet"
         self._expiry = 0.0
@@ -75,27 +76,31 @@ class CertificateFiles:
         """Read the files, and use them if they changed and match."""
         try:
             client_ca = b"" if self._client_ca is None else _read(self._client_ca)
-            pair = _read(self._folder / CERTIFICATE_FILE), _read(self._folder / KEY_FILE), client_ca
+            certificate = _read(self._folder / CERTIFICATE_FILE)
+            key = _read(self._folder / KEY_FILE)
         except OSError as error:
             self._reject(
                 f"{self._folder}: {Path(error.filename or '').name} can't be read: {error.strerror}"
             )
             return
-        if pair == self._seen:
+        read = (certificate, key, client_ca)
+        if read == self._seen:
             return
-        # The kubelet replaces both at once, others might not: a pair that doesn't match is read
-        # again when it changes.
-        self._seen = pair
+        # The kubelet replaces certificate and key at once, others might not: a pair that doesn't
+        # match is tried again when a file changes.
+        self._seen = read
         try:
-            expiry = x509.load_pem_x509_certificate(pair[0]).not_valid_after_utc.timestamp()
-            self._serving.use(*pair)
+            leaf = x509.load_pem_x509_certificate(certificate)
+            expiry = leaf.not_valid_after_utc.timestamp()
+            self._serving.use(certificate, key, client_ca)
         except TlsError as error:
             self._reject(f"{self._folder}: {error}")
             return
         except ValueError:
             self._reject(f"{self._folder}: {CERTIFICATE_FILE} is not a PEM certificate")
             return
-        self._expiry, self._fault = expiry, ""
+        self._expiry = expiry
+        self._fault = ""
         self._metrics.certificate_expiry.labels("leaf").set(expiry)
         log.info(
             "certificate in use expires=%s",

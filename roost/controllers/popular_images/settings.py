@@ -51,11 +51,11 @@ class PopularSettings:
     image: str
     pause_image: str
     pull_secrets: tuple[str, ...]
-    # As in a manifest, as are the security contexts of the pod and of its containers.
-    pod_tolerations: tuple[Mapping[str, object], ...]
     annotations: Mapping[str, str]
     priority_class: str
     service_account: str
+    # As in a manifest:
+    pod_tolerations: tuple[Mapping[str, object], ...]
     pod_security: Mapping[str, object]
     container_security: Mapping[str, object]
     min_users: float = MIN_USERS

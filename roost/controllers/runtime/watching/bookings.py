@@ -36,8 +36,7 @@ class WatchedBookings:
         """others: hubs' bookings may be missing; no plan waits for them."""
         self._own_namespace = release.namespace
         self._namespaces = namespaces
-        # Label selectors of the hubs' namespaces, of the classes of users, which may book by
-        # HUB_BOOKINGS, too.
+        # Namespaces of users may book, too, by a ConfigMap HUB_BOOKINGS: their selectors.
         selectors = [
             read_label_selector(pod_class.namespace_selector)
             for pod_class in release.classes.values()
