@@ -53,19 +53,9 @@ def parse_settings(
     planners = tuple(
         planner for controller in CONTROLLERS if (planner := controller.planner(shared)) is not None
     )
-    settings = ControllersSettings(shared=shared, planners=planners)
-    # Of parts that no controller needed.
-    _ = (
-        shared.evictions_per_minute,
-        shared.name,
-        shared.namespace,
-        shared.classes,
-        shared.placeholder_sets,
-        shared.gate,
-        shared.events,
-    )
+    shared.read_all()
     shared.raise_faults()
-    return settings
+    return ControllersSettings(shared=shared, planners=planners)
 
 
 def _load_yaml(path: Path) -> dict[str, Any]:

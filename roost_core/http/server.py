@@ -297,11 +297,11 @@ class Connection(asyncio.Protocol):
         if transport.is_closing():
             return
         self._left_this_turn = MAX_PIPELINED
-        body_bytes = self._body_bytes
+        body_bytes_before = self._body_bytes
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
-            # Not where the request was answered, and whatever follows it is left.
+            # Unless the request was answered already; what follows it is dropped.
             if not transport.is_closing():
                 self._write(
                     "400 Bad Request",
@@ -309,8 +309,10 @@ class Connection(asyncio.Protocol):
                     b"400 Bad Request\n",
                     closes=True,
                 )
-        if self._is_receiving and self._body_bytes == body_bytes:
-            # Headers, or trailers, that haven't ended; the parser calls for those that have.
+        has_grown = self._body_bytes != body_bytes_before
+        if self._is_receiving and not has_grown:
+            # If no body came, these bytes were headers or trailers that haven't ended: the parser
+            # calls for those that have.
             self._unfinished_bytes += len(data)
             if self._unfinished_bytes > HEADER_BYTES:
                 transport.close()

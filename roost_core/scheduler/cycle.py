@@ -76,7 +76,6 @@ def schedule(
         return SchedulingDecision(None, message=NO_NODES)
     cycle = Cycle(pod, state, profile)
     rejections: dict[str, Rejection] = {}
-    absent = NOT_NAMED
     next_start = start
     if cycle.refusal is None:
         nominated = state.rows.get(pod.nominated_node)
@@ -97,10 +96,9 @@ def schedule(
             return SchedulingDecision(
                 table.nodes[table.place_of_best], table, rejections, next_start=next_start
             )
-        text = no_node_text(len(state.rows), rejections, absent)
+        text = no_node_text(len(state.rows), rejections, NOT_NAMED)
     else:
         text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."
-        absent = Rejection((cycle.refusal,), True)
     nomination = None
     after = ""
     if with_preemption:

@@ -90,12 +90,12 @@ class WatchedCluster:
         return max((cache.age_seconds() for cache in self._parts_of_facts()), default=0.0)
 
     def _parts_of_facts(self) -> Iterator[WatchCache[Any]]:
-        """The watches that the facts are made of: not those that never were allowed to list, nor
-        refused nodes.
-        """
+        """The watches that the facts are made of."""
         for cache in self.caches:
-            if not cache.is_forbidden or (cache.synced and cache is not self.nodes.cache):
-                yield cache
+            # What was listed once still counts after the right is gone, except nodes.
+            if cache.is_forbidden and (not cache.synced or cache is self.nodes.cache):
+                continue
+            yield cache
 
     @property
     def known(self) -> list[bool]:

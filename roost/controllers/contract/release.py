@@ -29,6 +29,21 @@ class ReleaseDocument(ReleaseSettings):
         self.scheduler_configuration = scheduler_configuration
         self.minor = minor
 
+    def read_all(self) -> None:
+        """Read each part that controllers share.
+
+        Reading a part notes its faults, also of parts that no controller asks for.
+        """
+        _ = (
+            self.evictions_per_minute,
+            self.name,
+            self.namespace,
+            self.classes,
+            self.placeholder_sets,
+            self.gate,
+            self.events,
+        )
+
     @cached_property
     def evictions_per_minute(self) -> int:
         """`placeholderMover.evictionsPerMinute`: over all sets and nodes; 0: nothing moves."""

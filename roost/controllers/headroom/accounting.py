@@ -82,7 +82,7 @@ class Accounting:
         return median(self.idle) if len(self.idle) >= LEAST_IDLE else GUESSED_IDLE_SECONDS
 
 
-def looked(
+def count_since_last_look(
     before: Accounting, view: PoolView, history: History, kept_seats: int, now: float
 ) -> Accounting:
     """Count what happened since the last look. kept_seats: placeholders that there would be without
@@ -94,21 +94,14 @@ def looked(
         return replace(before, without=None, looked_at=now)
     if before.without is None or not 0 <= seconds <= _LONGEST_LOOK_SECONDS:
         return replace(_begun(view, now), idle=before.idle, minutes=before.minutes)
-    without = before.without
+    pool_before = before.without
     came = [
         # Whoever is seen for the first time came since the last look, whatever the pod's age.
         Came(key, max(user.created, before.looked_at), user.size)
         for key, user in view.users.items()
-        if key not in without.homes
+        if key not in pool_before.homes
     ]
-    gone = [key for key in without.homes if key not in view.users]
-    empty_since = {name: before.empty_since.get(name, now) for name in view.empty}
-    stood = [
-        min(MOST_IDLE_SECONDS, now - since)
-        for name, since in before.empty_since.items()
-        if name not in view.nodes
-    ]
-    idle = (*before.idle, *stood)[-KEPT_IDLE:]
+    gone = [key for key in pool_before.homes if key not in view.users]
     least_nodes = _least_nodes(before.least_nodes, view)
     facts = PoolFacts(
         per_node=history.per_node,
@@ -117,36 +110,50 @@ def looked(
         least_nodes=least_nodes or 0,
         kept_seats=kept_seats,
     )
-    ready_without = without.count(now)
-    without, waits_without = without.after(now, came, gone, facts)
+    pool_after, waits_without = pool_before.after(now, came, gone, facts)
     ready = sum(node.ready for name, node in view.nodes.items() if name not in view.of_others)
-    waiting = {
-        key: user
-        for key, user in view.users.items()
-        if user.waits_since is not None and now - user.created <= MOST_WAIT_SECONDS
-    }
-    late = frozenset(key for key, user in waiting.items() if now - user.created > LATE_SECONDS)
+    waits = _waits(view, now)
+    late = frozenset(key for key, wait in waits.items() if wait > LATE_SECONDS)
     brought = Week(
         before.pending.begin,
         people=len(came),
         late=len(late - before.late),
         # The API server's clock may be ahead.
-        waited_hours=sum(min(seconds, max(0.0, now - user.created)) for user in waiting.values())
-        / _HOUR_SECONDS,
+        waited_hours=sum(min(seconds, max(0.0, wait)) for wait in waits.values()) / _HOUR_SECONDS,
         waited_without=sum(waits_without) / _HOUR_SECONDS,
         node_hours=ready * seconds / _HOUR_SECONDS,
-        node_hours_without=ready_without * seconds / _HOUR_SECONDS,
+        node_hours_without=pool_before.count(now) * seconds / _HOUR_SECONDS,
     )
     return replace(
         before,
-        without=without,
+        without=pool_after,
         looked_at=now,
-        empty_since=empty_since,
-        idle=idle,
+        empty_since={name: before.empty_since.get(name, now) for name in view.empty},
+        idle=(*before.idle, *_idle_times(before, view, now))[-KEPT_IDLE:],
         least_nodes=least_nodes,
         late=late,
         pending=before.pending.plus(brought),
     )
+
+
+def _idle_times(before: Accounting, view: PoolView, now: float) -> list[float]:
+    """For how many seconds each node that went since the last look had stood empty."""
+    return [
+        min(MOST_IDLE_SECONDS, now - since)
+        for name, since in before.empty_since.items()
+        if name not in view.nodes
+    ]
+
+
+def _waits(view: PoolView, now: float) -> dict[str, float]:
+    """For how many seconds each user who waits for a node has waited; below zero where the API
+    server's clock is ahead.
+    """
+    return {
+        key: now - user.created
+        for key, user in view.users.items()
+        if user.waits_since is not None and now - user.created <= MOST_WAIT_SECONDS
+    }
 
 
 def _begun(view: PoolView, now: float) -> Accounting:

@@ -140,10 +140,11 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
                 )
                 yield tell("EventFarAway", text, warning=True)
             else:
-                yield tell("EventBooked", _booked(event, start, settings))
+                yield tell("EventBooked", _confirmation(event, start, settings))
 
 
-def _booked(event: Event, start: int, settings: BookingSettings) -> str:
+def _confirmation(event: Event, start: int, settings: BookingSettings) -> str:
+    """What whoever booked an event reads of it."""
     zone = event.starts.time_zone
     begin = local_time(start - settings.lead_seconds, zone)
     end = local_time(start + SETTLE_SECONDS, zone)

@@ -14,7 +14,7 @@ from typing import Final
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.headroom.accounting import Accounting, after_minute, looked
+from roost.controllers.headroom.accounting import Accounting, after_minute, count_since_last_look
 from roost.controllers.headroom.pool_view import PoolView, see_pool
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.placement.headroom_cut import cut_classes
@@ -118,7 +118,9 @@ def observe(
     learned = _with_boots(learned, view)
     if view.per_node and view.per_node != learned.history.per_node:
         learned = replace(learned, history=replace(learned.history, per_node=view.per_node))
-    accounting = looked(learned.accounting, view, learned.history, kept_seats, now.wall)
+    accounting = count_since_last_look(
+        learned.accounting, view, learned.history, kept_seats, now.wall
+    )
     learned = replace(learned, accounting=accounting, view=view)
     # Not whether the history lacks it: after a clock was set back, it has the minutes to come.
     is_new = minute != learned.minute

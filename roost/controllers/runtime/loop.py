@@ -129,11 +129,10 @@ class Loop:
         They may have failed for so long that another try is due.
         """
         now = self._steady()
-        failing = min(self._failing_since.values(), default=now)
-        return (
-            now - self._progress_at <= SILENT_SECONDS
-            and not SILENT_SECONDS < now - failing < UNFIT_SECONDS
-        )
+        if now - self._progress_at > SILENT_SECONDS:
+            return False
+        failing_seconds = now - min(self._failing_since.values(), default=now)
+        return failing_seconds <= SILENT_SECONDS or failing_seconds >= UNFIT_SECONDS
 
     def run(self, stop: threading.Event) -> None:
         """Plan and apply until `stop`."""

@@ -25,11 +25,13 @@ MOST_A_MINUTE: Final = 200
 def read_notice_settings(release: ReleaseDocument) -> ReleaseDocument | None:
     """Read release.json; None when start notices are switched off.
 
-    They need nothing else than the release.
+    Their settings are the release's itself: they have none of their own but the switch.
     """
+    return release if _are_enabled(release) else None
+
+
+def _are_enabled(release: ReleaseDocument) -> bool:
     read = release.read
     notices = read.mapping(release.document.get("startNotices"), "startNotices")
     read.known(notices, "startNotices", ("enabled",))
-    if not read.flag(notices.get("enabled"), "startNotices.enabled"):
-        return None
-    return release
+    return read.flag(notices.get("enabled"), "startNotices.enabled")
