@@ -36,11 +36,10 @@ def show_seconds(seconds: float) -> str:
     # Sums of many equal durations must look like exact ones.
     seconds = round(seconds, 9)
     if round(seconds, 1) < 60:
-        return (
-            f"{seconds * 1000:.0f} ms"
-            if 0 < seconds < 0.9995
-            else f"{seconds:.1f} s".replace(".0 s", " s")
-        )
+        # From 0.9995 on it would be 1000 ms.
+        if 0 < seconds < 0.9995:
+            return f"{seconds * 1000:.0f} ms"
+        return f"{seconds:.1f} s".replace(".0 s", " s")
     if round(seconds) < _HOUR_SECONDS:
         return _show_two(round(seconds), "min", "s")
     return _show_two(round(seconds / 60), "h", "min")

@@ -20,7 +20,7 @@ from roost_lab.recorder.store.database import SQLITE, Store
 from roost_lab.recorder.store.records import DecisionKind
 from roost_lab.report.statistics import (
     LAST_INDEX,
-    LONGEST_BEFORE,
+    LONGEST_SHIFT,
     LONGEST_STEP_US,
     LONGEST_US,
     STEPS,
@@ -238,10 +238,10 @@ def step_index(span_us: sa.ColumnElement[int]) -> Number:
     return sa.case(
         (span_us <= 0, 0),
         *(
-            (span_us <= longest_us, _round_up(span_us, step_us) + before)
-            for longest_us, step_us, before in STEPS
+            (span_us <= steps.longest_us, _round_up(span_us, steps.step_us) + steps.shift)
+            for steps in STEPS
         ),
-        (span_us < LONGEST_US, _round_up(span_us, LONGEST_STEP_US) + LONGEST_BEFORE),
+        (span_us < LONGEST_US, _round_up(span_us, LONGEST_STEP_US) + LONGEST_SHIFT),
         else_=LAST_INDEX,
     )
 

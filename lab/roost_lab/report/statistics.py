@@ -19,32 +19,43 @@ from roost_lab.pages.dates import US
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
 # Of fewer spans percentiles say no more than each of them does.
 FEWEST: Final = 20
-# (longest span, its step, how many more steps precede these than if all steps were of this length),
-# in µs.
-STEPS: Final[tuple[tuple[int, int, int], ...]] = (
-    (10 * US, 10_000, 0),
-    (100 * US, 100_000, 900),
-    (1000 * US, US, 1800),
+
+
+class StepsOfLength(NamedTuple):
+    """Spans up to `longest_us` that are counted in steps of one length.
+
+    A span counts in the step of the number `ceil(span_us / step_us) + shift`.
+    """
+
+    longest_us: int
+    step_us: int
+    # Shorter spans have shorter steps, so more of them. 10 s are 1000 steps of 10 ms, but 100 of
+    # 100 ms: 900 are added.
+    shift: int
+
+
+STEPS: Final[tuple[StepsOfLength, ...]] = (
+    StepsOfLength(longest_us=10 * US, step_us=10_000, shift=0),
+    StepsOfLength(longest_us=100 * US, step_us=100_000, shift=900),
+    StepsOfLength(longest_us=1000 * US, step_us=US, shift=1800),
 )
 # The step of all longer spans; 50 days and more are one step.
 LONGEST_STEP_US: Final = 10 * US
-LONGEST_BEFORE: Final = 2700
+LONGEST_SHIFT: Final = 2700
 _LAST_EDGE_US: Final = 2**42 - 1
 LONGEST_US: Final = _LAST_EDGE_US + 1 - LONGEST_STEP_US
-LAST_INDEX: Final = LONGEST_BEFORE + _LAST_EDGE_US // LONGEST_STEP_US + 1
+LAST_INDEX: Final = LONGEST_SHIFT + _LAST_EDGE_US // LONGEST_STEP_US + 1
 
 
 def edge_at(index: int) -> int:
     """The edge of a step by its number, in µs: the longest span that counts in it."""
     if index >= LAST_INDEX:
         return _LAST_EDGE_US
-    steps = (
-        (step_us, before)
-        for longest_us, step_us, before in STEPS
-        if index <= longest_us // step_us + before
-    )
-    step_us, before = next(steps, (LONGEST_STEP_US, LONGEST_BEFORE))
-    return (index - before) * step_us
+    for steps in STEPS:
+        last_index = steps.longest_us // steps.step_us + steps.shift
+        if index <= last_index:
+            return (index - steps.shift) * steps.step_us
+    return (index - LONGEST_SHIFT) * LONGEST_STEP_US
 
 
 @dataclass(slots=True)
@@ -133,15 +144,20 @@ def cut(from_us: int, to_us: int, most: int, offset_us: int = 0) -> Steps:
 
     offset_us: by how much the clocks that tell what is round are ahead of UTC.
     """
-    from_us = from_us + offset_us
-    to_us = to_us + offset_us
     for seconds in itertools.chain(STEP_SECONDS, itertools.count(2 * _WEEK, _WEEK)):
-        step_us = seconds * US
-        start_us = from_us // step_us * step_us
-        number = max(1, -(-(to_us - start_us) // step_us))
-        if number <= most:
-            break
-    return Steps(start_us - offset_us, step_us, number)
+        steps = _cover(from_us + offset_us, to_us + offset_us, seconds * US)
+        if steps.number <= most:
+            return steps._replace(from_us=steps.from_us - offset_us)
+    raise AssertionError("in the end a step covers all of the time")
+
+
+def _cover(from_us: int, to_us: int, step_us: int) -> Steps:
+    """The steps of one length that cover the time, from a multiple of that length on."""
+    start_us = from_us // step_us * step_us
+    # The last step may reach beyond the end.
+    whole_steps, rest_us = divmod(to_us - start_us, step_us)
+    number = whole_steps + 1 if rest_us else whole_steps
+    return Steps(start_us, step_us, max(1, number))
 
 
 @dataclass(slots=True)

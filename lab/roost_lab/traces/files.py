@@ -71,8 +71,15 @@ def read_lines(path: Path) -> Iterator[bytes]:
 
 def _lines(file: gzip.GzipFile | BufferedReader) -> Iterator[bytes]:
     while line := file.readline(MOST_LINE_BYTES + 1):
-        is_whole = len(line) <= MOST_LINE_BYTES or line.endswith(b"\n")
-        yield line.removesuffix(b"\n") if is_whole else _TOO_LONG
-        while not is_whole:
-            rest = file.readline(MOST_LINE_BYTES)
-            is_whole = not rest or rest.endswith(b"\n")
+        if len(line) <= MOST_LINE_BYTES or line.endswith(b"\n"):
+            yield line.removesuffix(b"\n")
+        else:
+            yield _TOO_LONG
+            _skip_line(file)
+
+
+def _skip_line(file: gzip.GzipFile | BufferedReader) -> None:
+    """Read on, a piece at a time, until the line or the file ends."""
+    while rest := file.readline(MOST_LINE_BYTES):
+        if rest.endswith(b"\n"):
+            return

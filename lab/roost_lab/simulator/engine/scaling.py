@@ -57,7 +57,10 @@ class NodeLife(Protocol):
         """A node is about to go: tell the controllers."""
 
     def remove_node(self, node: SimNode) -> None:
-        """A node goes, with its pods."""
+        """A node goes, with the placeholders that are on it.
+
+        No users are on it. With them, their launches would end, too: see `Hub.lose`.
+        """
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder is evicted."""

@@ -5,6 +5,7 @@ them by.
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from lab.tests.recorded import (
 from roost_lab.recorder.store.records import Phase, PreemptionRecord, Record
 from roost_lab.report.formats import to_json
 from roost_lab.report.gather import gather
-from roost_lab.report.statistics import LAST_INDEX, LONGEST_BEFORE, LONGEST_STEP_US, STEPS, edge_at
+from roost_lab.report.statistics import LAST_INDEX, LONGEST_SHIFT, LONGEST_STEP_US, STEPS, edge_at
 from roost_lab.report.subject import Report
 
 spans_us = st.one_of(
@@ -38,9 +39,10 @@ def edge_of(span_us: int) -> int:
     """
     if span_us <= 0:
         return 0
-    steps = ((step_us, before) for longest_us, step_us, before in STEPS if span_us <= longest_us)
-    step_us, before = next(steps, (LONGEST_STEP_US, LONGEST_BEFORE))
-    return edge_at(min(-(-span_us // step_us) + before, LAST_INDEX))
+    for steps in STEPS:
+        if span_us <= steps.longest_us:
+            return edge_at(ceil(span_us / steps.step_us) + steps.shift)
+    return edge_at(min(ceil(span_us / LONGEST_STEP_US) + LONGEST_SHIFT, LAST_INDEX))
 
 
 def started(uid: str, seconds: float, **pod: Any) -> list[Record]:
