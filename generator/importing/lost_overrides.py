@@ -36,7 +36,6 @@ _KEPT: Final[Mapping[str, str]] = {
 _CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 _Lost = tuple[Path, object, str]
 _MAPPINGS: Final = ("node_selector", "extra_resource_limits", "extra_resource_guarantees")
-_VALUES: Final = ("a Kubernetes quantity", "text in quotes: a label's value")
 _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
 
 
@@ -44,16 +43,18 @@ def note_lost(draft: Draft, listed: Path, profiles: Sequence[object]) -> None:
     """Note each override, of profiles and their choices, that Roost can't carry over. listed: where
     they are.
     """
-    known = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
+    # Each is the list of one scheduler.
+    taken_over = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
     for at, profile in enumerate(profiles):
         source: Path = (*listed, at)
         if not isinstance(profile, Mapping):
             draft.refuse(source, profile, f"expected a profile, found a {kind_of(profile)}")
         for below, override in _overrides(profile):
             for keys, value, reason in _lost(override):
-                if keys != ("scheduler_name",) or (
-                    value != "default-scheduler" and [value] not in known
-                ):
+                is_taken_over = keys == ("scheduler_name",) and (
+                    value == "default-scheduler" or [value] in taken_over
+                )
+                if not is_taken_over:
                     draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
 
 
@@ -87,11 +88,10 @@ def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
             yield (key,), value, f"expected a mapping, found a {kind_of(value)}"
         elif isinstance(value, Mapping) and key in _MAPPINGS:
             is_label = key == "node_selector"
-            expected = _VALUES[key == "node_selector"]
+            expected = "text in quotes: a label's value" if is_label else "a Kubernetes quantity"
             for name, entry in value.items():
-                if entry is not None and (
-                    not isinstance(entry, str) if is_label else quantity(entry) is None
-                ):
+                fits = isinstance(entry, str) if is_label else quantity(entry) is not None
+                if entry is not None and not fits:
                     yield (key, name), entry, f"expected {expected}"
         elif key in SIZES:
             if (cpu_quantity(value) if key.startswith("cpu") else spawner_memory(value)) is None:

@@ -44,9 +44,11 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     of_chart = _chart_traits(result.hub, is_binder=result.is_binder)
     usual = {"scheduler_name": names[0], "namespace": namespace, **of_chart}
     usual |= {name: value for name, (value, _) in traits_of(result.hub).items()}
-    usual |= {"namespace": UNKNOWN} if ANY in usual else {}
-    # Only the hub's Python knows where their users go.
-    usual |= {"node_selector": {UNKNOWN: ""}} if usual.get("profile_list") == UNKNOWN else {}
+    if ANY in usual:
+        usual["namespace"] = UNKNOWN
+    if usual.get("profile_list") == UNKNOWN:
+        # Only the hub's Python knows where their users go.
+        usual["node_selector"] = {UNKNOWN: ""}
     taken: set[str] = set()
     kinds: list[profile_pools.Kind] = []
     profiles = list(profile_pools.named_profiles(usual.get("profile_list")))
@@ -84,35 +86,40 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> profile_pools.Traits:
     user_pods = mapping(at(data, "scheduling", "userPods"))
     purpose = at(user_pods, "nodeAffinity", "matchNodePurpose")
     priorities = at(data, "scheduling", "podPriority")
+    has_priority = at(priorities, "enabled") is True
+    priority = at(priorities, "defaultPriority") if has_priority else None
     extra = mapping(single.get("extraNodeAffinity"))
     network = at(single, "networkTools", "image")
     guard = {"name": "block-cloud-metadata", "image": _reference(network)}
     is_guarded = guard["image"] and at(single, "cloudMetadata", "blockWithIptables") is not False
+    guards = [guard] if is_guarded else []
+    required = [PURPOSE_TERM] if purpose == "require" else []
     preferred = [{"weight": 100, "preference": PURPOSE_TERM}] if purpose == "prefer" else []
     return {
         "image": _reference(at(hub.data, "singleuser", "image")),
         "node_selector": single.get("nodeSelector"),
         "tolerations": listing(user_pods.get("tolerations"))
         + listing(single.get("extraTolerations")),
-        "node_affinity_required": [PURPOSE_TERM] * (purpose == "require")
-        + listing(extra.get("required")),
+        "node_affinity_required": required + listing(extra.get("required")),
         "node_affinity_preferred": preferred + listing(extra.get("preferred")),
-        "init_containers": [guard] * bool(is_guarded) + listing(single.get("initContainers")),
+        "init_containers": guards + listing(single.get("initContainers")),
         "extra_containers": listing(single.get("extraContainers")),
         "extra_labels": single.get("extraLabels"),
-        "priority": at(priorities, "defaultPriority")
-        if at(priorities, "enabled") is True
-        else None,
+        "priority": priority,
         "profile_list": single.get("profileList"),
         **profile_pools.size_traits(single),
     }
 
 
 def _reference(image: object) -> str:
-    """ "" where the tag is the chart's own; one that is deleted is none."""
+    """An image's name and tag; "" where the tag isn't known."""
     name = at(image, "name")
     tag = at(image, "tag")
-    return f"{name}:{tag}" if name and tag else text(name) if "tag" in mapping(image) else ""
+    if name and tag:
+        return f"{name}:{tag}"
+    # `tag: null` takes the chart's tag away. Without the key, the chart's own tag counts, which
+    # isn't known here.
+    return text(name) if "tag" in mapping(image) else ""
 
 
 def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:

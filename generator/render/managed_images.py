@@ -219,6 +219,17 @@ def _bytes_of(uses: list[_Use]) -> int:
     return len(_text_of([use._asdict() for use in uses]).encode())
 
 
+def _bytes_to_choose(uses: list[_Use], option: object) -> int:
+    """What it costs to apply an option's choices to uses, in bytes.
+
+    The option is read for each use, and each use is written for each choice. Each pair of them
+    costs _LEAST_BYTES besides.
+    """
+    count = len(_items(option, "choices"))
+    option_bytes = len(_text_of(option).encode())
+    return option_bytes * len(uses) + _bytes_of(uses) * count + _LEAST_BYTES * len(uses) * count
+
+
 def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     """Every image with the nodes it is for, in order of use; some may come twice.
 
@@ -227,25 +238,21 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     default = _default_use(singleuser)
     uses = [default]
     extra = _items(pre_puller, "extraImages")
-    always = len(_text_of(_items(pre_puller, "tolerations")).encode())
-    left = MOST_BYTES - always * len(extra) - _bytes_of([default]) * len(extra)
+    # Each use costs its own bytes, and those of the tolerations that every puller has. What a
+    # choice costs is counted before it is made.
+    always_bytes = len(_text_of(_items(pre_puller, "tolerations")).encode())
+    bytes_left = MOST_BYTES - (always_bytes + _bytes_of([default])) * len(extra)
     if _value(pre_puller, "pullProfileListImages") is not False:
         for profile in _items(singleuser, "profileList"):
-            if left > 0:
+            if bytes_left > 0:
                 choices = [_overridden(default, profile)]
                 for option in _items(profile, "profile_options"):
-                    count = len(_items(option, "choices"))
-                    left = (
-                        left
-                        - len(_text_of(option).encode()) * len(choices)
-                        - _bytes_of(choices) * count
-                    )
-                    left = left - _LEAST_BYTES * len(choices) * count
-                    if left > 0:
+                    bytes_left -= _bytes_to_choose(choices, option)
+                    if bytes_left > 0:
                         choices = _chosen(choices, option)
-                left = left - always * len(choices) - _bytes_of(choices)
+                bytes_left -= always_bytes * len(choices) + _bytes_of(choices)
                 uses += choices
-    if left <= 0:
+    if bytes_left <= 0:
         return []
     return uses + [default._replace(image=_named_image(image)) for image in extra]
 
@@ -290,6 +297,7 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
         return []
     always = _objects(_value(pre_puller, "tolerations")) or ()
     usual = _text_of([_tolerations(uses[0], always), uses[0].required_terms])
+    usual_selector = _text_of(uses[0].node_selector)
     first: list[str] = []
     others: list[str] = []
     groups: dict[str, PullerGroup] = {}
@@ -301,9 +309,10 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
         if references:
             tolerations = _tolerations(use, always)
             rules = _text_of([tolerations, use.required_terms])
-            component = puller_component(use.node_selector, "" if rules == usual else rules)
-            if rules == usual and _text_of(use.node_selector) == _text_of(uses[0].node_selector):
-                component = "puller"
+            other_rules = "" if rules == usual else rules
+            has_usual_selector = _text_of(use.node_selector) == usual_selector
+            is_for_all = rules == usual and has_usual_selector
+            component = "puller" if is_for_all else puller_component(use.node_selector, other_rules)
             if component not in groups:
                 if component == "puller":
                     first.append(component)
