@@ -158,19 +158,23 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
             report.refuse(("podClasses", name, "avoid", name), reason, "Keep one of them.")
 
     def lint_repelled(name: str, other: str) -> None:
-        own = weight(name, "join", name)
-        if not own:
+        # The new pod and each one there have the term, and kube-scheduler adds both weights.
+        attracts = 2 * weight(name, "join", name)
+        if not attracts:
             return
-        mine, theirs = weight(name, "avoid", other), weight(other, "avoid", name)
-        if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
+        mine = weight(name, "avoid", other)
+        theirs = weight(other, "avoid", name)
+        if (mine + theirs) * _MAX_PODS_A_NODE >= attracts:
             path: Path = (
                 ("podClasses", name, "avoid", other)
                 if mine
                 else ("podClasses", other, "avoid", name)
             )
-            enough = int(2 * own // (mine + theirs))
-            repels = f"a node repels a {name} more than one {name} there attracts it."
-            reason = f"from {enough} {other} pods on, {repels}"
+            enough = int(attracts // (mine + theirs))
+            reason = (
+                f"from {enough} {other} pods on, a node repels a {name} more than one {name} there"
+                " attracts it."
+            )
             report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
 
     for first, second in combinations(sorted(classes), 2):
@@ -201,8 +205,9 @@ def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
 def _lint_likeness(report: LintReport, classes: _Classes) -> None:
     for first, second in combinations(sorted(classes), 2):
         with report.part():
-            one, other = (mapping(classes[name].get("match")) for name in (first, second))
-            if all(one.get(key) == other.get(key) for key in ("labels", "namespaceSelector")):
+            earlier = mapping(classes[first].get("match"))
+            later = mapping(classes[second].get("match"))
+            if all(earlier.get(key) == later.get(key) for key in ("labels", "namespaceSelector")):
                 reason = f"matches the same pods as podClasses.{first}, which comes first by name"
                 fix = "Match another label, or delete one with null."
                 report.refuse(

@@ -278,11 +278,18 @@ def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]
 
 def _enabled_scores(plugins: dict[str, object]) -> set[str]:
     """Names of the plugins that score, after kube-scheduler's merge with the defaults."""
-    off, score_off = (set(_names(plugins, point, "disabled")) for point in ("multiPoint", "score"))
-    on, score_on = (_names(plugins, point, "enabled") for point in ("multiPoint", "score"))
-    spread = (set() if "*" in off else set(DEFAULT_WEIGHTS) - off).union(on)
-    kept = set() if "*" in score_off else spread - score_off
-    return (kept & DEFAULT_WEIGHTS.keys()).union(score_on)
+    multi_off = set(_names(plugins, "multiPoint", "disabled"))
+    multi_on = set(_names(plugins, "multiPoint", "enabled"))
+    score_off = set(_names(plugins, "score", "disabled"))
+    score_on = set(_names(plugins, "score", "enabled"))
+    from_multi_point = multi_on
+    if "*" not in multi_off:
+        from_multi_point = (DEFAULT_WEIGHTS.keys() - multi_off) | multi_on
+    kept: set[str] = set()
+    if "*" not in score_off:
+        # multiPoint may also enable plugins that don't score.
+        kept = (from_multi_point & DEFAULT_WEIGHTS.keys()) - score_off
+    return kept | score_on
 
 
 def _lint_queue_sorts(report: LintReport, queue_sorts: dict[str, object]) -> None:

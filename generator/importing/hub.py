@@ -65,7 +65,10 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_limits(draft, hub, traits)
     map_user_terms(draft, hub)
     sizes = map_users(draft, charts)
-    profiles = traits.get("profile_list", (hub.get("singleuser.profileList", "any"), ()))[0]
+    profiles = hub.get("singleuser.profileList", "any")
+    if "profile_list" in traits:
+        # The hub's Python has the last word.
+        profiles, _ = traits["profile_list"]
     map_placeholders(draft, hub, sizes, profiles)
     map_images(draft, charts, traits)
     draft.places_users_once, followed = map_reach(draft, hub)
@@ -107,7 +110,8 @@ def _map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object
 def _map_scheduler(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler")
     source = (*hub.path, *at)
-    hub.get("fullnameOverride", "any")
+    # `object_name` reads it, and no Roost value follows from it.
+    hub.tick_off("fullnameOverride")
     if not hub.switch("scheduling.userScheduler.enabled", default=True):
         draft.put(
             "scheduler.target",
@@ -119,7 +123,7 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         why = "The hub's users didn't gather on few nodes, so they don't here."
         draft.put("podClasses.user.join.user", None, (*source, "enabled"), why)
         draft.put("podClasses.user.warm", None, (*source, "enabled"))
-        hub.read.add(at)
+        hub.tick_off("scheduling.userScheduler")
         return
     name = object_name(hub, draft.release, "user-scheduler", in_namespace=False)
     why = (
@@ -281,7 +285,7 @@ def _map_priorities(draft: Draft, hub: HubSection) -> None:
     if not hub.switch("scheduling.podPriority.enabled", default=False):
         # Nobody's pods had priorities; Roost's placeholders need theirs to give way, which changes
         # no other pod.
-        hub.read.add(at)
+        hub.tick_off("scheduling.podPriority")
         return
     for key, target in (
         ("defaultPriority", USER_CLASS),
@@ -315,9 +319,9 @@ def _map_puller_priority(draft: Draft, hub: HubSection, source: Path) -> None:
         given = hub.get(f"scheduling.podPriority.{key}", "integer")
         return given if isinstance(given, int) else _CHART_PRIORITIES[key]
 
-    puller, user, placeholder = map(
-        priority, ("imagePullerPriority", "defaultPriority", "userPlaceholderPriority")
-    )
+    puller = priority("imagePullerPriority")
+    user = priority("defaultPriority")
+    placeholder = priority("userPlaceholderPriority")
     comments = []
     if not placeholder < puller < user:
         comments.append(f"Between placeholders and users; {puller} is not.")

@@ -15,7 +15,7 @@ from generator.importing.builds import map_builds
 from generator.importing.gitops import unread, unwrap, values_of
 from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
-from generator.importing.user_pods import user_pods
+from generator.importing.trial_pods import user_pods
 from generator.pipeline import find_faults
 from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults

@@ -18,7 +18,7 @@ from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_set
 from generator.importing.reach import traits_of
 from generator.importing.result import ImportResult
 from generator.importing.source import Path, child
-from generator.importing.user_pods import user_pods
+from generator.importing.trial_pods import user_pods
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 

@@ -99,6 +99,10 @@ class HubSection:
             return None
         return int(float(str(value))) if kind == "integer" else value
 
+    def tick_off(self, dotted: str) -> None:
+        """Count what stands at `dotted`, and below it, as read: nothing more follows from it."""
+        self.get(dotted, "any")
+
     def _note_section_above(self, keys: Path) -> None:
         """Note a section of another shape that hides `keys`: nothing below it can be read."""
         for depth in range(1, len(keys)):

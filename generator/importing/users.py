@@ -71,7 +71,7 @@ def map_users(draft: Draft, charts: Charts) -> pools.Traits:
         traits["mem_guarantee"] = "1G"
     for trait, (_, kind, key) in pools.SIZES.items():
         dotted = f"singleuser.{kind}.{key}"
-        hub.get(dotted, "any")
+        hub.tick_off(dotted)
         value = traits.get(trait)
         if value in (None, 0, "", "0"):
             continue

@@ -19,7 +19,7 @@ from generator.faults import count_of, some
 from generator.importing.result import ImportResult
 from generator.importing.source import UNKNOWN
 from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
-from generator.importing.user_pods import UserPod, user_pods
+from generator.importing.trial_pods import UserPod, user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from generator.importing.importer import import_layers
 from generator.importing.profile_pools import UNKNOWN_IMAGE
-from generator.importing.user_pods import UserPod, user_pods
+from generator.importing.trial_pods import UserPod, user_pods
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 from tests.builders import NAMESPACE, RELEASE

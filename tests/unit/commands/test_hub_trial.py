@@ -11,7 +11,7 @@ import pytest
 
 from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
-from generator.importing.user_pods import user_pods
+from generator.importing.trial_pods import user_pods
 from roost.__main__ import main
 from roost.commands.hub_trial import try_import
 from tests.e2e.spawned import NOWHERE, spawned_pod

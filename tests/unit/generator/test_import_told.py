@@ -12,7 +12,7 @@ from generator.importing.importer import import_layers
 from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import propose
 from generator.importing.result import ImportResult
-from generator.importing.user_pods import user_pods
+from generator.importing.trial_pods import user_pods
 from generator.render.managed_images import managed_images, profile_seats
 from roost.commands.hub_trial import try_import
 from roost_core.objects.image_references import normalise_reference

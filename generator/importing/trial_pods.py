@@ -1,4 +1,4 @@
-"""Make the pods of a hub's users, one of each kind, as KubeSpawner makes them from the hub's own
+"""Make trial pods: users' pods, one of each kind, as KubeSpawner makes them from the hub's own
 values.
 
 Nothing that was imported is read here: imported values are tried on these pods. Source:
