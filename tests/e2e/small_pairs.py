@@ -37,6 +37,7 @@ from tests.judge.cases import (
     ZONE,
     Case,
     Pool,
+    TroubleKind,
     build_pod,
     draw,
     other_pod,
@@ -80,7 +81,7 @@ def small(seed: int) -> Case:
         others=tuple(
             replace(one, grace_seconds=GRACE_SECONDS[one.grace_seconds]) for one in case.others
         ),
-        troubles=tuple(one for one in case.troubles if one.what == "cordon"),
+        troubles=tuple(trouble for trouble in case.troubles if trouble.what is TroubleKind.CORDON),
         pull_seconds=min(LONG_SECONDS, case.pull_seconds / 2),
         slow_pulls=frozenset(
             (image, node, seconds / 2) for image, node, seconds in case.slow_pulls

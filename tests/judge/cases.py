@@ -142,14 +142,24 @@ class Other:
     node: str = ""
 
 
+class TroubleKind(StrEnum):
+    """What happens, and what the trouble's `target` is."""
+
+    # A node, the target, is cordoned on both sides.
+    CORDON = "cordon"
+    # The wall clock of Roost's controllers jumps by so many seconds.
+    CLOCK = "clock"
+    # Roost's scheduler dies, and reads of Leases are refused with this status.
+    SCHEDULER_DIES_UNSEEN = "scheduler-dies-unseen"
+    # Roost is upgraded. Its new scheduler can't start, the old one goes on. No target.
+    UPGRADE = "upgrade"
+
+
 class Trouble(NamedTuple):
     """Something that happens on both sides, or to Roost alone."""
 
     at_seconds: float
-    # cordon (a node), controllers-killed, clock (seconds that the controllers' wall clock jumps),
-    # scheduler-dies-unseen (the status with which reads of Leases are refused), upgrade (its new
-    # scheduler can't start, the old one goes on).
-    what: str
+    what: TroubleKind
     target: str = ""
 
 
@@ -453,7 +463,8 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
     pull_seconds = 90.0 if is_tight else chance.choice([1.0, 6.0, 12.0, 90.0])
     nodes = [f"{pool.name}-{index}" for pool in pools for index in range(pool.at_first)]
     troubles = _troubles(chance, nodes)
-    if any(trouble.what in ("scheduler-dies-unseen", "upgrade") for trouble in troubles):
+    to_notice = (TroubleKind.SCHEDULER_DIES_UNSEEN, TroubleKind.UPGRADE)
+    if any(trouble.what in to_notice for trouble in troubles):
         # Some come when Roost must have noticed.
         arrivals = (*arrivals, *burst(profiles[0].name, 3, at=45.0))
     of = {one.name: one.namespace for one in profiles}
@@ -698,19 +709,17 @@ def _slow(
 def _troubles(chance: Random, nodes: Sequence[str]) -> tuple[Trouble, ...]:
     found: list[Trouble] = []
     if nodes and chance.random() < 0.1:
-        found.append(Trouble(chance.uniform(0.0, 6.0), "cordon", chance.choice(nodes)))
+        at = chance.uniform(0.0, 6.0)
+        found.append(Trouble(at, TroubleKind.CORDON, chance.choice(nodes)))
     if chance.random() < 0.15:
-        found.append(
-            Trouble(chance.uniform(0.0, 6.0), "clock", chance.choice(["-60", "-3600", "60"]))
-        )
+        at = chance.uniform(0.0, 6.0)
+        found.append(Trouble(at, TroubleKind.CLOCK, chance.choice(["-60", "-3600", "60"])))
     if chance.random() < 0.08:
-        found.append(
-            Trouble(
-                chance.uniform(0.0, 6.0), "scheduler-dies-unseen", chance.choice(["401", "403"])
-            )
-        )
+        at = chance.uniform(0.0, 6.0)
+        status = chance.choice(["401", "403"])
+        found.append(Trouble(at, TroubleKind.SCHEDULER_DIES_UNSEEN, status))
     elif chance.random() < 0.08:
-        found.append(Trouble(chance.uniform(0.0, 6.0), "upgrade"))
+        found.append(Trouble(chance.uniform(0.0, 6.0), TroubleKind.UPGRADE))
     return tuple(found)
 
 

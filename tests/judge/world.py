@@ -239,24 +239,27 @@ class World:
         for index, at in enumerate(case.builds):
             self.at(at, partial(self._create, cases.build_pod(f"build-{index}"), cases.BUILD))
         if case.fault is cases.Fault.KILLED:
-            killed = cases.Trouble(case.fault_at_seconds, "controllers-killed")
-            self.at(killed.at_seconds, partial(self._strike, killed))
+            self.at(case.fault_at_seconds, self._kill_controllers)
         for trouble in case.troubles:
             self.at(trouble.at_seconds, partial(self._strike, trouble))
 
+    def _kill_controllers(self) -> None:
+        self._say("controllers are killed")
+        if self._roost is None:
+            return
+        self._roost.controllers_run = False
+        if self.case.has_standby:
+            self.at(self.now + LEASE_SECONDS, self._roost.take_over)
+
     def _strike(self, trouble: cases.Trouble) -> None:
         self._say(f"{trouble.what} {trouble.target}")
-        if trouble.what == "cordon" and trouble.target in self.nodes:
+        if trouble.what is cases.TroubleKind.CORDON and trouble.target in self.nodes:
             self._set_node(replace(self.nodes[trouble.target], unschedulable=True))
         if (roost := self._roost) is None:
             return
-        if trouble.what == "controllers-killed":
-            roost.controllers_run = False
-            if self.case.has_standby:
-                self.at(self.now + LEASE_SECONDS, roost.take_over)
-        elif trouble.what == "clock":
+        if trouble.what is cases.TroubleKind.CLOCK:
             roost.clock_off = float(trouble.target)
-        elif trouble.what == "scheduler-dies-unseen":
+        elif trouble.what is cases.TroubleKind.SCHEDULER_DIES_UNSEEN:
             roost.refuses_leases = int(trouble.target)
             self._scheduler_runs = False
             self._profiles = {DEFAULT_SCHEDULER: CLUSTER_PROFILE}
@@ -264,7 +267,7 @@ class World:
                 self.fates[key].is_excused = (
                     not pod.node_name and pod.scheduler_name != DEFAULT_SCHEDULER
                 )
-        elif trouble.what == "upgrade":
+        elif trouble.what is cases.TroubleKind.UPGRADE:
             roost.upgrade(upgraded(self.case))
 
     # Nodes
@@ -417,10 +420,12 @@ class World:
 
     @property
     def _knows_at(self) -> float:
-        return (
-            next(t.at_seconds for t in self.case.troubles if t.what == "scheduler-dies-unseen")
-            + 32.0
+        died_at = next(
+            trouble.at_seconds
+            for trouble in self.case.troubles
+            if trouble.what is cases.TroubleKind.SCHEDULER_DIES_UNSEEN
         )
+        return died_at + 32.0
 
     def _set_pod(self, key: str, body: JSONObject) -> None:
         self.bodies[key] = body

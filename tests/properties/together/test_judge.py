@@ -17,7 +17,18 @@ from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate import plan as gate
 from roost.controllers.image_gate import waiting_users as waiting
 from roost_core.placement.lease_state import LeaseObserver
-from tests.judge.cases import BASE, OTHER, Case, Other, Pool, Profile, Trouble, burst, draw
+from tests.judge.cases import (
+    BASE,
+    OTHER,
+    Case,
+    Other,
+    Pool,
+    Profile,
+    Trouble,
+    TroubleKind,
+    burst,
+    draw,
+)
 from tests.judge.hubs import read_hub
 from tests.judge.roost_here import Release
 from tests.judge.verdicts import try_case
@@ -98,7 +109,7 @@ CLOCK = replace(
     name="clock",
     others=FULL.others,
     priorities=(),
-    troubles=(Trouble(0.0, "clock", target="-60"),),
+    troubles=(Trouble(0.0, TroubleKind.CLOCK, target="-60"),),
 )
 
 
