@@ -23,7 +23,8 @@ from generator.values.helm_release import Release
 from generator.values.merge import Merged, Values
 
 T = TypeVar("T")
-# Each may have a hundred tolerations, and the values name a thousand profiles.
+# More of the puller's DaemonSets aren't looked at: the values may name a thousand profiles, each
+# with a hundred tolerations.
 MOST_PULLERS: Final = 200
 _KEY = re.compile(r"[A-Za-z]+(?:\.[A-Za-z]+)*")
 
@@ -57,10 +58,12 @@ class LintReport:
 
     @cached_property
     def pullers(self) -> list[PullerGroup]:
-        """The DaemonSets of the puller; no more of them than are looked at, and too many by one."""
-        return puller_groups(self.values.get("singleuser"), self.values.get("prePuller"))[
-            : MOST_PULLERS + 1
-        ]
+        """The DaemonSets of the puller, at most MOST_PULLERS + 1.
+
+        One more than allowed, so that a check can tell that there are too many.
+        """
+        groups = puller_groups(self.values.get("singleuser"), self.values.get("prePuller"))
+        return groups[: MOST_PULLERS + 1]
 
     def is_default(self, path: Path) -> bool:
         """Whether a key says what the chart's defaults say: nobody chose it, so nobody need be
@@ -95,22 +98,28 @@ class LintReport:
         self.faults.append(fault)
 
     def _at_its_cause(self, fault: Fault, path: Path) -> Fault:
-        """The same fault of a default, where somebody set a key that it names, or else one beside
-        it.
+        """The same fault of a default, at the line that somebody wrote and that may have caused it.
+
+        That is a key that the fault's text names, else the nearest key above `path`.
         """
-        names = sorted(
-            _KEY.findall(f"{fault.found} {fault.expected}"), key=lambda name: "." not in name
-        )
-        named: list[Path] = [
-            tuple(name.split("."))
-            for name in names
-            if at(self.written, *name.split(".")) is not None
-        ]
-        for cause in (*named, *(path[:depth] for depth in range(len(path) - 1, 0, -1))):
+        words = _keys_named_in(f"{fault.found} {fault.expected}")
+        named = [keys for keys in words if at(self.written, *keys) is not None]
+        above = [path[:depth] for depth in range(len(path) - 1, 0, -1)]
+        for cause in (*named, *above):
             file, line = self._places.of(cause)
             if file != DEFAULTS_NAME:
                 return fault._replace(file=file, line=line)
         return fault
+
+
+def _keys_named_in(text: str) -> list[tuple[str, ...]]:
+    """Words that may be keys of the values. Those with dots come first: fewer of them are mere
+    words.
+    """
+    words = _KEY.findall(text)
+    dotted = [word for word in words if "." in word]
+    single = [word for word in words if "." not in word]
+    return [tuple(word.split(".")) for word in (*dotted, *single)]
 
 
 class Phrase(str):
@@ -156,8 +165,10 @@ def repeated(items: Iterable[T]) -> Iterator[tuple[int, T]]:
 
 
 def entry_key(key: str) -> Path:
-    """Key of an entry of a list, as a reader of documents writes it; of the list where there are
-    more faults.
+    """The path of a key in a list, from the text that a reader of documents writes: (2, "name") for
+    `[2].name`.
+
+    () for a text without an index: then the fault is of the whole list.
     """
     index, _, rest = key.removeprefix("[").partition("].")
     return (int(index), rest) if index.isdigit() else ()
@@ -165,7 +176,8 @@ def entry_key(key: str) -> Path:
 
 def of_core_pod(report: LintReport, part: str, key: str) -> object:
     """A key of `corePods`, as it applies to one program's pods."""
-    common, own = mapping(report.values.get("corePods")), mapping(report.values.get(part))
+    common = mapping(report.values.get("corePods"))
+    own = mapping(report.values.get(part))
     shared = {key: common[key]} if key in common else {}
     return core_pod(shared, {key: own.get(key)}).get(key)
 

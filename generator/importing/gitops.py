@@ -14,7 +14,7 @@ from generator.faults import Path, show_path
 from generator.importing.source import child, find_charts
 from generator.values.loader import load
 from generator.values.merge import merge_maps
-from generator.values.sources import LoadedFile, Source
+from generator.values.sources import FoundKey, LoadedFile, Source
 
 # Kind -> where its Application stands.
 _ARGO: Final[dict[str, tuple[str, ...]]] = {
@@ -34,9 +34,9 @@ class _Below(Source):
         self._whole = source
         self._above = above
 
-    def find(self, path: Path) -> tuple[int, int, bool]:
-        depth, line, in_list = self._whole.find((*self._above, *path))
-        return max(0, depth - len(self._above)), line, in_list
+    def find(self, path: Path) -> FoundKey:
+        found = self._whole.find((*self._above, *path))
+        return found._replace(depth=max(0, found.depth - len(self._above)))
 
 
 def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from generator.checks.contract import listing
 from generator.importing import profile_pools as pools
@@ -119,7 +119,7 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
-    traits = {**sizes, **_map_placeholder_nodes(draft, hub)}
+    traits = {**sizes, **_map_where_users_go(draft, hub)}
     titles, typical = pools.default_kind(traits, profiles)
     usual = pools.room_of(traits)
     room = pools.room_of(typical)
@@ -129,43 +129,67 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
     for key in ("labels", "annotations"):
         own = dict(hub.mapping(f"scheduling.userPlaceholder.{key}"))
         draft.put(f"placeholder.defaults.{key}", own, (*source, key))
-    # The usual user first: should Roost reject what a profile says, that remains.
     # Sizes in profiles that Python sets aren't known.
-    single_user = (
+    whose_usual = (
         "one user"
         if profiles != UNKNOWN
         else "`singleuser` says: write the size that your profiles give"
     )
-    for whose, stood_for in {
-        single_user: usual,
-        f"a user of {', '.join(titles)}, the default profile": room,
-    }.items():
-        if stood_for is room == usual:
-            break
-        resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
-        device = pools.device_of(stood_for, {})
-        # The hub's placeholders were as large as its usual users, or as it says: others have no
-        # room in them.
-        is_kept = replicas and (sized or device == pools.device_of(usual, {}))
-        # Of many images, launches wait for pulls, and nodes that placeholders keep hold images:
-        # fewer seats would cost.
-        learn = {} if draft.is_binder else pools.learning(device)
-        device = "" if draft.is_binder or is_kept else device
-        comments += [pools.why_none(device)] if device else []
-        comments += (
-            ["timeZone: your users', so that classes aren't an hour off after a clock change."]
-            if learn
-            else []
+    users = [_StoodFor(whose_usual, usual)]
+    if room != usual:
+        users.append(_StoodFor(f"a user of {', '.join(titles)}, the default profile", room))
+    # The usual user first: should Roost reject what a profile says, the usual user's entry remains.
+    for user in users:
+        entry, comments = _placeholder_entry(
+            user, usual, sized, replicas, is_binder=draft.is_binder
         )
-        rest = {
-            **learn,
-            **({"resources": resources} if resources else {}),
-            **pools.nodes_unlike(stood_for, usual),
-        }
-        entry = {"name": "default", "replicas": 0 if device else replicas, **rest}
         draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
+
+
+class _StoodFor(NamedTuple):
+    """A user that placeholders may stand for."""
+
+    # For people: "One is as large as ...".
+    whose: str
+    room: pools.Room
+
+
+def _placeholder_entry(
+    user: _StoodFor,
+    usual: pools.Room,
+    sized: Mapping[str, Mapping[str, str]],
+    replicas: object,
+    *,
+    is_binder: bool,
+) -> tuple[dict[str, object], list[str]]:
+    """The set of placeholders that stand for a user, as an entry of `placeholders`, and what to say
+    of it.
+
+    usual: what stands for the hub's usual user. sized, replicas: as the hub's own placeholders
+    were.
+    """
+    resources, comments = _placeholder_size(sized, user.room["resources"], user.whose)
+    device = pools.device_of(user.room, {})
+    entry: dict[str, object] = {"name": "default", "replicas": replicas}
+    if not is_binder:
+        # The hub's placeholders were as large as its usual users, or as it says: others have no
+        # room in them.
+        is_kept = replicas and (sized or device == pools.device_of(usual, {}))
+        if device and not is_kept:
+            entry["replicas"] = 0
+            comments.append(pools.why_none(device))
+        # Not for BinderHub. Of many images, launches wait for pulls, and nodes that placeholders
+        # keep hold images: fewer placeholders would cost.
+        entry |= pools.learning(device)
+        comments.append(
+            "timeZone: your users', so that classes aren't an hour off after a clock change."
+        )
+    if resources:
+        entry["resources"] = resources
+    entry |= pools.nodes_unlike(user.room, usual)
+    return entry, comments
 
 
 def _placeholder_size(
@@ -201,10 +225,14 @@ def node_selector(hub: HubSection) -> tuple[dict[str, object], Path]:
     return {}, (*hub.path, "singleuser", "nodeSelector")
 
 
-def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> pools.Traits:
-    """Placeholders may go where users may; as defaults, which further sets inherit."""
-    why = ("Where users may go, for every set of placeholders.",)
-    at = (*hub.path, "scheduling", "userPods", "tolerations")
+def _map_where_users_go(draft: Draft, hub: HubSection) -> pools.Traits:
+    """Map where users may go: for pullers, and as the defaults of every set of placeholders.
+
+    Returns the same as traits of a user's pod.
+    """
+    why = "Where users may go, for every set of placeholders."
+    tolerations_at = (*hub.path, "scheduling", "userPods", "tolerations")
+    affinity_at = (*hub.path, "scheduling", "userPods", "nodeAffinity")
     tolerations = hub.items("scheduling.userPods.tolerations")
     if tolerations is None:
         tolerations = listing(child(draft.defaults, "placeholder", "defaults", "tolerations"))
@@ -214,18 +242,17 @@ def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> pools.Traits:
         tolerations = []
         extra = instead
     draft.put("singleuser.extraTolerations", extra, (*hub.path, "singleuser", "extraTolerations"))
-    draft.put("placeholder.defaults.tolerations", [*tolerations, *extra], at, *why)
+    draft.put("placeholder.defaults.tolerations", [*tolerations, *extra], tolerations_at, why)
     selector, source = node_selector(hub)
     draft.put("placeholder.defaults.nodeSelector", selector, source)
     terms = _required_terms(draft, hub)
-    at = (*hub.path, "scheduling", "userPods", "nodeAffinity")
     draft.put(
         "singleuser.extraNodeAffinity.required",
         terms,
-        at,
+        affinity_at,
         "Which nodes users require: the puller runs on these.",
     )
-    draft.put("placeholder.defaults.requiredNodeTerms", terms, at)
+    draft.put("placeholder.defaults.requiredNodeTerms", terms, affinity_at)
     return {
         "node_selector": selector,
         "tolerations": [*tolerations, *extra],

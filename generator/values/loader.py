@@ -18,6 +18,7 @@ from generator.values.sources import (
     CONTROL,
     MAX_DEPTH,
     MAX_FILE_BYTES,
+    FoundKey,
     LoadedFile,
     Source,
     normalise_float,
@@ -67,9 +68,11 @@ class NodeSource(Source):
         super().__init__(name)
         self._root = root
 
-    def find(self, path: Path) -> tuple[int, int, bool]:
+    def find(self, path: Path) -> FoundKey:
         """See `Source.find`."""
-        node, line, in_list = self._root, 1, False
+        node = self._root
+        line = 1
+        in_list = False
         for depth, step in enumerate(path):
             entry: tuple[Node, Node] | None = None
             if isinstance(node, MappingNode):
@@ -79,9 +82,10 @@ class NodeSource(Source):
                 if isinstance(step, int) and step < len(node.value):
                     entry = (node.value[step], node.value[step])
             if entry is None:
-                return depth, line, in_list
-            line, node = entry[0].start_mark.line + 1, entry[1]
-        return len(path), line, in_list
+                return FoundKey(depth, line, in_list)
+            key, node = entry
+            line = key.start_mark.line + 1
+        return FoundKey(len(path), line, in_list)
 
 
 class _PlainLoader(yaml.CSafeLoader):

@@ -15,6 +15,17 @@ MAX_DEPTH: Final = 64
 CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
+class FoundKey(NamedTuple):
+    """How far one source has a key."""
+
+    # How many steps of the path it has.
+    depth: int
+    # Of the last step that it has; 0 without lines.
+    line: int
+    # Whether the path leads into a list. A list replaces those of earlier files, and hides them.
+    in_list: bool
+
+
 class Source:
     """One place that values came from. Answers on which line a key stands."""
 
@@ -23,12 +34,8 @@ class Source:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def find(self, path: Path) -> tuple[int, int, bool]:
-        """Find a key as deep as this source has it.
-
-        Returns how many steps of `path` were found, the line of the last (0 without lines), and
-        whether the search went into a list, which hides earlier files (lists replace).
-        """
+    def find(self, path: Path) -> FoundKey:
+        """Find a key as deep as this source has it."""
         raise NotImplementedError
 
 
@@ -41,17 +48,19 @@ class ValueSource(Source):
         super().__init__(name)
         self._values = values
 
-    def find(self, path: Path) -> tuple[int, int, bool]:
+    def find(self, path: Path) -> FoundKey:
         """See `Source.find`."""
-        value, in_list = self._values, False
+        value = self._values
+        in_list = False
         for depth, step in enumerate(path):
             if isinstance(value, dict) and step in value:
                 value = value[step]
             elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-                value, in_list = value[step], True
+                value = value[step]
+                in_list = True
             else:
-                return depth, 0, in_list
-        return len(path), 0, in_list
+                return FoundKey(depth, 0, in_list)
+        return FoundKey(len(path), 0, in_list)
 
 
 class Places:
@@ -66,17 +75,22 @@ class Places:
         """File and line for `path`; the line of the nearest parent when the key itself stands
         nowhere.
         """
-        best = (-1, "values", 0)
+        if not self._sources:
+            return "values", 0
+        # If no source has even the first step: the beginning of the last file.
+        name = self._sources[-1].name
+        line = 1
+        depth = 0
         for source in reversed(self._sources):
-            depth, line, in_list = source.find(path)
-            # Of places as good, the one with a line.
-            if depth > best[0] or (depth == best[0] and line and not best[2]):
-                best = (depth, source.name, line)
-            if in_list or depth == len(path):
+            found = source.find(path)
+            is_as_deep_with_a_line = found.depth == depth and found.line and not line
+            if found.depth > depth or is_as_deep_with_a_line:
+                name = source.name
+                line = found.line
+                depth = found.depth
+            if found.in_list or found.depth == len(path):
                 break
-        return (
-            (best[1], best[2]) if best[0] > 0 or not self._sources else (self._sources[-1].name, 1)
-        )
+        return name, line
 
     def fault(
         self,
