@@ -1,11 +1,23 @@
 """From zero-to-jupyterhub's and BinderHub's values to Roost's.
 
-`importer.py` runs the import; `source.py` finds the hub in the files and records which keys were
-read, `result.py` collects the values and notes, `printing.py` prints them, `summary.py` says what
-Roost will do with them. By subject: `hub.py` (scheduler, priorities, core pods), `users.py` (sizes,
-nodes, placeholders), `images.py` (images, profiles, pullers), `profile_pools.py`,
-`lost_overrides.py` (profiles), `builds.py` (BinderHub), `reach.py` (the hub's Python),
-`resources.py`, `quantities.py`. `trial_pods.py` makes users' pods, `proposals.py` says what would
-help, `many_hubs.py` unites hubs, `gitops.py` unwraps Argo CD and Flux, `unread.py` names what has
-no place.
+The run:
+
+- `importer.py` runs the import.
+- `source.py` finds the hub in the files, and records which keys were read.
+- `hub_files.py` finds the hubs of a folder, `many_hubs.py` unites them.
+- `gitops.py` unwraps Argo CD and Flux.
+- `result.py` collects the values and notes. `printing.py` prints them.
+- `unread.py` names what has no place. `proposals.py` says what would help.
+- `summary.py` says what Roost will do with the values.
+- `trial_pods.py` makes users' pods, to try the imported values on them.
+
+By subject:
+
+- `hub.py`: scheduler, core pods, priorities, the hub's limits of users
+- `users.py`: sizes, nodes, placeholders
+- `images.py`: images, profiles, pullers
+- `profile_pools.py`, `lost_overrides.py`: profiles
+- `builds.py`: BinderHub
+- `reach.py`: what decides namespace, labels and scheduler of users' pods, the hub's Python too
+- `resources.py`, `quantities.py`: requests and limits of pods
 """

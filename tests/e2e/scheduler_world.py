@@ -28,7 +28,7 @@ from roost_core.scheduler.plugins import PICKS_ALIKE_SINCE
 from roost_core.scheduler.profile import Profile, read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
-from tests.e2e.drawn_clusters import HOSTNAME, ZONE, Drawing, cluster_wide
+from tests.e2e.scheduler_clusters import HOSTNAME, ZONE, Drawing, cluster_wide
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes

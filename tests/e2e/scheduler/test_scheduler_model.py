@@ -15,7 +15,7 @@ import yaml
 from generator.render.manifests import render as render_objects
 from generator.values.helm_release import Release
 from tests.builders import default_values
-from tests.e2e.drawn_clusters import GPU, ZONE
+from tests.e2e.scheduler_clusters import GPU, ZONE
 from tests.e2e.scheduler_world import Tally, World
 from tests.harness.binaries import MINORS, NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane

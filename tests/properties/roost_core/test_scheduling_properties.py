@@ -21,7 +21,7 @@ from roost_core.scheduler.profile import Profile, default_profile, read_profiles
 from roost_core.scheduler.scores import pick
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
-from tests.e2e.drawn_clusters import IMAGES, PRIORITIES, Drawing
+from tests.e2e.scheduler_clusters import IMAGES, PRIORITIES, Drawing
 from tests.recorded_data import object_of
 from tests.scheduling import filter_nodes, score_nodes
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
