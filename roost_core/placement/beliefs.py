@@ -53,9 +53,7 @@ QUOTAS: Final = Belief(
 PODS: Final = Belief(
     "which pods of a class there are, and where", WATCHED_SECONDS, "no node is preferred"
 )
-BUILDERS: Final = Belief(
-    "which nodes have a builder", WATCHED_SECONDS, "the ring is made of all nodes"
-)
+BUILDERS: Final = Belief("which nodes have a builder", WATCHED_SECONDS, "all nodes are candidates")
 NAMESPACES: Final = Belief(
     "labels of namespaces", WATCHED_SECONDS, "pods of classes that select by them stay as they are"
 )
