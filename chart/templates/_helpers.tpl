@@ -1,6 +1,6 @@
 {{- /*
 What Helm alone needs, written by hand, as are `_names.tpl` and `_images.tpl`. Each takes a list whose first item is the chart's
-root (`$`), but for merge, core_pod and laid_over. tests/parity/ holds them and generator/render/functions.py together.
+root (`$`), but for minor_reached, merge, core_pod and laid_over. tests/parity/ holds them and generator/render/functions.py together.
 */}}
 
 {{- /* roost.in_registry (list $ IMAGE): an image that Roost runs, as `imageRegistry` has it. */}}
@@ -45,23 +45,32 @@ root (`$`), but for merge, core_pod and laid_over. tests/parity/ holds them and 
 {{- end -}}
 {{- end }}
 
-{{- /* roost.minor_for_cluster (list $ BY_MINOR): the newest minor that the cluster has reached, else the oldest. */}}
-{{- define "roost.minor_for_cluster" -}}
-{{- $root := index . 0 -}}
+{{- /* roost.minor_reached (list VERSION BY_MINOR): the newest minor that this version has reached, else the oldest. */}}
+{{- define "roost.minor_reached" -}}
+{{- $version := index . 0 -}}
 {{- $reached := "" -}}
 {{- $oldest := "" -}}
 {{- range $minor, $_ := index . 1 -}}
 {{- if or (not $oldest) (semverCompare (printf "<%s.0" $oldest) (printf "%s.0" $minor)) }}{{ $oldest = $minor }}{{ end -}}
-{{- if semverCompare (printf ">=%s-0" $minor) $root.Capabilities.KubeVersion.Version -}}
+{{- if semverCompare (printf ">=%s-0" $minor) $version -}}
 {{- if or (not $reached) (semverCompare (printf ">%s.0" $reached) (printf "%s.0" $minor)) }}{{ $reached = $minor }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- $reached | default $oldest -}}
 {{- end }}
 
+{{- /* roost.minor_for_tag (list $ BY_MINOR TAG): the newest minor that a kube-scheduler with this tag has reached; the cluster's
+where the tag says none. */}}
+{{- define "roost.minor_for_tag" -}}
+{{- $tag := index . 2 -}}
+{{- $version := (index . 0).Capabilities.KubeVersion.Version -}}
+{{- if regexMatch "^v?[01]\\.[0-9]{2}([^0-9]|$)" $tag }}{{ $version = printf "1.%d.0" (regexFind "[0-9]{2}" $tag | atoi) }}{{ end -}}
+{{- include "roost.minor_reached" (list $version (index . 1)) -}}
+{{- end }}
+
 {{- /* roost.for_cluster (list $ BY_MINOR): the entry, a string, of that minor. */}}
 {{- define "roost.for_cluster" -}}
-{{- $minor := include "roost.minor_for_cluster" . -}}
+{{- $minor := include "roost.minor_reached" (list (index . 0).Capabilities.KubeVersion.Version (index . 1)) -}}
 {{- if $minor }}{{ index . 1 | dig $minor "" }}{{ end -}}
 {{- end }}
 

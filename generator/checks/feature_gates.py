@@ -6,27 +6,31 @@ from __future__ import annotations
 
 from generator.checks.contract import LintReport, mapping, text
 from generator.faults import Path
-from generator.render.functions import for_cluster, minor_for_cluster
-from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS
-from generator.values.helm_release import Release, kube_minor
+from generator.render.functions import for_cluster, minor_for_tag
+from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
+from generator.values.helm_release import Release
 from roost_core.scheduler.plugins import GATES, MODELLED, is_on
+
+
+def scheduler_tag(scheduler: dict[str, object], release: Release) -> str:
+    """The tag of the kube-scheduler that is deployed."""
+    tag = text(mapping(scheduler.get("image")).get("tag"))
+    return tag or str(for_cluster(SCHEDULER_TAGS, release.kube_minor))
 
 
 def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:
     """The minor of the kube-scheduler that is deployed: 37 for v1.37.2."""
-    tag = text(mapping(scheduler.get("image")).get("tag"))
-    try:
-        return kube_minor(tag or str(for_cluster(SCHEDULER_TAGS, release.kube_minor)))[1]
-    except ValueError:
-        # The tag of a custom image.
-        return release.kube_minor[1]
+    minor = minor_of_tag(scheduler_tag(scheduler, release))
+    # The tag of a custom image.
+    return release.kube_minor[1] if minor is None else minor
 
 
 def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
-    """The gates that it gets: Roost's own, and the values'."""
-    given = mapping(scheduler.get("featureGates"))
-    own = SCHEDULER_GATES[minor_for_cluster(SCHEDULER_GATES, release.kube_minor)]
-    return {**own, **{gate: is_on for gate, is_on in given.items() if isinstance(is_on, bool)}}
+    """The gates that it gets: Roost's own, and the values'; null there leaves a gate out."""
+    tag = scheduler_tag(scheduler, release)
+    own = SCHEDULER_GATES[minor_for_tag(SCHEDULER_GATES, tag, release.kube_minor)]
+    gates = {**own, **mapping(scheduler.get("featureGates"))}
+    return {gate: is_on for gate, is_on in gates.items() if isinstance(is_on, bool)}
 
 
 def check(report: LintReport, release: Release) -> None:
@@ -34,8 +38,11 @@ def check(report: LintReport, release: Release) -> None:
     scheduler = mapping(report.values.get("scheduler"))
     if scheduler.get("target") != "deploy":
         return
-    minor, given = scheduler_minor(scheduler, release), gates_of(scheduler, release)
-    for name, is_given in given.items():
+    minor = scheduler_minor(scheduler, release)
+    given = gates_of(scheduler, release)
+    for name, is_given in mapping(scheduler.get("featureGates")).items():
+        if is_given is None:
+            continue
         path: Path = ("scheduler", "featureGates", name)
         gate = GATES.get(name)
         if gate is None:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from generator.locations import chart_folder
 from generator.render import go_json
-from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS
+from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
 from generator.render.managed_images import managed_images, profile_seats, puller_groups
 from generator.values.helm_release import Release, kube_minor
 from roost_core.objects.image_references import normalise_reference
@@ -211,6 +211,14 @@ def for_cluster(by_minor: Mapping[str, object], cluster: tuple[int, int]) -> obj
     return by_minor.get(minor_for_cluster(by_minor, cluster), "")
 
 
+def minor_for_tag(by_minor: Mapping[str, object], tag: str, cluster: tuple[int, int]) -> str:
+    """Pick the newest minor that a kube-scheduler with this tag has reached; the cluster's where
+    the tag says none.
+    """
+    minor = minor_of_tag(tag)
+    return minor_for_cluster(by_minor, cluster if minor is None else (1, minor))
+
+
 def puller_method(method: object, cluster: tuple[int, int]) -> object:
     """`prePuller.method` for this cluster: image volumes are on by default from 1.35 (beta), and
     always from 1.36.
@@ -334,7 +342,7 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         "profile_seats": profile_seats,
         "pullers": lambda *_: made,
         "for_cluster": lambda by_minor: for_cluster(by_minor, cluster),
-        "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, cluster),
+        "minor_for_tag": lambda by_minor, tag: minor_for_tag(by_minor, tag, cluster),
         "in_registry": lambda image: in_registry(values.get("imageRegistry"), image),
         "own_image": lambda: image_of_ours(values["image"]),
         "lab_image": lambda: image_of_ours(read_key(values["recorder"], "image")),

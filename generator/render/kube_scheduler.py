@@ -1,4 +1,5 @@
-"""The kube-scheduler that Roost runs: the tag of its image and its feature gates, by minor.
+"""The kube-scheduler that Roost runs: the tag of its image by the cluster's minor, and its
+feature gates by its own.
 
 Templates read both tables as `keys.scheduler_tags` and `keys.scheduler_gates`, the chart as
 constants.
@@ -6,6 +7,7 @@ constants.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -15,11 +17,22 @@ SCHEDULER_TAGS: Final[Mapping[str, str]] = MappingProxyType(
     {"1.33": "v1.33.13", "1.34": "v1.34.4", "1.35": "v1.35.4", "1.36": "v1.36.3", "1.37": "v1.37.2"}
 )
 
-# From each minor on. kube-scheduler doesn't start with a gate that its minor doesn't know.
+# From each minor of kube-scheduler on. It doesn't start with a gate that its minor doesn't know.
 # Why these two are off: docs/decisions/0015-preemption.md.
 SCHEDULER_GATES: Final[Mapping[str, Mapping[str, bool]]] = MappingProxyType(
     {
-        "1.33": {"SchedulerAsyncPreemption": False},
+        "1.0": {},
+        "1.32": {"SchedulerAsyncPreemption": False},
         "1.35": {"SchedulerAsyncPreemption": False, "OpportunisticBatching": False},
     }
 )
+
+# Builds of kube-scheduler with more plugins are tagged v0.34.4 for 1.34. Two digits: 0.3.1 and
+# 2026.11 are versions of something else.
+_TAG: Final = re.compile(r"v?[01]\.([0-9]{2})(?![0-9])")
+
+
+def minor_of_tag(tag: str) -> int | None:
+    """The minor of the kube-scheduler in an image: 37 for v1.37.2; None if its tag says none."""
+    match = _TAG.match(tag)
+    return int(match[1]) if match is not None else None

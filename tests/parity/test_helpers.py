@@ -12,7 +12,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from generator.render.functions import Chart, context, pulled_labels, pullers, to_json
+from generator.render.functions import (
+    Chart,
+    context,
+    minor_for_tag,
+    pulled_labels,
+    pullers,
+    to_json,
+)
 from generator.render.managed_images import profile_seats
 from generator.values.helm_release import Release
 from roost_core.placement import labels
@@ -45,8 +52,8 @@ def printed(
         shutil.copy(CHART / "templates" / name, chart / "templates" / name)
     map_with_it = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {template}}}"
     (chart / "templates" / "map.yaml").write_text(map_with_it)
-    options = f"--namespace={release.namespace}"
-    (body,) = by_identity(run_helm(helm, "template", release.name, str(chart), options)).values()
+    options = (f"--namespace={release.namespace}", f"--kube-version={release.kube_version}")
+    (body,) = by_identity(run_helm(helm, "template", release.name, str(chart), *options)).values()
     return body["data"]
 
 
@@ -168,6 +175,40 @@ def test_whatever_users_may_choose_has_the_same_pullers_labels_and_seats(
             "seats": profile_seats(singleuser, defaults, sets),
         }
         assert their == json.loads(to_json(ours)), one
+
+
+TAGS = [
+    "v1.34.4",
+    "1.36",
+    "v1.37.2@sha256:" + "0" * 64,
+    "v0.34.4",
+    "v1.31.9",
+    "v1.99.0",
+    "v1.07.1",
+    "1.340",
+    "2026.11",
+    "0.3.1",
+    "v2.34.1",
+    "mine-1.34",
+    "v1",
+    "1.34x",
+    "_1.34",
+]
+BY_MINOR: dict[str, object] = {"1.0": "", "1.32": "", "1.35": "", "1.36": ""}
+
+
+@pytest.mark.parametrize("version", ["v1.33.0", "v1.35.2-rc.1", "v1.38.0"])
+def test_a_tag_says_the_same_minor_on_both_sides(helm: Path, tmp_path: Path, version: str) -> None:
+    release = Release(RELEASE.name, RELEASE.namespace, version)
+    template = (
+        "[{{ range $.Values.tags }}"
+        '{{ include "roost.minor_for_tag" (list $ $.Values.byMinor .) | toJson }},'
+        "{{ end }}]"
+    )
+    values: dict[str, object] = {"tags": TAGS, "byMinor": BY_MINOR}
+    ours = [minor_for_tag(BY_MINOR, tag, release.kube_minor) for tag in TAGS]
+    assert printed(helm, tmp_path, template, values, release) == ours
+    assert ours[:4] == ["1.32", "1.36", "1.36", "1.32"]
 
 
 def test_a_helper_that_the_chart_calls_is_written_there() -> None:

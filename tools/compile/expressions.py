@@ -42,7 +42,7 @@ _HELPERS: Final = (
     "pause_image",
     "in_registry",
     "for_cluster",
-    "minor_for_cluster",
+    "minor_for_tag",
 )
 # What `pullers` gives, as a schema.
 _PULLERS: Final = {

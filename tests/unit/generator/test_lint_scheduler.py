@@ -3,13 +3,24 @@ otherwise.
 """
 
 import pytest
+import yaml
 
+from generator.checks.contract import mapping
 from generator.checks.feature_gates import gates_of
+from generator.pipeline import render
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from roost_core.scheduler.plugins import GATES, NEWEST_MINOR, OLDEST_MINOR
 from tests.recorded_data import rows
-from tests.unit.generator.linted import assert_refused, assert_warned, found, laid, said, table
+from tests.unit.generator.linted import (
+    assert_refused,
+    assert_warned,
+    found,
+    laid,
+    merged,
+    said,
+    table,
+)
 
 
 def raw(plugins: str = "{}", config: str = "") -> str:
@@ -87,6 +98,30 @@ def test_feature_gates_that_the_clusters_scheduler_would_not_take_are_said(
     assert expected in said(
         f"scheduler: {{featureGates: {{{gates}}}}}", Release(kube_version=version)
     )
+
+
+@pytest.mark.parametrize(("scheduler", "version", "off"), rows("generator/scheduler-gates"))
+def test_gates_are_switched_off_where_the_scheduler_that_is_deployed_knows_them(
+    scheduler: str, version: str, off: list[str]
+) -> None:
+    text = f"scheduler: {scheduler}"
+    release = Release(kube_version=version)
+    values = merged(text)
+    manifests, _ = render(values, release)
+    (deployment,) = (
+        yaml.safe_load(manifest.text)
+        for manifest in manifests
+        if manifest.template == "scheduler/deployment.yaml.j2"
+    )
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    flags = [flag for flag in container["command"] if flag.startswith("--feature-gates=")]
+    assert [flag for flag in flags if flag.endswith("=false")] == [
+        f"--feature-gates={gate}=false" for gate in off
+    ]
+    gates = gates_of(mapping(values.values["scheduler"]), release)
+    assert sorted(gate for gate, is_on in gates.items() if not is_on) == off
+    # Nobody is told to leave out what they didn't write.
+    assert "would not start" not in said(text, release)
 
 
 def test_the_gates_that_roost_sets_are_known_to_each_minor_and_are_as_the_model_has_them() -> None:
