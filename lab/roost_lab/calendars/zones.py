@@ -29,6 +29,8 @@ WINDOWS_ZONES: Final = {
 _SHOWN: Final = re.compile(
     r"\((?:UTC|GMT)([+-][01][0-9]:[0-5][0-9])?\) *([^(]+?)(?: Time \(.*)?", re.ASCII
 )
+_LINE_ENDS: Final = re.compile(r"(?:\r?\n)+")
+_FOLD: Final = re.compile(r"\n[ \t]")
 _MOST_PLACES: Final = 9
 # A TZID is short. No pattern is tried on one that isn't.
 _MOST_LETTERS: Final = 200
@@ -53,7 +55,7 @@ class Zones:
     def _own(self, named: str) -> tzinfo | None:
         """A zone that the calendar defines, or whose program says its name in the database."""
         block = self._blocks.get(named, "")
-        for line in block.splitlines():
+        for line in block.split("\n"):
             key, _, value = line.partition(":")
             location = find_zone(value) if key.upper() == "X-LIC-LOCATION" else ""
             if location:
@@ -66,14 +68,19 @@ class Zones:
 
 
 def take_zones(text: str) -> tuple[str, Mapping[str, str]]:
-    """A calendar without its VTIMEZONEs, and these by TZID. Some are faulty, and few are used."""
+    """A calendar's unfolded lines without its VTIMEZONEs, and these by TZID. Some are faulty, and
+    few are used.
+    """
     lines: list[str] = []
     blocks: dict[str, str] = {}
     block: list[str] = []
     named = ""
-    for line in text.splitlines(keepends=True):
-        word = line.strip().upper()
-        if word == "BEGIN:VTIMEZONE":
+    is_in_event = False
+    for line in _unfolded(text).split("\n"):
+        word = line.upper()
+        if word in ("BEGIN:VEVENT", "END:VEVENT"):
+            is_in_event = word == "BEGIN:VEVENT"
+        if word == "BEGIN:VTIMEZONE" and not is_in_event:
             block = [line]
             named = ""
         elif not block:
@@ -83,9 +90,16 @@ def take_zones(text: str) -> tuple[str, Mapping[str, str]]:
             if word.startswith("TZID"):
                 named = line.partition(":")[2].strip().strip('"')
             if word == "END:VTIMEZONE":
-                blocks.setdefault(named, "".join(block))
+                blocks.setdefault(named, "\n".join([*block, ""]))
                 block = []
-    return "".join(lines), blocks
+    return "\n".join(lines), blocks
+
+
+def _unfolded(text: str) -> str:
+    """A calendar's lines, each whole. Only a line feed ends one: str.splitlines() would also split
+    at signs that a guest may write in a description, as U+2028.
+    """
+    return _FOLD.sub("", _LINE_ENDS.sub("\n", text))
 
 
 def find_zone(name: str) -> str:

@@ -302,6 +302,32 @@ def test_a_zone_that_the_calendar_defines_is_read() -> None:
     assert "TZID: found" in read([*IN_OWN_ZONE, PEOPLE]).faults[0]
 
 
+# In a guest's description, as far as the calendar's next such words.
+NO_ZONES = {
+    "a line separator": "DESCRIPTION:hi\u2028{}:VTIMEZONE\u2028foo",
+    "a next line": "DESCRIPTION:hi\x85{}:VTIMEZONE\x85foo",
+    "a form feed": "DESCRIPTION:hi\f{}:VTIMEZONE\ffoo",
+    "a fold": "DESCRIPTION:hi\r\n {}:VTIMEZONE",
+    "a fold with spaces": "DESCRIPTION:hi\r\n\t{}:VTIMEZONE   \r\n foo",
+}
+
+
+@pytest.mark.parametrize("description", NO_ZONES.values(), ids=NO_ZONES)
+def test_a_guests_words_are_no_zone_and_hide_no_event(description: str) -> None:
+    reading = read(
+        [BERLIN, description.format("BEGIN")],
+        [BERLIN, PEOPLE],
+        [BERLIN, description.format("END")],
+        [BERLIN, PEOPLE],
+    )
+    assert [event.name for _, event in reading.bookings] == ["event 1", "event 3"]
+
+
+def test_a_zone_within_an_event_hides_no_other_event() -> None:
+    reading = read([BERLIN, "BEGIN:VTIMEZONE", "END:VTIMEZONE", PEOPLE], [BERLIN, PEOPLE])
+    assert [event.name for _, event in reading.bookings] == ["event 0", "event 1"]
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
