@@ -19,7 +19,7 @@ from icalendar.timezone import tzp
 
 from generator.faults import UsageError, one_line
 from roost_core.release.events import MOST_EVENTS, MOST_STARTS, Event, Limits
-from roost_core.release.reader import describe
+from roost_core.release.reader import SettingsFault, describe
 from roost_lab.booking import read_entry
 from roost_lab.calendars.descriptions import read_descriptions
 from roost_lab.calendars.occurrences import (
@@ -76,6 +76,8 @@ class Reading(NamedTuple):
     bookings: Sequence[CalendarBooking]
     # One line each: where, what was found, what is accepted, the fix.
     faults: Sequence[str]
+    # What events with a fault are called. A number may stand behind it in a booking's name.
+    faulty: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class _Draft:
 
     event: _CalendarEvent
     zone: str
-    # Local times like 2026-11-24T09:00.
+    # Local times like 2026-11-24T09:00. Empty: they can't be told, and the event keeps its name.
     starts: set[str]
 
 
@@ -157,6 +159,7 @@ class _Reader:
     def __init__(self, rules: CalendarRules) -> None:
         self._rules = rules
         self._faults: list[str] = []
+        self._faulty: set[str] = set()
         self.place = "its lines and zones"
 
     def read(self, data: bytes) -> Reading:
@@ -172,15 +175,17 @@ class _Reader:
         ]
         # Not by when they begin: names would change places as time goes on.
         for draft in sorted(drafts, key=lambda draft: (draft.event.number, draft.zone)):
-            booking = self._booking(draft, names)
+            name = _free_name(draft.event.summary, names)
+            # Of a faulty one, too: it may be booked so, and others don't move up meanwhile.
+            names.add(name)
+            booking = self._booking(draft, name)
             if booking is not None:
-                names.add(booking.event.name)
                 bookings.append(booking)
         if len(bookings) > MOST_EVENTS:
             found = f"{len(bookings)} events with people that aren't past"
             fix = f"at most {MOST_EVENTS}. Say an earlier --until, or make several calendars of it"
             raise UsageError(f"{self._rules.source}: found {found}, expected {fix}")
-        return Reading(bookings, self._shown_faults())
+        return Reading(bookings, self._shown_faults(), frozenset(self._faulty))
 
     def _series(self, calendar: icalendar.Calendar) -> Iterable[Sequence[_CalendarEvent]]:
         """The events of each UID, the series first, where any of them has people."""
@@ -211,6 +216,7 @@ class _Reader:
         since = datetime.fromtimestamp(self._rules.since, UTC)
         until = datetime.fromtimestamp(self._rules.until, UTC)
         times: list[EventTimes] = []
+        drafts: dict[tuple[tuple[str, ...], str], _Draft] = {}
         for event in series:
             self.place = event.place
             try:
@@ -218,13 +224,14 @@ class _Reader:
             except EventFaultError as fault:
                 if event.is_booked:
                     self._fault(event, fault)
+                    if not is_moved(event.component):
+                        drafts[event.words, ""] = _Draft(event, "", set())
                 continue
             if read.is_for_all_later:
                 self._fault(event, ALL_LATER)
             times.append(read)
         self.place = series[0].place
         by_number = {event.number: event for event in series}
-        drafts: dict[tuple[tuple[str, ...], str], _Draft] = {}
         try:
             for occurrence in occurrences(times, since, until):
                 event = by_number[occurrence.number]
@@ -235,15 +242,24 @@ class _Reader:
                 draft = drafts.setdefault(key, _Draft(event, occurrence.zone, set()))
                 draft.starts.add(f"{occurrence.local:%Y-%m-%dT%H:%M}")
         except EventFaultError as fault:
-            self._fault(series[0], fault)
+            return self._untold(series, fault)
         except Exception as error:  # noqa: BLE001 - a stranger's rules and zones, in libraries
             expected = "rules and zones that icalendar and dateutil can reckon with"
-            self._fault(series[0], EventFaultError("its times", type(error).__name__, expected))
+            fault = EventFaultError("its times", type(error).__name__, expected)
+            return self._untold(series, fault)
         return drafts.values()
 
-    def _booking(self, draft: _Draft, names: set[str]) -> CalendarBooking | None:
-        """A booking under a name that no other one has; None after a fault."""
+    def _untold(self, series: Sequence[_CalendarEvent], fault: EventFaultError) -> Iterable[_Draft]:
+        """A series whose times can't be told: a part of them isn't booked either."""
+        self._fault(series[0], fault)
+        self._faulty |= {event.summary for event in series}
+        return [_Draft(series[0], "", set())]
+
+    def _booking(self, draft: _Draft, name: str) -> CalendarBooking | None:
+        """A booking of this name; None after a fault."""
         event = draft.event
+        if not draft.starts:
+            return None
         if len(draft.starts) > MOST_STARTS:
             expected = f"at most {MOST_STARTS}. Say an earlier --until"
             found = f"{len(draft.starts)} occurrences"
@@ -253,7 +269,7 @@ class _Reader:
         is_number = people.isascii() and people.isdecimal() and len(people) <= _MOST_DIGITS
         starts = sorted(draft.starts)
         entry: dict[str, Any] = {
-            "name": _free_name(event.summary, names),
+            "name": name,
             "people": int(people) if is_number else people,
             "start": starts if len(starts) > 1 else starts[0],
             "timeZone": draft.zone,
@@ -262,10 +278,11 @@ class _Reader:
         entry["calendar"] = self._rules.name
         read, faults = read_entry(entry, self._rules.limits_of(entry))
         for fault in faults:
-            self._faults.append(one_line(f"{self._rules.source}: {event.place}, {fault}"))
+            self._fault(event, fault)
         return None if read is None else CalendarBooking(entry, read)
 
-    def _fault(self, event: _CalendarEvent, fault: EventFaultError) -> None:
+    def _fault(self, event: _CalendarEvent, fault: EventFaultError | SettingsFault) -> None:
+        self._faulty.add(event.summary)
         self._faults.append(one_line(f"{self._rules.source}: {event.place}, {fault}"))
 
     def _shown_faults(self) -> Sequence[str]:

@@ -193,7 +193,8 @@ def command(
                 try:
                     sys.stdout.write(line_of(entry, checked(entry, bookings.limits(entry)), now))
                 except UsageError as error:
-                    sys.stdout.write(f"{entry['name']}: refused: {error}\n")
+                    name = one_line(str(entry["name"]))
+                    sys.stdout.write(f"{name}: refused: {error}\n")
             sys.stdout.write(
                 "" if bookings.entries else f"No bookings in ConfigMap {bookings.name}.\n"
             )

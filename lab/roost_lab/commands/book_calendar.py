@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
+from generator.faults import UsageError, one_line
 from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_windows import local_time
 from roost_core.release.events import (
@@ -14,6 +16,7 @@ from roost_core.release.events import (
     first_start_after,
     hub_limits,
 )
+from roost_lab.booking import checked
 from roost_lab.calendars.reader import CalendarBooking, CalendarRules, Reading, read_calendar
 from roost_lab.calendars.source import CalendarOrder
 from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked
@@ -63,17 +66,38 @@ def _replace(bookings: Bookings, reading: Reading, rules: CalendarRules, now: fl
         more = before_of(was) if was is not None and verdict == "changed" else ""
         lines.append(f"{verdict.capitalize()}: {line}{more}.\n")
         bookings.entries[booking.event.name] = dict(booking.entry)
+    kept = [name for name in before if _may_be_of(name, reading.faulty)]
+    for name in kept:
+        was = _shown(bookings, before.pop(name), now)
+        lines.append(f"Kept as it was: {was}. Its event has a fault.\n")
     for name in before:
         changes["cancelled"] += 1
-        lines.append(f"Cancelled: {name}, which the calendar doesn't have any more.\n")
+        gone = one_line(name)
+        lines.append(f"Cancelled: {gone}, which the calendar doesn't have any more.\n")
         del bookings.entries[name]
     bookings.forget_past(now)
     if changes["booked"] or changes["changed"] or changes["cancelled"]:
         bookings.write()
+    if kept:
+        changes["kept"] = len(kept)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in changes.items())
     lines.append(f"{rules.source}: {counts}.\n")
     lines.append(_meaning(bookings, reading.bookings, rules))
     return "".join(lines)
+
+
+def _may_be_of(name: str, summaries: frozenset[str]) -> bool:
+    """Whether one of these events may have this booking: a number may stand behind its summary."""
+    summary, _, number = name.rpartition(" ")
+    return name in summaries or (number.isdecimal() and summary in summaries)
+
+
+def _shown(bookings: Bookings, entry: Mapping[str, Any], now: float) -> str:
+    """A booking that is there, in a line; its name alone where it isn't as it should be."""
+    try:
+        return line_of(entry, checked(entry, bookings.limits(entry)), now).rstrip()
+    except UsageError:
+        return one_line(str(entry["name"]))
 
 
 def _names_of(bookings: Bookings, calendar: str) -> Sequence[str]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from generator.faults import UsageError
+from generator.faults import UsageError, one_line
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
 from roost.doctor.seats import Seats
 from roost_core.kube.client import ApiError, Client, ClusterError
@@ -176,4 +176,5 @@ def before_of(entry: Mapping[str, Any]) -> str:
     """What a booking was before it was changed."""
     start = entry.get("start")
     when = f"{len(start)} times" if isinstance(start, list) else start
-    return f" (before: {entry.get('people')} people, {when})"
+    # The ConfigMap may say anything there.
+    return one_line(f" (before: {entry.get('people')} people, {when})")

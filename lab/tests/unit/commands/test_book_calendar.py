@@ -111,6 +111,51 @@ def test_a_faulty_event_is_told_and_the_others_are_booked(desk: Desk) -> None:
     assert fault.startswith("roost book: course.ics: event 2 (event 1, UID 1), RRULE: found ")
 
 
+TYPING_ERRORS = {
+    "people": "DESCRIPTION:people: 12O",
+    "rule": "RRULE:FREQ=HOURLY",
+    "dates": "EXDATE;TZID=Nowhere:20261207T090000",
+    "zone": "DTSTART;TZID=Europe/Berlni:20261109T090000",
+}
+
+
+@pytest.mark.parametrize("error", TYPING_ERRORS.values(), ids=TYPING_ERRORS)
+def test_a_typing_error_keeps_no_lecture_from_its_room(error: str, desk: Desk) -> None:
+    second = ["DTSTART:20261210T080000Z", "DESCRIPTION:people: 30", "SUMMARY:lecture"]
+    gone = ["DTSTART:20261211T080000Z", "DESCRIPTION:people: 30", "SUMMARY:seminar"]
+    desk.book(calendar(LECTURE, second, gone))
+    before = desk.cluster.booked
+    changed = error.partition(":")[0].partition(";")[0]
+    others = [line for line in LECTURE if not line.startswith(changed)]
+    printed = desk.book(calendar([*others, error], second), code=1)
+    assert desk.cluster.booked == before[:2]
+    assert printed[0].startswith("As before: lecture 2: 30 people")
+    kept = "Kept as it was: lecture: 120 people, Mon 2026-11-30 09:00 CET, then 6 times until"
+    assert printed[1].startswith(kept)
+    assert printed[1].endswith("(course.ics). Its event has a fault.")
+    assert printed[2] == "Cancelled: seminar, which the calendar doesn't have any more."
+    assert "course.ics: 0 booked, 0 changed, 1 as before, 1 cancelled, 1 kept." in printed
+    assert len(desk.faults) == 1
+
+
+def test_what_a_config_map_says_reaches_no_terminal_as_it_is(desk: Desk) -> None:
+    desk.book(calendar(LECTURE, EXAM))
+    text = desk.cluster.objects[BOOKINGS]["data"]["events.yaml"]
+    entries = yaml.safe_load(text)
+    entries[0]["people"] = "\x1b[2J"
+    entries[1]["name"] = "exam\x1b[2J"
+    # What isn't a booking is refused by name.
+    entries[1]["people"] = "many"
+    desk.cluster.objects[BOOKINGS]["data"]["events.yaml"] = yaml.safe_dump(entries)
+    assert run(["book"]) == 0
+    listed = desk._capsys.readouterr().out
+    assert "exam\\x1b[2J: refused: " in listed
+    printed = "\n".join(desk.book(calendar(LECTURE)))
+    assert "(before: \\x1b[2J people, 7 times)." in printed
+    assert "Cancelled: exam\\x1b[2J, which" in printed
+    assert "\x1b" not in listed + printed
+
+
 def test_of_a_calendar_that_can_not_be_read_nothing_changes(desk: Desk) -> None:
     desk.book(calendar(LECTURE))
     before = desk.cluster.booked
