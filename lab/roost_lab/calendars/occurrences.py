@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _MOST_DATES: Final = 1000
 # Some programs write a far end for none.
 _LAST_END: Final = 9000
+# More than any two zones, and a day's length.
+_ZONES_APART: Final = timedelta(days=2)
 _MOMENT: Final = timedelta(microseconds=1)
 _WEEKDAY: Final = re.compile(r"([+-]?[1-9][0-9]?)?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
 _ALWAYS: Final = frozenset({"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST"})
@@ -85,18 +87,19 @@ class EventTimes:
 
     # By which its occurrences tell where they come from.
     number: int
-    # With its zone.
-    first: datetime
+    # With its zone. None: this occurrence of a series doesn't take place.
+    first: datetime | None
     # "": once.
     rule: str = ""
     # The rule's occurrences aren't later. None: no limit of its own.
     last: datetime | None = None
     # Of a single occurrence: when it would have been, and whether all later ones are changed, too.
-    instead_of: datetime | None = None
+    # A date is the occurrence of that day.
+    instead_of: datetime | date | None = None
     is_for_all_later: bool = False
     # Beside the rule's, and of the rule's those that don't take place.
     also: Sequence[datetime] = ()
-    without: frozenset[float] = frozenset()
+    without: frozenset[datetime | date] = frozenset()
 
 
 class Occurrence(NamedTuple):
@@ -114,21 +117,26 @@ def is_moved(event: Component) -> bool:
     return "RECURRENCE-ID" in event
 
 
-def read_times(number: int, event: Component, zones: Zones, until: datetime) -> EventTimes:
+def read_times(
+    number: int, event: Component, zones: Zones, until: datetime, *, is_booked: bool = True
+) -> EventTimes:
     """When an event begins, not later than `until`. Raises EventFaultError.
 
-    number: as in EventTimes.
+    number: as in EventTimes. is_booked: False for an occurrence that doesn't take place, of which
+    nothing else is read.
     """
+    instead_of = None
+    is_for_all_later = False
+    if is_moved(event):
+        instead_of = _moment_or_day(event, "RECURRENCE-ID", zones)
+        is_for_all_later = "RANGE" in _all(event, "RECURRENCE-ID")[0].params
+    if not is_booked:
+        return EventTimes(number, None, instead_of=instead_of, is_for_all_later=is_for_all_later)
     rules = _all(event, "RRULE")
     if len(rules) > 1 or "EXRULE" in event:
         expected = "one RRULE, and no EXRULE. Make several events of it"
         raise EventFaultError("RRULE", f"{len(rules)} rules", expected)
     first = _moment(event, "DTSTART", zones)
-    instead_of = None
-    is_for_all_later = False
-    if is_moved(event):
-        instead_of = _moment(event, "RECURRENCE-ID", zones)
-        is_for_all_later = "RANGE" in _all(event, "RECURRENCE-ID")[0].params
     rule = ""
     last = None
     if rules and not is_moved(event):
@@ -141,8 +149,8 @@ def read_times(number: int, event: Component, zones: Zones, until: datetime) -> 
         last=last,
         instead_of=instead_of,
         is_for_all_later=is_for_all_later,
-        also=_dates(event, "RDATE", zones),
-        without=frozenset(day.timestamp() for day in _dates(event, "EXDATE", zones)),
+        also=[_timed("RDATE", day) for day in _dates(event, "RDATE", zones)],
+        without=frozenset(_dates(event, "EXDATE", zones)),
     )
 
 
@@ -154,25 +162,37 @@ def occurrences(
     A single occurrence takes the place of the series' own. Of a series whose later occurrences are
     all changed, those before the change count.
     """
-    replaced = {event.instead_of.timestamp() for event in events if event.instead_of}
+    replaced = {event.instead_of for event in events if event.instead_of}
     changed = [event.instead_of for event in events if event.instead_of and event.is_for_all_later]
     for event in events:
         if event.is_for_all_later:
             continue
-        skipped = event.without
+        without = event.without
         ends = [until]
         if event.instead_of is None:
-            skipped |= replaced
-            ends += [day - _MOMENT for day in changed]
+            without |= replaced
+            ends += [_begin(day, event) - _MOMENT for day in changed]
+        skipped = {day.timestamp() for day in without if isinstance(day, datetime)}
+        skipped_days = {day for day in without if not isinstance(day, datetime)}
         last = min(ends)
         for start in _starts(event, since):
-            if since <= start <= last and start.timestamp() not in skipped:
+            is_skipped = start.timestamp() in skipped or start.date() in skipped_days
+            if since <= start <= last and not is_skipped:
                 yield _occurrence(event.number, start)
+
+
+def _begin(day: datetime | date, event: EventTimes) -> datetime:
+    """When a day begins where an event takes place."""
+    if isinstance(day, datetime):
+        return day
+    return datetime.combine(day, time(), UTC if event.first is None else event.first.tzinfo)
 
 
 def _starts(event: EventTimes, since: datetime) -> Iterator[datetime]:
     """When an event begins, with what is taken out; not in order, and some before `since`."""
     yield from event.also
+    if event.first is None:
+        return
     if not event.rule:
         yield event.first
         return
@@ -212,6 +232,26 @@ def _all(event: Component, name: str) -> Sequence[Any]:
     return found if isinstance(found, list) else [found]
 
 
+def ends_before(event: Component, since: datetime) -> bool:
+    """Whether an event surely ends its recurrences before then, whatever its zone is."""
+    days: list[date] = []
+    properties = [*_all(event, "DTSTART"), *_all(event, "RECURRENCE-ID")]
+    for prop in properties:
+        if isinstance(prop, vBroken) or not isinstance(prop.dt, date):
+            return False
+        days.append(prop.dt)
+    rules = _all(event, "RRULE")
+    if not days or "RDATE" in event or len(rules) > 1:
+        return False
+    for rule in rules:
+        ends = [] if isinstance(rule, vBroken) else rule.get("UNTIL", [])
+        if len(ends) != 1 or not isinstance(ends[0], date):
+            return False
+        days.append(ends[0])
+    last = max(day.date() if isinstance(day, datetime) else day for day in days)
+    return last < (since - _ZONES_APART).date()
+
+
 def _zone_name(prop: Any) -> str:  # noqa: ANN401 - of any type of icalendar's
     return str(prop.params.get("TZID", "")).strip().strip('"')
 
@@ -232,11 +272,37 @@ def _moment(event: Component, name: str, zones: Zones) -> datetime:
     return _placed(name, found[0].dt, _zone_name(found[0]), zones)
 
 
-def _dates(event: Component, name: str, zones: Zones) -> Sequence[datetime]:
-    """The dates of EXDATE or RDATE, with their zones. Raises EventFaultError."""
-    placed: list[datetime] = []
+def _moment_or_day(event: Component, name: str, zones: Zones) -> datetime | date:
+    """A property's date-time with its zone, or its date. Raises EventFaultError."""
+    found = _all(event, name)
+    if not found or isinstance(found[0], vBroken):
+        raise EventFaultError(name, str(found[0]) if found else "", _TIME)
+    return _day(found[0].dt, found[0]) or _placed(name, found[0].dt, _zone_name(found[0]), zones)
+
+
+def _day(moment: object, prop: Any) -> date | None:  # noqa: ANN401 - as above
+    """The date of a property without a time; None: it has one."""
+    if isinstance(moment, datetime):
+        # icalendar adds midnight to a date with a zone, and no series has two times of one day.
+        is_date = bool(_zone_name(prop)) and moment.time() == time()
+        return moment.date() if is_date else None
+    return moment if isinstance(moment, date) else None
+
+
+def _timed(key: str, moment: datetime | date) -> datetime:
+    """A date-time that must have a time. Raises EventFaultError."""
+    if not isinstance(moment, datetime):
+        raise EventFaultError(key, _shown(moment), _TIME)
+    return moment
+
+
+def _dates(event: Component, name: str, zones: Zones) -> Sequence[datetime | date]:
+    """The dates of EXDATE or RDATE: with their zones, or without a time. Raises EventFaultError."""
+    placed: list[datetime | date] = []
     for dates in _all(event, name):
         if isinstance(dates, vBroken):
+            if not str(dates).strip(" ,"):
+                continue
             raise EventFaultError(name, str(dates), _TIME)
         if len(placed) + len(dates.dts) > _MOST_DATES:
             expected = f"at most {_MOST_DATES} dates of one event"
@@ -244,7 +310,8 @@ def _dates(event: Component, name: str, zones: Zones) -> Sequence[datetime]:
         for value in dates.dts:
             # A period begins with its first time.
             moment = value.dt[0] if isinstance(value.dt, tuple) else value.dt
-            placed.append(_placed(name, moment, _zone_name(dates), zones))
+            day = _day(moment, dates)
+            placed.append(day or _placed(name, moment, _zone_name(dates), zones))
     return placed
 
 

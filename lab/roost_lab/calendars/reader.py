@@ -26,6 +26,7 @@ from roost_lab.calendars.occurrences import (
     ALL_LATER,
     EventFaultError,
     EventTimes,
+    ends_before,
     is_moved,
     occurrences,
     read_times,
@@ -220,12 +221,13 @@ class _Reader:
         for event in series:
             self.place = event.place
             try:
-                read = read_times(event.number, event.component, zones, until)
+                read = read_times(
+                    event.number, event.component, zones, until, is_booked=event.is_booked
+                )
             except EventFaultError as fault:
-                if event.is_booked:
-                    self._fault(event, fault)
-                    if not is_moved(event.component):
-                        drafts[event.words, ""] = _Draft(event, "", set())
+                self._fault(event, fault)
+                if not is_moved(event.component):
+                    drafts[event.words, ""] = _Draft(event, "", set())
                 continue
             if read.is_for_all_later:
                 self._fault(event, ALL_LATER)
@@ -245,8 +247,8 @@ class _Reader:
             return self._untold(series, fault)
         except Exception as error:  # noqa: BLE001 - a stranger's rules and zones, in libraries
             expected = "rules and zones that icalendar and dateutil can reckon with"
-            fault = EventFaultError("its times", type(error).__name__, expected)
-            return self._untold(series, fault)
+            of_library = EventFaultError("its times", type(error).__name__, expected)
+            return self._untold(series, of_library)
         return drafts.values()
 
     def _untold(self, series: Sequence[_CalendarEvent], fault: EventFaultError) -> Iterable[_Draft]:
@@ -282,6 +284,10 @@ class _Reader:
         return None if read is None else CalendarBooking(entry, read)
 
     def _fault(self, event: _CalendarEvent, fault: EventFaultError | SettingsFault) -> None:
+        since = datetime.fromtimestamp(self._rules.since, UTC)
+        if ends_before(event.component, since):
+            # It would be told again and again, and nobody mends what is past.
+            return
         self._faulty.add(event.summary)
         self._faults.append(one_line(f"{self._rules.source}: {event.place}, {fault}"))
 

@@ -68,8 +68,8 @@ def _replace(bookings: Bookings, reading: Reading, rules: CalendarRules, now: fl
         bookings.entries[booking.event.name] = dict(booking.entry)
     kept = [name for name in before if _may_be_of(name, reading.faulty)]
     for name in kept:
-        was = _shown(bookings, before.pop(name), now)
-        lines.append(f"Kept as it was: {was}. Its event has a fault.\n")
+        shown = _shown(bookings, before.pop(name), now)
+        lines.append(f"Kept as it was: {shown}. Its event has a fault.\n")
     for name in before:
         changes["cancelled"] += 1
         gone = one_line(name)

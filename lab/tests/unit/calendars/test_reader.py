@@ -148,6 +148,61 @@ def test_an_occurrence_that_was_moved_counts_where_it_is_now_and_a_cancelled_one
     assert starts(event) == ["2026-11-03 09:00", "2026-11-11 14:00", "2026-11-24 09:00"]
 
 
+SERIES = ["UID:a", "SUMMARY:lecture", *WEEKLY, PEOPLE]
+
+
+@pytest.mark.parametrize(
+    "name", ["RECURRENCE-ID;VALUE=DATE", "RECURRENCE-ID", "RECURRENCE-ID;TZID=Europe/Berlin"]
+)
+@pytest.mark.parametrize("more", [["STATUS:CANCELLED"], ["STATUS:CANCELLED", BERLIN], [BERLIN]])
+def test_a_change_of_a_date_is_of_that_days_occurrence(name: str, more: list[str]) -> None:
+    reading = read(SERIES, ["UID:a", f"{name}:20261117", *more])
+    assert not reading.faults
+    ((_, event),) = reading.bookings
+    assert starts(event) == ["2026-11-03 09:00", "2026-11-10 09:00", "2026-11-24 09:00"]
+
+
+def test_a_change_of_a_date_and_all_later_ones_ends_the_series_the_day_before() -> None:
+    reading = read(SERIES, ["UID:a", "RECURRENCE-ID;RANGE=THISANDFUTURE;VALUE=DATE:20261117"])
+    assert starts(reading.bookings[0].event) == ["2026-11-03 09:00", "2026-11-10 09:00"]
+    assert len(reading.faults) == 1
+
+
+def test_a_change_that_can_not_be_read_is_told() -> None:
+    change = ["UID:a", "RECURRENCE-ID;TZID=Foo:20261117T090000", "STATUS:CANCELLED"]
+    reading = read(SERIES, change)
+    assert len(starts(reading.bookings[0].event)) == 4
+    (fault,) = reading.faults
+    assert fault.startswith("course.ics: event 2 (event 1, UID a), RECURRENCE-ID;TZID: found")
+
+
+PAST = {
+    "all day": ["DTSTART;VALUE=DATE:20241101"],
+    "zone": ["DTSTART;TZID=Nowhere:20200101T090000"],
+    "year": ["DTSTART;VALUE=DATE:16010101"],
+    "rule": ["DTSTART;TZID=Europe/Berlin:20200101T090000", "RRULE:FREQ=HOURLY;UNTIL=20200102"],
+}
+
+
+@pytest.mark.parametrize("lines", PAST.values(), ids=PAST)
+def test_faults_of_what_is_past_are_none(lines: list[str]) -> None:
+    assert read([*lines, PEOPLE]) == Reading([], [])
+
+
+NOT_PAST = {
+    "no end": ["DTSTART;TZID=Europe/Berlin:20200101T090000", "RRULE:FREQ=HOURLY"],
+    "another date": ["DTSTART;TZID=Nowhere:20200101T090000", "RDATE:20261124T080000Z"],
+    "an end to come": ["DTSTART;VALUE=DATE:20200101", "RRULE:FREQ=DAILY;UNTIL=20261124"],
+    "no date": ["DTSTART:20200101T"],
+    "yesterday": ["DTSTART;VALUE=DATE:20251231"],
+}
+
+
+@pytest.mark.parametrize("lines", NOT_PAST.values(), ids=NOT_PAST)
+def test_faults_of_what_may_not_be_past_are_told(lines: list[str]) -> None:
+    assert len(read([*lines, PEOPLE]).faults) == 1
+
+
 def test_an_occurrence_with_other_people_is_a_booking_beside_its_series() -> None:
     other = [
         "UID:a",
