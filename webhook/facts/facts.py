@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from roost_core.placement.lease_state import LeaseState
@@ -29,6 +29,8 @@ class Facts:
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
     # When a node (first) last couldn't pull an image (normalised), on the clock of reviews.
     failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # Of these, those that no pod said: a start was given up, and the pull may only have been slow.
+    given_up: Collection[tuple[str, str]] = frozenset()
     # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None:
     # quotas can't be read.
     quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)

@@ -17,28 +17,34 @@ from webhook.rules.image_gate import gate_mode, pulled_labels
 from webhook.rules.scheduler import own_scheduler_name
 
 
-def failing_nodes(case: Case) -> list[str]:
-    """Names of nodes that couldn't pull one of the pod's images lately."""
+def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
+    """Names of nodes that couldn't pull one of the pod's images lately. is_told: only those of
+    which a pod said so.
+    """
     images = {normalise_reference(reference) for reference in case.pod.images}
     failed = case.facts.failed_pulls.items()
     lately = {
-        node
+        (node, image)
         for (node, image), at in failed
         if image in images and case.now - at < FAILED_PULL.age_seconds
     }
-    return sorted(lately)
+    if is_told:
+        lately -= set(case.facts.given_up)
+    return sorted({node for node, _ in lately})
 
 
 def prefer_others(case: Case) -> Iterator[PreferNode]:
     """Nodes that are preferred otherwise may be full, and one that isn't ready yet is none of
     them.
     """
-    failing = failing_nodes(case)[:MAX_NODES]
-    if failing:
-        fields = [
-            {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing
-        ]
-        yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
+    # Of a start that was given up the pull may only have been slow: a node that failed comes last.
+    for is_told in (False, True):
+        failing = failing_nodes(case, is_told=is_told)[:MAX_NODES]
+        if failing:
+            fields = [
+                {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing
+            ]
+            yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
 
 
 def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:

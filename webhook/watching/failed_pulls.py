@@ -31,6 +31,8 @@ class FailedPulls:
         # When each node last couldn't pull an image. Inf: a pod says so now. Replaced, never
         # changed.
         self.last_failed: Mapping[_Pull, float] = {}
+        # Of these, those that no pod said.
+        self.given_up: frozenset[_Pull] = frozenset()
         # What can't be pulled now, by key of the pod that says so.
         self._failing: dict[str, set[_Pull]] = {}
         # By key of the pod.
@@ -52,6 +54,8 @@ class FailedPulls:
             if pod is not None and pod.failing:
                 self._failing[key] = {(pod.node, image) for image in pod.failing}
             for pull in self._pulls_given_up(key, pod, now, proves):
+                if pull not in last_failed:
+                    self.given_up |= {pull}
                 last_failed[pull] = now
         if last_failed or self._failing:
             last_failed = self._without_started(last_failed, changes, now)
@@ -93,8 +97,10 @@ class FailedPulls:
         # It fails for as long as the pod says so: its status need not change meanwhile.
         failing_now = frozenset[_Pull]().union(*self._failing.values())
         last_failed |= dict.fromkeys(failing_now, math.inf)
-        return {
+        recent = {
             pull: at
             for pull, at in last_failed.items()
             if pull not in started and now - at < FAILED_PULL.age_seconds
         }
+        self.given_up = (self.given_up & recent.keys()) - failing_now
+        return recent

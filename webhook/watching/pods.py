@@ -125,7 +125,7 @@ class WatchedPods:
 
     @property
     def failed_pulls(self) -> FailedPulls:
-        """`Facts.failed_pulls`."""
+        """`Facts.failed_pulls` and `Facts.given_up`."""
         return self._failed_pulls
 
     @property

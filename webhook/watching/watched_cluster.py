@@ -141,6 +141,7 @@ class WatchedCluster:
             namespaces=self.namespaces.fact,
             warm=self.pods.warm,
             failed_pulls=failed_pulls.last_failed,
+            given_up=failed_pulls.given_up,
             quotas=self.quotas.fact,
             claimable=self.device_classes.fact,
             lowest_priority=self.priority_classes.fact,

@@ -346,6 +346,11 @@ def test_nodes_that_could_not_pull_the_image_come_after_all_others_for_some_minu
     placed = desk.place(user_pod(IMAGE))
     assert {"weight": 100, "preference": {"matchFields": fields}} in node_terms(placed)
     assert desk.place(placed) == placed
+    # One of which a pod said so comes last.
+    desk.facts = replace(desk.facts, given_up={("n2", IMAGE)})
+    terms = node_terms(desk.place(user_pod(IMAGE)))
+    expected = [{"matchFields": fields}, {"matchFields": fields[:1]}]
+    assert [term["preference"] for term in terms if "NotIn" in str(term)] == expected
     desk.now = 990.0 + FAILED_PULL.age_seconds
     assert "NotIn" not in str(node_terms(desk.place(user_pod(IMAGE))))
 
