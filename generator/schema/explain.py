@@ -5,8 +5,9 @@ fix.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from jsonschema_rs import ValidationError, ValidationErrorKind
@@ -30,6 +31,45 @@ _SET_IT_TOO: Final = (
     "Set it too: --set-json replaces the list, and what the default's entries hold is gone."
 )
 _SET_IT_NOT_NULL: Final = "Set it; null removes the default."
+_PRICES_SAY_IT: Final = (
+    "Remove it. placeholder.defaults.prices says how many seats are worth their nodes."
+)
+# Keys that there were in earlier values -> what to do. `*`: any name or index.
+_GONE: Final[Mapping[tuple[str, ...], str]] = {
+    ("events", "calendarUrl"): (
+        "Remove it. `roost book --calendar URL` books what a calendar has: docs/events.md."
+    ),
+    ("events", "settleMinutes"): "It is 15 now: remove it.",
+    ("monitoring", "prometheusRule", "severities"): (
+        "Remove it. Route by the alert's name in Alertmanager."
+    ),
+    ("placeholders", "*", "learn", "costPercent"): _PRICES_SAY_IT,
+    ("placeholders", "*", "learn", "quantile"): _PRICES_SAY_IT,
+    ("podClasses", "*", "attract"): (
+        "Placeholders alone prefer the node that is marked for their set: remove it."
+    ),
+    ("podClasses", "*", "home", "matchBy"): "Nodes go by metadata.name now: remove it.",
+    ("podClasses", "*", "home", "minLoad"): "It is 4 now: remove it.",
+    # A minor of Kubernetes.
+    ("scheduler", "featureGates", "1.*"): (
+        "Gates stand without a minor now: scheduler.featureGates: {Gate: false}."
+    ),
+    (
+        "scheduler",
+        "image",
+        "tags",
+    ): "Remove it. Another patch than Roost's own: scheduler.image.tag.",
+    ("scheduler", "leaderElection", "leaseDuration"): "It is 15s now: remove it.",
+    ("scheduler", "leaderElection", "renewDeadline"): "It is 10s now: remove it.",
+    ("scheduler", "leaderElection", "retryPeriod"): "It is 2s now: remove it.",
+    ("scheduler", "percentageOfNodesToScore"): "It is 100 now: remove it.",
+    ("webhook", "clientCA", "configMapName"): (
+        "Remove it. A CA is read from a Secret: put ca.crt into one and name it in"
+        " webhook.clientCA.secretName."
+    ),
+    ("webhook", "timeoutSeconds"): "It is 2 now: remove it.",
+}
+_GONE_KEY: Final = "a key that is gone"
 # Naming more keys than this helps nobody.
 _MOST_NAMED: Final = 14
 
@@ -83,13 +123,18 @@ class _Explainer:
         *above, keyword = error.schema_path
         schema = _follow(self._schema, above)
         instance, argument = _follow(self._values, path), schema.get(keyword)
-        if keyword == "additionalProperties":
+        gone = _fix_of_gone(path)
+        if gone:
+            yield path, self._places.fault(path, _GONE_KEY, "another key", gone)
+        elif keyword == "additionalProperties":
             known = list(schema.get("properties", {}))
             for key in instance:
                 if key not in known:
                     at = (*path, key)
-                    fix = _nearest(key, known)
-                    yield at, self._places.fault(at, "an unknown key", _known_keys(known), fix)
+                    gone = _fix_of_gone(at)
+                    found = _GONE_KEY if gone else "an unknown key"
+                    fix = gone or _nearest(key, known)
+                    yield at, self._places.fault(at, found, _known_keys(known), fix)
         elif keyword == "required":
             for key in argument:
                 if key not in instance:
@@ -100,10 +145,12 @@ class _Explainer:
             name = str(error.kind.error.instance)
             at, expected = (*path, name), self.expected(schema)
             expected = f"at most {schema[keyword]} letters" if keyword == "maxLength" else expected
-            yield (
-                at,
-                self._places.fault(at, f"the key {describe(name)}", expected, self.fix(schema)),
-            )
+            gone = _fix_of_gone(at)
+            if gone:
+                yield at, self._places.fault(at, _GONE_KEY, "another key", gone)
+            else:
+                found = f"the key {describe(name)}"
+                yield at, self._places.fault(at, found, expected, self.fix(schema))
         elif keyword in {"minProperties", "maxProperties", "minItems", "maxItems"}:
             count = f"{len(instance)} entries"
             bound = "at least" if str(keyword).startswith("min") else "at most"
@@ -193,6 +240,14 @@ def _known_keys(known: list[str]) -> str:
     if len(known) > _MOST_NAMED:
         return "a key of chart/values.yaml"
     return f"one of {', '.join(sorted(known))}"
+
+
+def _fix_of_gone(path: Path) -> str:
+    """What to do about a key that there was; "" for any other."""
+    for gone, fix in _GONE.items():
+        if len(gone) == len(path) and all(map(fnmatchcase, map(str, path), gone)):
+            return fix
+    return ""
 
 
 def _nearest(wrong: str, accepted: list[str]) -> str:

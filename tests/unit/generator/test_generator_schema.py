@@ -74,6 +74,22 @@ def test_what_would_be_refused_is_said_with_its_place_and_what_is_accepted(
     assert reason in fault
 
 
+@pytest.mark.parametrize(("text", "reason"), table("schema-gone"))
+def test_of_a_key_that_is_gone_is_said_what_to_do_instead(text: str, reason: str) -> None:
+    (fault,) = faults(text)
+    assert fault.endswith(reason)
+    assert "Did you mean" not in fault
+
+
+def test_a_key_beside_one_that_is_gone_is_unknown() -> None:
+    (fault,) = faults("events: {calendarUrls: []}")
+    assert "found an unknown key" in fault
+    (fault,) = faults("scheduler: {featureGates: {async: true}}")
+    assert "Write a feature gate's name" in fault
+    (fault,) = faults("podClasses: {user: {match: {labels: {attract: 5}}}}")
+    assert "that is gone" not in fault
+
+
 def test_the_defaults_fit_the_schema_and_a_fault_has_its_line_or_flag() -> None:
     assert find_faults(Merged(coalesce({}, DEFAULTS.values), merged().places)) == []
     assert faults("placeholders:\n  - name: x\n    replicas: five\n")[0].startswith(
