@@ -42,6 +42,8 @@ _MOST_FAULTS: Final = 50
 _MOST_NAME: Final = 90
 _MOST_DIGITS: Final = 9
 _CALENDAR: Final = "an iCalendar file, which begins with BEGIN:VCALENDAR"
+# What stands for bytes that aren't UTF-8.
+_UNREAD: Final = "\ufffd"
 _ESCAPE: Final = re.compile(r"\\([nN,;\\])")
 
 
@@ -79,6 +81,8 @@ class Reading(NamedTuple):
     faults: Sequence[str]
     # What events with a fault are called. A number may stand behind it in a booking's name.
     faulty: frozenset[str] = frozenset()
+    # How many events have people, whenever they begin.
+    with_people: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +165,7 @@ class _Reader:
         self._rules = rules
         self._faults: list[str] = []
         self._faulty: set[str] = set()
+        self._with_people = 0
         self.place = "its lines and zones"
 
     def read(self, data: bytes) -> Reading:
@@ -186,7 +191,14 @@ class _Reader:
             found = f"{len(bookings)} events with people that aren't past"
             fix = f"at most {MOST_EVENTS}. Say an earlier --until, or make several calendars of it"
             raise UsageError(f"{self._rules.source}: found {found}, expected {fix}")
-        return Reading(bookings, self._shown_faults(), frozenset(self._faulty))
+        unread = next((booking for booking in bookings if _UNREAD in booking.event.name), None)
+        if unread and not _is_utf8(data):
+            found = f"found bytes that aren't UTF-8, as in {unread.event.name}"
+            fix = "Save or export it so. The booking has this name until then."
+            source = self._rules.source
+            self._faults.append(one_line(f"{source}: {found}, expected a file in UTF-8. {fix}"))
+        faulty = frozenset(self._faulty)
+        return Reading(bookings, self._shown_faults(), faulty, self._with_people)
 
     def _series(self, calendar: icalendar.Calendar) -> Iterable[Sequence[_CalendarEvent]]:
         """The events of each UID, the series first, where any of them has people."""
@@ -197,6 +209,7 @@ class _Reader:
                 continue
             number += 1
             event = _CalendarEvent(number, component, read_descriptions(_descriptions(component)))
+            self._with_people += event.is_booked
             if not event.is_booked and not is_moved(component):
                 continue
             of_uid = by_uid.setdefault(event.uid or f"event {number}", [])
@@ -313,6 +326,14 @@ def _text_of(data: bytes, source: str) -> str:
         most = f"at most {_MOST_EVENTS_IN_ALL}. Make several calendars of it"
         raise UsageError(f"{source}: found more events, expected {most}")
     return text
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _parse(text: str, source: str) -> icalendar.Calendar:

@@ -49,18 +49,13 @@ class CalendarSource:
         """Raises UsageError for an address that isn't read."""
         self._text = text
         self.is_address = "://" in text
-        parts = urlsplit(text) if self.is_address else None
-        host = (parts.hostname or "") if parts else ""
-        if parts and not _may_be_read(parts.scheme, host):
-            found = f"an address that begins with {parts.scheme}://"
-            expected = "a file, or an address that begins with https:// and names a host"
-            raise UsageError(f"--calendar: found {one_line(found)}, expected {expected}")
+        host = _host(text) if self.is_address else ""
         # For faults.
-        self.shown = one_line(f"{host}/…" if parts else text)
+        self.shown = f"{host}/…" if self.is_address else one_line(text)
         # What its bookings carry, unless somebody says another name. Two secret addresses of one
         # host are two calendars.
         self.name = one_line(PurePath(text).name)[-_MOST_NAME:]
-        if parts:
+        if self.is_address:
             self.name = f"{host[:_MOST_NAME]} {sha256(text.encode()).hexdigest()[:8]}"
 
     def read(self, pool: Any = None) -> bytes:  # noqa: ANN401 - urllib3.PoolManager, or a test's
@@ -85,7 +80,9 @@ class CalendarSource:
         )
         try:
             if response.status != 200:
-                expected = "200. Redirects aren't followed: say the address that they lead to"
+                expected = "200"
+                if 300 <= response.status < 400:
+                    expected += ". Redirects aren't followed: say the address that they lead to"
                 raise self._error(f"HTTP status {response.status}", expected)
             encoding = response.headers.get("content-encoding", "identity").lower()
             if encoding != "identity":
@@ -108,6 +105,23 @@ class CalendarSource:
 
     def _error(self, found: str, expected: str) -> UsageError:
         return UsageError(f"{self.shown}: found {found}, expected {expected}. Nothing was changed")
+
+
+def _host(address: str) -> str:
+    """The host of an address that may be read. Raises UsageError."""
+    found = "an address that can't be read"
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+        if _may_be_read(parts.scheme, host) and host.isprintable() and " " not in host:
+            return host
+        if not _may_be_read(parts.scheme, host):
+            found = f"an address that begins with {parts.scheme}://"
+    except ValueError:
+        # Its message has parts of the address.
+        pass
+    expected = "a file, or an address that begins with https:// and names a host"
+    raise UsageError(f"--calendar: found {one_line(found)}, expected {expected}")
 
 
 def _may_be_read(scheme: str, host: str) -> bool:
@@ -133,6 +147,8 @@ class CalendarOrder:
     first_day: date | None
     # None: a year from now.
     last_day: date | None
+    # Whether somebody said the name: it needn't tell two files of one name apart.
+    is_named: bool = False
 
     def span(self, now: float) -> tuple[int, int]:
         """Unix times between which events are booked. Raises UsageError."""

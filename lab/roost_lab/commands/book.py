@@ -216,7 +216,14 @@ def _calendar_order(
     if words["zone"]:
         read_zone(words["zone"])
     last_day = read_last_day(words["until"])
-    return CalendarOrder(source, name or source.name, words["zone"], first_day, last_day)
+    return CalendarOrder(
+        source=source,
+        name=name or source.name,
+        zone=words["zone"],
+        first_day=first_day,
+        last_day=last_day,
+        is_named=bool(name),
+    )
 
 
 def _book_calendar(
@@ -248,6 +255,7 @@ def _book(bookings: Bookings, entry: dict[str, Any], now: float, *, is_named: bo
         raise UsageError(
             f"WHEN: found {entry['start']}, which is past, expected a time to come: it is {here}"
         )
+    _refuse_calendars(bookings, event.name, "--name")
     before = bookings.entries.get(event.name)
     if before is not None and not is_named:
         raise UsageError(
@@ -262,9 +270,19 @@ def _book(bookings: Bookings, entry: dict[str, Any], now: float, *, is_named: bo
     return f"{head}.\n{_meaning(bookings, event, start)}"
 
 
+def _refuse_calendars(bookings: Bookings, name: str, place: str) -> None:
+    """Raise UsageError for a calendar's booking: its calendar would book it again, beside this."""
+    calendar = bookings.entries.get(name, {}).get("calendar")
+    if calendar:
+        found = f"found booking {name!r}, which is of calendar {one_line(str(calendar))}"
+        raise UsageError(f"{place}: {found}: change it there, or book under another name")
+
+
 def _book_timetable(bookings: Bookings, classes: _Classes, rules: TimetableRules) -> str:
     """Book all classes of a file; what they mean. Raises UsageError, ClusterError."""
     lines: list[str] = []
+    for weekly in classes:
+        _refuse_calendars(bookings, weekly.event.name, one_line(rules.file))
     booked = changed = 0
     for weekly in classes:
         before = bookings.entries.get(weekly.event.name)

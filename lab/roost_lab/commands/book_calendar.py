@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from generator.faults import UsageError, one_line
+from generator.faults import UsageError, one_line, some
 from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_windows import local_time
 from roost_core.release.events import (
@@ -16,7 +17,7 @@ from roost_core.release.events import (
     first_start_after,
     hub_limits,
 )
-from roost_lab.booking import checked
+from roost_lab.booking import checked, read_zone
 from roost_lab.calendars.reader import CalendarBooking, CalendarRules, Reading, read_calendar
 from roost_lab.calendars.source import CalendarOrder
 from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked
@@ -32,6 +33,9 @@ def book_calendar(
     """
     # Else the same would be told of each event.
     bookings.limits({})
+    held = len(bookings.entries)
+    # What is over isn't cancelled.
+    bookings.forget_past(now)
     since, until = order.span(now)
     rules = CalendarRules(
         name=order.name,
@@ -43,13 +47,36 @@ def book_calendar(
         taken=frozenset(bookings.entries) - frozenset(_names_of(bookings, order.name)),
     )
     reading = read_calendar(data, rules)
-    return _replace(bookings, reading, rules, now), reading.faults
+    if not (order.is_named or order.source.is_address):
+        _refuse_another(bookings, reading, rules)
+    is_stale = len(bookings.entries) < held
+    return _replace(bookings, reading, rules, now, is_stale=is_stale), reading.faults
 
 
-def _replace(bookings: Bookings, reading: Reading, rules: CalendarRules, now: float) -> str:
+def _refuse_another(bookings: Bookings, reading: Reading, rules: CalendarRules) -> None:
+    """Raise UsageError for a file that has nothing of what the calendar of its name had.
+
+    Google exports each calendar as basic.ics.
+    """
+    before = _names_of(bookings, rules.name)
+    booked = {booking.event.name for booking in reading.bookings}
+    if not before or any(name in booked or _may_be_of(name, reading.faulty) for name in before):
+        return
+    names = some([repr(name) for name in before])
+    raise UsageError(
+        f"{rules.source}: found none of the bookings that a file of this name made ({names}),"
+        f" expected some of them. If it is another calendar, say --name and a name of its own. If"
+        f" it is to replace them, say --name {shlex.quote(rules.name)}. Nothing was changed"
+    )
+
+
+def _replace(
+    bookings: Bookings, reading: Reading, rules: CalendarRules, now: float, *, is_stale: bool
+) -> str:
     """Book what a calendar says in place of what it said before; what that means.
 
-    Bookings that aren't this calendar's stay as they are. Raises UsageError, ClusterError.
+    Bookings that aren't this calendar's stay as they are. is_stale: the ConfigMap has others than
+    `bookings`. Raises UsageError, ClusterError.
     """
     before = {name: bookings.entries[name] for name in _names_of(bookings, rules.name)}
     lines: list[str] = []
@@ -75,14 +102,16 @@ def _replace(bookings: Bookings, reading: Reading, rules: CalendarRules, now: fl
         gone = one_line(name)
         lines.append(f"Cancelled: {gone}, which the calendar doesn't have any more.\n")
         del bookings.entries[name]
-    bookings.forget_past(now)
-    if changes["booked"] or changes["changed"] or changes["cancelled"]:
+    if is_stale or changes["booked"] or changes["changed"] or changes["cancelled"]:
         bookings.write()
     if kept:
         changes["kept"] = len(kept)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in changes.items())
     lines.append(f"{rules.source}: {counts}.\n")
-    lines.append(_meaning(bookings, reading.bookings, rules))
+    if reading.bookings:
+        lines.append(_meaning(bookings, reading.bookings))
+    else:
+        lines.append(_nothing(reading, rules))
     return "".join(lines)
 
 
@@ -105,14 +134,23 @@ def _names_of(bookings: Bookings, calendar: str) -> Sequence[str]:
     return [name for name, entry in bookings.entries.items() if entry.get("calendar") == calendar]
 
 
-def _meaning(bookings: Bookings, booked: Sequence[CalendarBooking], rules: CalendarRules) -> str:
+def _nothing(reading: Reading, rules: CalendarRules) -> str:
+    """Why a calendar books nothing."""
+    if not reading.with_people:
+        none = f"No event of {rules.source} that takes place has people in its description"
+        return f"  {none}. Write a line such as people: 120 there.\n"
+    have = "event has" if reading.with_people == 1 else "events have"
+    if reading.faults:
+        return f"  {reading.with_people} {have} people, and none is booked: see the faults.\n"
+    zone = read_zone(rules.zone)
+    since = local_time(rules.since, zone)
+    until = local_time(rules.until, zone)
+    return f"  {reading.with_people} {have} people, none begins between {since} and {until}.\n"
+
+
+def _meaning(bookings: Bookings, booked: Sequence[CalendarBooking]) -> str:
     """What a calendar's bookings bring, set by set."""
     events = bookings.events
-    if not booked:
-        return (
-            f"  No event of {rules.source} has people in its description. Write a line such as"
-            " people: 120 there.\n"
-        )
     if not events:
         return not_checked(bookings)
     minutes = events["leadMinutes"] + SETTLE_MINUTES

@@ -186,7 +186,7 @@ PAST = {
 
 @pytest.mark.parametrize("lines", PAST.values(), ids=PAST)
 def test_faults_of_what_is_past_are_none(lines: list[str]) -> None:
-    assert read([*lines, PEOPLE]) == Reading([], [])
+    assert read([*lines, PEOPLE]) == Reading([], [], with_people=1)
 
 
 NOT_PAST = {
@@ -260,6 +260,16 @@ def test_of_series_with_one_uid_the_first_counts() -> None:
     where, _, said = fault.partition(", UID: ")
     assert where == "course.ics: event 2 (event 1, UID a)"
     assert said == 'found "a", expected a UID that no other event has.'
+
+
+def test_bytes_that_are_not_utf_8_are_told() -> None:
+    data = calendar([BERLIN, PEOPLE, "SUMMARY:Übung"])
+    assert not read_calendar(data, rules()).faults
+    reading = read_calendar(data.decode().encode("latin-1"), rules())
+    assert [event.name for _, event in reading.bookings] == ["\ufffdbung"]
+    (fault,) = reading.faults
+    said = "course.ics: found bytes that aren't UTF-8, as in \ufffdbung, expected a file in UTF-8."
+    assert fault.startswith(said)
 
 
 def test_past_events_and_those_after_the_last_day_do_not_count() -> None:

@@ -57,6 +57,7 @@ def test_an_address_is_asked_once_without_redirects() -> None:
     [
         ({"answer": NO_ANSWER}, "no answer (TimeoutError)"),
         ({"answer": b"moved", "status": 302}, "HTTP status 302, expected 200. Redirects aren't"),
+        ({"answer": b"", "status": 404}, "HTTP status 404, expected 200. Nothing was changed"),
         (
             {"answer": b"x" * 200_000, "seconds_per_block": TOTAL_SECONDS / 2},
             "an answer that isn't complete after 60 s",
@@ -96,6 +97,14 @@ def test_an_address_without_https_is_refused_without_its_token(address: str) -> 
     with pytest.raises(UsageError, match="or an address that begins with https://") as refused:
         CalendarSource(address)
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("host", ["[bad", "[::1", "a\x1b[2J", "a b", "[x]"])
+def test_an_address_whose_host_is_none_is_refused(host: str) -> None:
+    with pytest.raises(UsageError, match="expected a file, or an address that begins") as refused:
+        CalendarSource(f"https://{host}/secret")
+    assert "secret" not in str(refused.value)
+    assert "\x1b" not in str(refused.value)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8080", "localhost", "[::1]:80"])

@@ -195,6 +195,59 @@ def test_a_calendar_without_people_is_told_how_to_write_them(desk: Desk) -> None
     assert BOOKINGS not in desk.cluster.objects
 
 
+def test_people_outside_the_days_that_count_are_told(desk: Desk) -> None:
+    past = ["DTSTART:20251101T080000Z", "DESCRIPTION:people: 9"]
+    later = ["DTSTART:20281101T080000Z", "DESCRIPTION:people: 9"]
+    printed = desk.book(calendar(past, later), "--zone", "Europe/Berlin")
+    begin = "  2 events have people, none begins between Wed 2026-11-25 "
+    assert printed[-1].startswith(begin)
+    assert " and Fri 2027-11-26 " in printed[-1]
+    printed = desk.book(calendar([*MONDAYS, "DESCRIPTION:people: many"]), code=1)
+    assert printed[-1] == "  1 event has people, and none is booked: see the faults."
+    printed = desk.book(calendar([BERLIN, PEOPLE, "STATUS:CANCELLED"]))
+    assert printed[-1].startswith("  No event of course.ics that takes place has people")
+
+
+def test_another_file_of_the_same_name_is_refused_unless_a_name_is_said(desk: Desk) -> None:
+    desk.book(calendar(LECTURE), name="basic.ics")
+    before = desk.cluster.booked
+    with pytest.raises(UsageError, match="found none of the bookings that a file of this") as said:
+        desk.book(calendar(EXAM), name="basic.ics")
+    assert "('lecture')" in str(said.value)
+    assert "say --name basic.ics. Nothing was changed" in str(said.value)
+    assert desk.cluster.booked == before
+    desk.book(calendar(EXAM), "--name", "math", name="basic.ics")
+    assert desk.names == ["lecture", "exam"]
+    desk.book(calendar(), "--name", "basic.ics", name="basic.ics")
+    assert desk.names == ["exam"]
+
+
+def test_a_new_term_follows_the_one_that_is_over(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.book(calendar(LECTURE))
+    monkeypatch.setattr(time, "time", lambda: NOW + 100 * 86_400)
+    printed = desk.book(calendar(["DTSTART:20270401T080000Z", PEOPLE]))
+    assert "course.ics: 1 booked, 0 changed, 0 as before, 0 cancelled." in printed
+    assert desk.names == ["event 0"]
+    # What is over goes away alone, too.
+    monkeypatch.setattr(time, "time", lambda: NOW + 200 * 86_400)
+    desk.book(calendar())
+    assert desk.names == []
+
+
+def test_a_calendars_booking_is_changed_in_the_calendar(desk: Desk, tmp_path: Path) -> None:
+    desk.book(calendar(LECTURE))
+    before = desk.cluster.booked
+    with pytest.raises(UsageError, match=r"which is of calendar course.ics: change it there"):
+        run(["book", "150", "2026-11-30", "9:00", "--zone", "Europe/Berlin", "--name", "lecture"])
+    lines = "name,weekday,time,people,until\nlecture,monday,9:00,20,2027-02-12\n"
+    (tmp_path / "classes.csv").write_text(lines)
+    with pytest.raises(UsageError, match=r"classes.csv: found booking 'lecture', which is of"):
+        run(["book", "--timetable", "classes.csv"])
+    assert desk.cluster.booked == before
+
+
 def test_without_the_package_the_extra_is_named(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
