@@ -11,11 +11,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+# Other signs than a colon are found to be told, as the full-width one. Without a number behind it,
+# `people =` is a text of another kind.
+_WORD: Final = r"(?:people[ \t]*(?:[:\uff1a]|=(?=[ \t]*[0-9]))|(?:image|set)[ \t]*[:\uff1a])"
 # A line that begins with one of our words; more of them may follow on it.
-_OUR_LINE: Final = re.compile(
-    r"^[ \t*•·-]*(?=(?:people|image|set)[ \t]*:)(.*)$", re.IGNORECASE | re.MULTILINE
-)
-_OURS: Final = re.compile(r"(?:^|(?<=[ \t]))(people|image|set)[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
+_OUR_LINE: Final = re.compile(rf"^[ \t*•·-]*(?={_WORD})(.*)$", re.IGNORECASE | re.MULTILINE)
+_OURS: Final = re.compile(rf"(?:^|(?<=[ \t]))({_WORD})", re.IGNORECASE)
+# The cell of a table, or the line, behind a word.
+_NEXT: Final = re.compile(r"\s*([0-9]+)[ \t]*(?:\n|$)")
 # HTML: what isn't shown, what ends a line, and other tags.
 _HIDDEN: Final = re.compile(r"<(head|style|script|title)\b|<(!--)", re.IGNORECASE)
 _BREAK: Final = re.compile(
@@ -24,25 +27,60 @@ _BREAK: Final = re.compile(
 )
 _TAG: Final = re.compile(r"</?[a-z!][^<>]*>", re.IGNORECASE)
 # Spaces of other kinds, and marks without a width, which editors insert.
-_SPACES: Final = {
-    0xA0: " ",
-    0x2007: " ",
-    0x202F: " ",
-    0x200B: None,
-    0x200E: None,
-    0x2060: None,
-    0xFEFF: None,
+_SPACES: Final[Mapping[int, str | None]] = {
+    **dict.fromkeys((0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000), " "),
+    **dict.fromkeys((0x200B, 0x200E, 0x2060, 0xFEFF), None),
 }
 
 
 def read_descriptions(texts: Iterable[str]) -> Mapping[str, str]:
-    """What descriptions say under people, image and set; of each word the first counts."""
+    """What descriptions say under people, image and set; of each word the first counts.
+
+    What is said wrongly is a value that nobody accepts: `1 200`, `= 120`, "" for people without a
+    number.
+    """
     said: dict[str, str] = {}
+    is_empty = False
     for text in texts:
-        for line in _OUR_LINE.findall(_plain(text)):
-            for word, value in _OURS.findall(line):
-                said.setdefault(word.lower(), value.rstrip(",;."))
+        plain = _plain(text)
+        for line in _OUR_LINE.finditer(plain):
+            words = _words(line[1])
+            if words[-1] == ("people", ""):
+                following = _NEXT.match(plain, line.end())
+                words[-1] = ("people", following[1] if following else "")
+            for word, value in words:
+                if value:
+                    said.setdefault(word, value)
+                elif word == "people":
+                    is_empty = True
+    if is_empty:
+        said.setdefault("people", "")
     return said
+
+
+def _words(line: str) -> list[tuple[str, str]]:
+    """Our words of a line, one or more, and what it says behind each."""
+    found = list(_OURS.finditer(line))
+    ends = [word.start() for word in found[1:]]
+    words: list[tuple[str, str]] = []
+    for word, end in zip(found, [*ends, len(line)], strict=True):
+        name = word[1][:-1].strip().lower()
+        sign = word[1][-1]
+        value = line[word.end() : end].strip()
+        if name == "people":
+            value = _number(value)
+        if sign != ":":
+            value = f"{sign} {value}"
+        words.append((name, value.rstrip(",;.")))
+    return words
+
+
+def _number(text: str) -> str:
+    """The first word, as of `120 students`; of `1 200` both."""
+    words = text.split(maxsplit=2)
+    if len(words) > 1 and words[0].isdecimal() and words[1][0].isdecimal():
+        return " ".join(words[:2])
+    return words[0] if words else ""
 
 
 def _plain(text: str) -> str:

@@ -281,6 +281,10 @@ class _Reader:
             self._fault(event, EventFaultError("RRULE", found, expected))
             return None
         people = event.said["people"]
+        if people[:1] in ("=", "\uff1a"):
+            expected = "a colon: people: 120"
+            self._fault(event, EventFaultError("people", f"people {people}", expected))
+            return None
         is_number = people.isascii() and people.isdecimal() and len(people) <= _MOST_DIGITS
         starts = sorted(draft.starts)
         entry: dict[str, Any] = {

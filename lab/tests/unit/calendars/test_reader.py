@@ -69,7 +69,7 @@ def test_an_event_with_people_in_its_description_is_booked_and_another_is_none()
         [BERLIN],
         ["DTSTART;VALUE=DATE:20261124", "RRULE:FREQ=SECONDLY"],
         ["RECURRENCE-ID:x", "DTSTART:y"],
-        [BERLIN, "DESCRIPTION:people: \\n120"],
+        [BERLIN, "DESCRIPTION:people = all of them\\nset = {1}"],
     ]
     reading = read([BERLIN, PEOPLE], *others, [BERLIN, "DESCRIPTION:people: 120\\nset: gpu"])
     assert [booking.entry for booking in reading.bookings] == [
@@ -94,7 +94,18 @@ def test_an_event_with_people_in_its_description_is_booked_and_another_is_none()
 
 
 @pytest.mark.parametrize(
-    ("said", "found"), [("5000", "5000"), ("9" * 5000, f'"{"9" * 56}...'), ("12x", '"12x"')]
+    ("said", "found"),
+    [
+        ("5000", "5000"),
+        ("9" * 5000, f'"{"9" * 56}...'),
+        ("12x", '"12x"'),
+        ("1 200", '"1 200"'),
+        ("1\xa0200", '"1 200"'),
+        ("1\u2009200 students", '"1 200"'),
+        ("", '""'),
+        ("\\nBob\\nAnn", '""'),
+        ("<br>120 a<br>", '""'),
+    ],
 )
 def test_a_number_of_people_that_is_none_is_told_with_number_and_uid(said: str, found: str) -> None:
     reading = read([BERLIN, PEOPLE], [BERLIN, f"DESCRIPTION:people: {said}", "SUMMARY:exam"])
@@ -102,6 +113,29 @@ def test_a_number_of_people_that_is_none_is_told_with_number_and_uid(said: str, 
     (fault,) = reading.faults
     assert fault.startswith(f"course.ics: event 2 (exam, UID 1), people: found {found}")
     assert fault.endswith("expected a whole number from 1 to 200 (events.maxPeople).")
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("people = 120", "people = 120"),
+        ("people=120", "people = 120"),
+        ("people\uff1a120", "people "),
+    ],
+)
+def test_people_without_a_colon_are_told(said: str, found: str) -> None:
+    reading = read([BERLIN, f"DESCRIPTION:{said}"])
+    (fault,) = reading.faults
+    assert fault.startswith(f'course.ics: event 1 (event 0, UID 0), people: found "{found}')
+    assert fault.endswith("expected a colon: people: 120.")
+
+
+@pytest.mark.parametrize("image", ["see moodle", "quay.io/me/course:1 or later", "\uff1aquay.io/a"])
+def test_an_image_of_two_words_is_told(image: str) -> None:
+    reading = read([BERLIN, f"DESCRIPTION:people: 120\\nimage: {image}"])
+    assert not reading.bookings
+    (fault,) = reading.faults
+    assert "image: found" in fault
 
 
 @pytest.mark.parametrize(("lines", "expected"), cases("calendars", "starts"))
@@ -444,6 +478,9 @@ LONG_LINES: dict[str, Callable[[int], str]] = {
     "parameters": lambda length: "x" + ";y=z" * (length // 20) + ":",
     "open tags": lambda length: "DESCRIPTION:" + "<a<p<!--<style" * (length // 50),
     "spaces": lambda length: "DESCRIPTION:people:" + " " * (length // 4) + "x",
+    "no people": lambda length: (
+        "DESCRIPTION:" + "people: " * (length // 20) + "\\n" * (length // 20)
+    ),
     "people": lambda length: "DESCRIPTION:" + "people:1 " * (length // 20),
 }
 
