@@ -105,16 +105,15 @@ def _read_learn(read: Reader, body: Mapping[str, object], at: str) -> LearnSetti
     high = read.whole(learn.get("max"), f"{key}.max")
     if low > high:
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
-    prices = read.mapping(body.get("prices"), f"{at}.prices")
-    read.known(prices, f"{at}.prices", _PRICE_KEYS)
-    waiting, node, ceiling = (
-        read.number(prices.get(name), f"{at}.prices.{name}") for name in _PRICE_KEYS
-    )
+    prices_key = f"{at}.prices"
+    prices = read.mapping(body.get("prices"), prices_key)
+    read.known(prices, prices_key, _PRICE_KEYS)
     return LearnSettings(
         min=low,
         max=high,
-        waiting_hour_price=waiting,
-        node_hour_price=node,
-        monthly_ceiling=ceiling,
+        waiting_hour_price=read.price(prices.get("waitingHour"), f"{prices_key}.waitingHour"),
+        # Waiting's price is divided by it.
+        node_hour_price=read.price_above_0(prices.get("nodeHour"), f"{prices_key}.nodeHour"),
+        monthly_ceiling=read.price(prices.get("monthlyCeiling"), f"{prices_key}.monthlyCeiling"),
         time_zone=read_time_zone(read, learn.get("timeZone"), f"{key}.timeZone"),
     )

@@ -231,6 +231,27 @@ class Reader:
             return 0.0
         return float(value)
 
+    def price(self, value: object, key: str) -> float:
+        """`value` as an amount of money; 0.0 on a fault.
+
+        Forecasts weigh prices against each other: a negative one would turn that upside down.
+        """
+        price = self.number(value, key)
+        if price < 0:
+            self.fault(key, value, "an amount of money from 0 on")
+            return 0.0
+        return price
+
+    def price_above_0(self, value: object, key: str) -> float:
+        """`value` as an amount of money by which others are divided; 1.0 on a fault."""
+        faults_before = self.count
+        price = self.number(value, key)
+        if price > 0:
+            return price
+        if self.count == faults_before:
+            self.fault(key, value, "an amount of money above 0")
+        return 1.0
+
     def choice(self, value: object, key: str, choices: type[_E]) -> _E:
         """The member of `choices` with this value; the first on a fault."""
         for choice in choices:

@@ -52,6 +52,8 @@ VALUES: Final = {
 FAR: Final = (-(10**9), 10**9)
 # Kubernetes refuses a pod whose preferred terms have other weights than 1 to 100.
 KUBERNETES_OWN: Final = ("join", "avoid", "weights", "weight")
+# What is computed of them has no meaning below 0.
+MONEY: Final = ("prices",)
 # Of two keys, one may be no greater than the other.
 PAIRED: Final = ("learn",)
 VERSION: Final = ("version",)
@@ -114,7 +116,7 @@ def test_a_rendered_document_has_no_fault_and_the_paths_are_its_keys() -> None:
 NUMBERS: Final = [
     path
     for path in READ
-    if not {*path} & {*KUBERNETES_OWN, *PAIRED, *VERSION}
+    if not {*path} & {*KUBERNETES_OWN, *MONEY, *PAIRED, *VERSION}
     and not isinstance(holder(DOCUMENT, path)[path[-1]], bool)
 ]
 NEEDED: Final = [
@@ -138,3 +140,29 @@ def test_a_reader_has_no_default_of_its_own(path: Path) -> None:
     document = copy.deepcopy(DOCUMENT)
     holder(document, path).pop(path[-1])
     assert faults_of(document) != []
+
+
+@pytest.mark.parametrize(
+    ("price", "amount", "expected"),
+    [
+        # Another price is divided by it.
+        ("nodeHour", 0, "found 0, expected an amount of money above 0."),
+        ("nodeHour", -0.4, "found -0.4, expected an amount of money above 0."),
+        ("nodeHour", "0.4", 'found "0.4", expected a number.'),
+        ("waitingHour", -4, "found -4, expected an amount of money from 0 on."),
+        ("monthlyCeiling", -1, "found -1, expected an amount of money from 0 on."),
+    ],
+)
+def test_a_price_that_nothing_can_be_computed_from_is_a_fault(
+    price: str, amount: object, expected: str
+) -> None:
+    document = copy.deepcopy(DOCUMENT)
+    holder(document, ("placeholders", 0, "prices", price))[price] = amount
+    assert faults_of(document) == [f"placeholders[0].prices.{price}: {expected}"]
+
+
+@pytest.mark.parametrize("price", ["waitingHour", "monthlyCeiling"])
+def test_waiting_may_be_worth_nothing(price: str) -> None:
+    document = copy.deepcopy(DOCUMENT)
+    holder(document, ("placeholders", 0, "prices", price))[price] = 0
+    assert faults_of(document) == []
