@@ -104,7 +104,11 @@ class WatchCache(Generic[T]):
     def take_changes(self) -> Mapping[str, T | None]:
         """Return what changed since the last call, by `namespace/name` or name; None: it is
         gone.
+
+        Raises RuntimeError if changes aren't kept: nothing would ever be taken.
         """
+        if not self._keeps_changes:
+            raise RuntimeError(f"changes of {self.kind} aren't kept: add it with keeps_changes")
         with self._lock:
             changes, self._changes = self._changes, {}
         return changes

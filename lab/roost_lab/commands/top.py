@@ -60,9 +60,12 @@ def command(
     classes = _classes_of(options) if has_values else None
     try:
         client = connect_as_user(kubeconfig, context)
-        reason = watch(
-            LiveCluster(client, classes or find_classes(client, settings)), Console(), once=once
-        )
+        if classes is None:
+            found = find_classes(client, settings)
+            classes = found.classes
+            if found.warning:
+                click.echo(f"roost top: {found.warning}", err=True)
+        reason = watch(LiveCluster(client, classes), Console(), once=once)
     except SettingsError as error:
         reason = "; ".join(
             str(fault) if fault.key == settings else f"{settings}: {fault}"

@@ -69,7 +69,10 @@ def _live(kubeconfig: str | None, context: str | None, stack: contextlib.ExitSta
     # The page says it where a hub's log can't be read.
     logs.configure("Error")
     client = connect_as_user(kubeconfig, context)
-    live = LiveCluster(client, find_classes(client))
+    found = find_classes(client)
+    if found.warning:
+        click.echo(f"roost view: {found.warning}", err=True)
+    live = LiveCluster(client, found.classes)
     stop = threading.Event()
     stack.callback(stop.set)
     if fault := live.start(stop):

@@ -6,13 +6,12 @@ What neither tells is left out: what happened to pods that are gone, and how lon
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from generator.values.files import read_defaults
 from roost_core.kube.client import ApiError, Client
@@ -54,12 +53,22 @@ PULLING_REASONS: Final = frozenset(
 )
 FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SYNC_SECONDS: Final = 30.0
+_DEFAULT: Final = "pods have the default values' classes here"
 _OWN: Final = "labelSelector=app.kubernetes.io%2Fname%3Droost"
 # For hubs' logs, so that the first moment knows who has answered.
 LOG_SECONDS: Final = 5.0
 
 
-def find_classes(client: Client, path: str | None = None) -> Classes:
+class FoundClasses(NamedTuple):
+    """Classes of pods, and a line that says so if they are the default ones in place of the
+    release's; "" otherwise.
+    """
+
+    classes: Classes
+    warning: str = ""
+
+
+def find_classes(client: Client, path: str | None = None) -> FoundClasses:
     """The classes of the release that is installed there; those of the default values where none
     is, or can be read.
 
@@ -68,16 +77,29 @@ def find_classes(client: Client, path: str | None = None) -> Classes:
     """
     if path is not None:
         document, _ = load_document(path, Path(path).read_bytes)
-        return _classes_of(document)
+        return FoundClasses(_classes_of(document))
     try:
         listed = client.get(f"/api/v1/configmaps?{_OWN}").get("items") or []
-    except ApiError:
-        # No right to list them.
-        listed = []
+    except ApiError as error:
+        return FoundClasses(_default_classes(), f"ConfigMaps can't be listed ({error}): {_DEFAULT}")
+    why_not = ""
     for item in sorted(listed, key=lambda item: str(item["metadata"].get("namespace"))):
         text = (item.get("data") or {}).get(RELEASE_KEY, "")
-        with contextlib.suppress(SettingsError):
-            return _classes_of(parse_document(text.encode()))
+        if not text:
+            # Another ConfigMap of Roost's.
+            continue
+        try:
+            return FoundClasses(_classes_of(parse_document(text.encode())))
+        except SettingsError as error:
+            namespace = item["metadata"].get("namespace")
+            why_not = why_not or (
+                f"the release in namespace {namespace} can't be read, perhaps because another"
+                f" version of Roost installed it ({error.one_line()}): {_DEFAULT}"
+            )
+    return FoundClasses(_default_classes(), why_not)
+
+
+def _default_classes() -> Classes:
     classes = read_pod_classes(Reader(), read_defaults().values.get("podClasses"))
     # Of no release, so in all namespaces.
     return Classes(

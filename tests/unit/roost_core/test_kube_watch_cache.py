@@ -12,6 +12,7 @@ import pytest
 from roost_core.kube import event_stream
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.watch_cache import WatchCache
+from roost_core.kube.watches import Watched, taking_changes
 from roost_core.objects.fields import JSONObject
 
 
@@ -258,4 +259,7 @@ def test_changes_that_nobody_takes_are_not_kept() -> None:
     ]
     cache = run(ScriptedServer([page(1, item("first", 1))], [events]), keeps_changes=False)
     assert cache.objects() == {"ns/first": "red"}
-    assert cache.take_changes() == {}
+    assert vars(cache)["_changes"] == {}
+    # Who takes them anyway would never hear of any.
+    with taking_changes() as taken, pytest.raises(RuntimeError, match="changes of things"):
+        Watched(cache).take(taken)

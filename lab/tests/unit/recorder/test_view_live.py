@@ -20,7 +20,7 @@ from lab.tests.told import Story, stories
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 from roost_core.release.reader import SettingsError
-from roost_lab.commands import top
+from roost_lab.commands import top, view
 from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.hub_log import USER_ANNOTATION, read_hub_line
 from roost_lab.recorder.recording.hub_logs import LogNotice
@@ -256,6 +256,21 @@ class Cluster(NamedTuple):
         }
 
 
+class UnreachedCluster:
+    """Ends the command once it knows its classes."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def start(self, _: threading.Event) -> str:
+        return "not reached"
+
+
+OF_THIS_VERSION = json.dumps(
+    {"version": 1, "namespace": "jhub", "podClasses": {"pupil": {"match": {"labels": {"a": "b"}}}}}
+)
+OF_ANOTHER_VERSION = json.dumps({"version": 9, "namespace": "jhub", "podClasses": {}})
+
+
 def test_classes_are_those_of_the_release_that_is_installed_else_the_default_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,7 +282,7 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
 
     def class_of(labels: Mapping[str, str], *documents: str, status: int = 200) -> str | None:
         cluster: Any = Cluster(documents, status)
-        found = find_classes(cluster).classify(labels, "jhub", {})
+        found = find_classes(cluster).classes.classify(labels, "jhub", {})
         return found.name if found is not None else None
 
     odd = ({"version": 1, "podClasses": 1, "namespace": ""}, {**listed, "version": 9})
@@ -278,7 +293,7 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
     path = tmp_path / "release.json"
     path.write_text(json.dumps(listed))
     anywhere: Any = None
-    assert find_classes(anywhere, str(path)).classify({"a": "b"}, "jhub", {}) is not None
+    assert find_classes(anywhere, str(path)).classes.classify({"a": "b"}, "jhub", {}) is not None
     path.write_text(faulty[2])
     with pytest.raises(SettingsError, match="podClasses: found 1"):
         find_classes(anywhere, str(path))
@@ -295,6 +310,35 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
         True,
         False,
     ]
+
+
+@pytest.mark.parametrize(
+    ("documents", "status", "warning"),
+    [
+        # Another ConfigMap of the release.
+        (("", OF_THIS_VERSION), 200, ""),
+        (("",), 200, ""),
+        ((), 200, ""),
+        # The second release can be read.
+        ((OF_ANOTHER_VERSION, OF_THIS_VERSION), 200, ""),
+        (("", OF_ANOTHER_VERSION), 200, "the release in namespace ns-1 can't be read, perhaps"),
+        ((OF_THIS_VERSION,), 403, "ConfigMaps can't be listed"),
+    ],
+)
+def test_default_classes_in_place_of_the_releases_are_said(
+    documents: Sequence[str], status: int, warning: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for command in (top, view):
+        monkeypatch.setattr(command, "connect_as_user", lambda *_: Cluster(documents, status))
+        monkeypatch.setattr(command, "LiveCluster", UnreachedCluster)
+    runs = {
+        "top": CliRunner().invoke(top.command, ["--once"], standalone_mode=False),
+        "view": CliRunner().invoke(view.command, ["--live", "--port=0"], standalone_mode=False),
+    }
+    for name, run in runs.items():
+        lines = [line for line in run.stderr.splitlines() if "default values' classes" in line]
+        assert len(lines) == (1 if warning else 0), run.stderr
+        assert all(line.startswith(f"roost {name}: {warning}") for line in lines)
 
 
 class GrowingCluster:
