@@ -10,6 +10,7 @@ enforces NetworkPolicies.
 
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -68,13 +69,17 @@ class World:
         self.node = node
         self.folder = folder
         self._files = itertools.count(1)
-        self._chart = shutil.copytree(CHART, folder / "chart")
-        # A long wait: what is tried is the hand-over between pods, not how late a machine with
-        # other things to do can be.
-        entries = self._chart / "templates/webhook/_entries.tpl"
-        text = entries.read_text()
-        assert "timeoutSeconds: 2" in text
-        entries.write_text(text.replace("timeoutSeconds: 2", "timeoutSeconds: 10"))
+        # Roost as it is, but for the webhook's wait: what is tried is the hand-over between pods,
+        # not how late a machine with other things to do can be.
+        self.tree = folder / "roost-that-waits"
+        for name in ("chart", "generator", "roost", "roost_core", "templates", "webhook"):
+            shutil.copytree(
+                CHART.parent / name, self.tree / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        for name in ("chart/templates/webhook/_entries.tpl", "templates/webhook/_entries.yaml.j2"):
+            text = (self.tree / name).read_text()
+            assert "timeoutSeconds: 2" in text
+            (self.tree / name).write_text(text.replace("timeoutSeconds: 2", "timeoutSeconds: 10"))
 
     def helm(
         self,
@@ -85,7 +90,7 @@ class World:
         values: tuple[Mapping[str, Any], ...] = (),
     ) -> None:
         """Run `helm install|upgrade|uninstall --wait` as the cluster's administrator."""
-        arguments = [verb, RELEASE, *([] if verb == "uninstall" else [str(self._chart)])]
+        arguments = [verb, RELEASE, *([] if verb == "uninstall" else [str(self.tree / "chart")])]
         for one in values:
             path = self.folder / f"values-{next(self._files)}.yaml"
             path.write_text(yaml.safe_dump(dict(one)))
@@ -289,7 +294,8 @@ def check_doctor(world: World, namespace: str, *arguments: str) -> None:
         common = ["-f", str(values), "-n", namespace, "--release", release]
         where = ["--kubeconfig", str(world.cluster.kubeconfig), *arguments]
         command = [sys.executable, "-m", "roost", "doctor", *common, *where]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        environment = {**os.environ, "PYTHONPATH": str(world.tree)}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
     def all_is_well() -> str:
