@@ -295,7 +295,10 @@ def check_doctor(world: World, namespace: str, *arguments: str) -> None:
         where = ["--kubeconfig", str(world.cluster.kubeconfig), *arguments]
         command = [sys.executable, "-m", "roost", "doctor", *common, *where]
         environment = {**os.environ, "PYTHONPATH": str(world.tree)}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        # The working directory comes before PYTHONPATH.
+        done = subprocess.run(
+            command, env=environment, cwd=world.folder, capture_output=True, text=True, check=False
+        )
         return done.returncode, done.stdout + done.stderr
 
     def all_is_well() -> str:
