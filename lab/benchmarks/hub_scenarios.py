@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.headroom_history import history_of
@@ -22,7 +22,7 @@ from roost_lab.traces.synthetic import BEGIN, synthetic_attempts
 from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 HOUR: Final = 3600.0
 DAY: Final = 86_400.0
@@ -157,30 +157,49 @@ def university(seed: int, days: float) -> list[Attempt]:
     return in_order((moment, make) for moment, make in moments if moment >= BEGIN)
 
 
-def gpu_pool(seed: int, days: float) -> list[Attempt]:
-    """A course of 12 users with a GPU each, once a day; and 15 others a day.
+class Course(NamedTuple):
+    """A course on GPUs: people with a GPU each come within ten minutes."""
+
+    # Days from the first Monday to the first lesson, and from one lesson to the next.
+    first_day: int
+    days_apart: int
+    hour: int = 13
+    people: int = 12
+
+    def begins(self, days: float) -> Iterator[float]:
+        """Yield when each lesson of so many days begins, in Unix time."""
+        for day in range(self.first_day, max(1, round(days)), self.days_apart):
+            yield BEGIN + day * DAY + self.hour * HOUR
+
+    def has(self, moment: float) -> bool:
+        """Whether whoever comes then comes to the course. moment: Unix time."""
+        day, seconds = divmod(moment - BEGIN, DAY)
+        is_lesson_day = day >= self.first_day and (day - self.first_day) % self.days_apart == 0
+        return is_lesson_day and 0 <= seconds - self.hour * HOUR < COURSE_SECONDS
+
+
+COURSE_SECONDS: Final = 600.0
+DAILY_COURSE: Final = Course(first_day=0, days_apart=1)
+# On Wednesdays.
+WEEKLY_COURSE: Final = Course(first_day=2, days_apart=7)
+
+
+def gpu_pool(seed: int, days: float, course: Course = DAILY_COURSE) -> list[Attempt]:
+    """A course of 12 users with a GPU each, and 15 others a day at no time that repeats.
 
     One pod fills a node.
     """
     chance = random.Random(f"gpu {seed}")  # noqa: S311
-    moments = gpu_users(chance, days)
-    for day in range(max(1, round(days))):
-        begin = BEGIN + day * DAY + 13 * HOUR
-        moments += [
-            (begin + chance.uniform(0, 600), one_of(GPU_IMAGE, 12 * GB, _stays(chance, 110, 0.2)))
-            for _ in range(12)
-        ]
-    return in_order(moments)
-
-
-def gpu_users(
-    chance: random.Random, days: float
-) -> list[tuple[float, Callable[[int, float], Attempt]]]:
-    """15 users a day with a GPU each, at no time that repeats."""
-    return [
+    moments = [
         (moment, one_of(GPU_IMAGE, 12 * GB, _stays(chance, 120)))
         for moment in _all_day(chance, days, 15)
     ]
+    for begin in course.begins(days):
+        for _ in range(course.people):
+            after = chance.uniform(0, COURSE_SECONDS)
+            user = one_of(GPU_IMAGE, 12 * GB, _stays(chance, 110, 0.2))
+            moments.append((begin + after, user))
+    return in_order(moments)
 
 
 def memory_pool(seed: int, days: float) -> list[Attempt]:

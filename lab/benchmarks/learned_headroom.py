@@ -34,11 +34,11 @@ from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import (
     DAY,
     GB,
-    GPU_IMAGE,
     HOUR,
     SCENARIOS,
+    WEEKLY_COURSE,
     Scenario,
-    gpu_users,
+    gpu_pool,
     in_order,
     known_before,
     one_of,
@@ -92,24 +92,6 @@ TIMETABLE: Final = (
 )
 
 
-class Course(NamedTuple):
-    """A course once a week: people with a GPU each come within ten minutes."""
-
-    # Days after the first Monday.
-    day: int
-    hour: int
-    people: int
-
-    def has(self, moment: float) -> bool:
-        """Whether whoever comes then comes to the course. moment: Unix time."""
-        day, seconds = divmod(moment - BEGIN, DAY)
-        return day % 7 == self.day and 0 <= seconds - self.hour * HOUR < COURSE_SECONDS
-
-
-COURSE_SECONDS: Final = 600
-GPU_COURSE: Final = Course(day=2, hour=13, people=12)
-
-
 class Figures(NamedTuple):
     """What one replay came to, from the third day on."""
 
@@ -146,19 +128,6 @@ def timetable(seed: int, days: float) -> list[Attempt]:
     return in_order(moments)
 
 
-def gpu_course(seed: int, days: float) -> list[Attempt]:
-    """A course of 12 once a week, and 15 others a day, with a GPU each."""
-    chance = random.Random(f"gpu weekly {seed}")  # noqa: S311 - not for secrets
-    moments = gpu_users(chance, days)
-    for day in range(GPU_COURSE.day, round(days), 7):
-        begin = BEGIN + day * DAY + GPU_COURSE.hour * HOUR
-        for _ in range(GPU_COURSE.people):
-            minutes = chance.lognormvariate(0, 0.2) * 110
-            make = one_of(GPU_IMAGE, 12 * GB, 60 * minutes)
-            moments.append((begin + chance.uniform(0, COURSE_SECONDS), make))
-    return in_order(moments)
-
-
 def _session(chance: random.Random) -> Any:  # noqa: ANN401 - makes an Attempt
     # Fifteen minutes of the culler, and about an hour of work.
     return one_of("quay.io/example/course:2026", 3 * GB, 900 + HOUR * chance.lognormvariate(0, 0.8))
@@ -167,12 +136,16 @@ def _session(chance: random.Random) -> Any:  # noqa: ANN401 - makes an Attempt
 _BY_NAME: Final = {scenario.name: scenario for scenario in SCENARIOS}
 _LECTURE: Final = _BY_NAME["lecture"]
 _GPUS: Final = _BY_NAME["university: GPUs"]
-WEEKLY_COURSE: Final = "GPUs: weekly course"
+GPUS_WEEKLY: Final = "GPUs: weekly course"
 HUBS: Final = (
     *SCENARIOS,
     replace(_LECTURE, name="timetable", about="six lectures a week", launches=timetable, days=14.0),
     replace(
-        _GPUS, name=WEEKLY_COURSE, about="12 people once a week", launches=gpu_course, days=35.0
+        _GPUS,
+        name=GPUS_WEEKLY,
+        about="12 people once a week",
+        launches=partial(gpu_pool, course=WEEKLY_COURSE),
+        days=35.0,
     ),
 )
 
@@ -241,7 +214,7 @@ def play(
 
     def count(number: int, seconds: float, _is_up: bool) -> None:
         moment = moments[number]
-        is_counted = scenario.name != WEEKLY_COURSE or GPU_COURSE.has(moment)
+        is_counted = scenario.name != GPUS_WEEKLY or WEEKLY_COURSE.has(moment)
         if moment >= begin and is_counted:
             waits.append(seconds)
 
