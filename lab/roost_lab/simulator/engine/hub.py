@@ -256,20 +256,46 @@ class Hub:
         self._cluster.at(self._cluster.now + self._session_seconds(launch.attempt), self._end, pod)
 
     def _session_seconds(self, attempt: Attempt) -> float:
-        if attempt.session_seconds is not None:
-            return attempt.session_seconds
-        least_minutes, median_minutes, sigma = SESSIONS[self._cluster.assumed.sessions]
-        more_minutes = self._cluster.chance.log_normal(
-            "session", attempt.number, median_minutes, sigma
+        """How long a server runs, by the length that the trace tells or that is drawn."""
+        assumed = self._cluster.assumed
+        told = attempt.session_seconds
+        contained = assumed.sessions_cull_timeout_seconds
+        if told is None:
+            least_minutes, median_minutes, sigma = SESSIONS[assumed.sessions]
+            more_minutes = self._cluster.chance.log_normal(
+                "session", attempt.number, median_minutes, sigma
+            )
+            seconds = 60.0 * (least_minutes + more_minutes)
+            if assumed.cull_timeout_seconds and seconds > contained:
+                seconds -= contained
+                if self._is_stopped(attempt):
+                    return self._until_too_old(seconds)
+                seconds += assumed.cull_timeout_seconds
+            return self._until_too_old(self._until_culled(seconds))
+        if not assumed.cull_timeout_seconds or told <= contained or self._is_stopped(attempt):
+            return self._until_too_old(told)
+        # How long the culler was waited for, the trace doesn't tell.
+        waited = assumed.sessions_cull_every_seconds * self._cluster.chance.uniform(
+            "culler waited for", attempt.number
         )
-        return self._until_culled(60.0 * (least_minutes + more_minutes))
+        active = max(0.0, told - contained - waited)
+        return self._until_too_old(self._until_culled(active + assumed.cull_timeout_seconds))
+
+    def _is_stopped(self, attempt: Attempt) -> bool:
+        """Whether its user stops the server, so that no culler need do it."""
+        share = self._cluster.chance.uniform("stops the server", attempt.number)
+        return share < self._cluster.assumed.stopped_share
+
+    def _until_too_old(self, seconds: float) -> float:
+        """The same, or until the culler's first run after the greatest age."""
+        oldest = self._cluster.assumed.cull_max_age_seconds
+        return min(seconds, self._until_culled(oldest)) if oldest else seconds
 
     def _until_culled(self, seconds: float) -> float:
         """From now until the culler's first run after so many seconds; it runs with one phase under
         all policies.
 
-        Servers whose users have gone leave in groups so. Lengths that a trace tells hold their
-        culler's looks already.
+        Servers whose users have gone leave in groups so.
         """
         cluster = self._cluster
         every = cluster.assumed.cull_every_seconds

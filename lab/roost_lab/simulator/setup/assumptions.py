@@ -48,6 +48,22 @@ class Assumptions:
     # length ends at the first run after its end. 0: servers stop by themselves, as on mybinder.org
     # [S: zero-to-jupyterhub has 600].
     cull_every_seconds: float = 0.0
+    # Seconds without activity after which that culler ends a server. Lengths contain another limit,
+    # `sessions_cull_timeout_seconds`: they become longer or shorter by the difference. 0: lengths
+    # stay [S: zero-to-jupyterhub has cull.timeout: 3600].
+    cull_timeout_seconds: float = 0.0
+    # Age at which that culler ends a server, in use or not. 0: never [S: zero-to-jupyterhub has
+    # cull.maxAge: 0].
+    cull_max_age_seconds: float = 0.0
+    # The limit that lengths contain: of drawn ones mybinder.org's [S: 600], of a trace's its hub's.
+    # Who left after a shorter time wasn't culled, and leaves then under any limit.
+    sessions_cull_timeout_seconds: float = 600.0
+    # Seconds between two runs of the culler that a trace's lengths contain; drawn ones contain no
+    # wait for it [S: zero-to-jupyterhub has cull.every: 600].
+    sessions_cull_every_seconds: float = 0.0
+    # Share of people who stop their server when they have done, before a culler does: counts with
+    # `cull_timeout_seconds` [A].
+    stopped_share: float = 0.0
     # How fast nodes pull images: fast, middle or slow [A].
     pulls: str = "middle"
     # The most running servers of one repository; 0: no quota [S: 100 in May 2019].
