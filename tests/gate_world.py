@@ -96,6 +96,7 @@ class GateWorld:
         labels: Mapping[str, str] | None = None,
         taints: Sequence[Taint] = (),
         ready: bool = True,
+        runtime_version: str = "",
     ) -> None:
         self._made += 1
         self.nodes[name] = Node(
@@ -107,6 +108,7 @@ class GateWorld:
             created=self.wall,
             ready_since=self.wall if ready else None,
             conditions={"Ready": "True" if ready else "False"},
+            runtime_version=runtime_version,
         )
         self.list_images(*images, node=name)
 

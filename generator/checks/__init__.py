@@ -29,6 +29,7 @@ from generator.checks import (
     recorder,
     resources,
     scheduler,
+    short_names,
     webhook,
 )
 from generator.checks.contract import Check, LintReport
@@ -56,7 +57,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     webhook.check,
 )
 # What hints and nothing else.
-HINTS: Final[tuple[Check, ...]] = (image.check, moving_tags.check)
+HINTS: Final[tuple[Check, ...]] = (image.check, moving_tags.check, short_names.check)
 
 
 def find_faults(merged: Merged, release: Release, unfit: Collection[Path] = ()) -> list[Fault]:

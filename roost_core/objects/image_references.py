@@ -42,6 +42,12 @@ def split_reference(reference: str) -> tuple[str, str, str]:
     return f"{head}{slash}{name}", tag, digest
 
 
+def names_registry(reference: str) -> bool:
+    """Whether a reference begins with a registry; without one, the runtime chooses it."""
+    registry, slash, _ = split_reference(reference)[0].partition("/")
+    return bool(slash) and (registry == "localhost" or _IN_REGISTRY.search(registry) is not None)
+
+
 def normalise_reference(reference: str) -> str:
     """Return the full form: registry, `library/` for Docker Hub's own images, a tag or a digest.
 
@@ -52,7 +58,7 @@ def normalise_reference(reference: str) -> str:
     registry, slash, path = repository.partition("/")
     if registry == _LEGACY_DEFAULT_REGISTRY and slash:
         registry = _DEFAULT_REGISTRY
-    elif not slash or not (registry == "localhost" or _IN_REGISTRY.search(registry)):
+    elif not names_registry(reference):
         registry = _DEFAULT_REGISTRY
         path = repository
     if registry == _DEFAULT_REGISTRY and "/" not in path:

@@ -6,6 +6,7 @@ whole numbers as kube-scheduler counts them: CPU in millicores, all else in unit
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -41,8 +42,12 @@ from roost_core.objects.timestamps import read_moment
 MAX_IMAGES: Final = 1000
 # The longest name of an image that placement uses: pods choose them.
 MAX_REFERENCE: Final = 1024
-# A kubelet reports at most five names of an image, with tags and digests.
-_MAX_NAMES: Final = 5
+# A kubelet reports at most five names of an image, digests before tags.
+# Source: MaxNamesPerImageInNodeStatus in kubernetes/pkg/kubelet/nodestatus/setters.go.
+MAX_NAMES: Final = 5
+# Runtimes that look for a name without a registry at Docker Hub, and nowhere else. CRI-O goes by
+# the node's registries.conf.
+_ALWAYS_DOCKER_HUB: Final = ("containerd://", "docker://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,22 @@ class Node:
     def is_usable(self) -> bool:
         """Ready, not cordoned, not leaving."""
         return self.ready and not self.unschedulable and not self.leaving
+
+    @property
+    def has_cut_names(self) -> bool:
+        """Whether some image has as many names as a kubelet reports at most, so that another name
+        of it may be missing. Names of one size count as names of one image.
+        """
+        if len(self.images) <= self.image_count:
+            return False
+        return max(Counter(self.images.values()).values()) >= MAX_NAMES
+
+    @property
+    def resolves_short_names_elsewhere(self) -> bool:
+        """Whether its runtime may take an image's name without a registry to another registry than
+        Docker Hub, and list the image under that one's name. So it may while it isn't known.
+        """
+        return not self.runtime_version.startswith(_ALWAYS_DOCKER_HUB)
 
     @property
     def image_names(self) -> tuple[str, ...]:
@@ -200,7 +221,7 @@ def _read_images(listed: list[JSONObject]) -> dict[str, int]:
     for image in islice(listed, MAX_IMAGES):
         size = child_number(image, "sizeBytes", "status.images[]")
         names = child_list(image, "names", "status.images[]") or ()
-        for name in islice(names, _MAX_NAMES):
+        for name in islice(names, MAX_NAMES):
             if isinstance(name, str) and name:
                 images[intern(name)] = size
     return images

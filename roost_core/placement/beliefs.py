@@ -99,6 +99,10 @@ WAITS: Final = Belief("a user waits for the gate alone", math.inf, "a node is op
 LIST_LAGS: Final = Belief(
     "a node holds an image that its list lacks", 330.0, "the image counts as gone"
 )
+# The list may be cut, or may have the image by another name.
+LIST_SILENT: Final = Belief(
+    "the same, where the list says nothing", math.inf, "the image counts as gone"
+)
 # Nodes become Ready some seconds after they registered; one that isn't by then may never be.
 STARTING: Final = Belief("a node that isn't Ready is starting", 120.0, "it isn't opened")
 # Nodes report devices only after the device plugin started, often after they are Ready, and minutes
@@ -116,6 +120,7 @@ CONTROLLERS: Final = (
     COMING,
     WAITS,
     LIST_LAGS,
+    LIST_SILENT,
     STARTING,
     DEVICES,
     MOVED,

@@ -144,14 +144,15 @@ class WarmFacts:
 
         What is new in a report is on the node. A report of fewer images than before isn't cut, for
         others would have filled it: what it lacks is gone, unless a pod that isn't finished needs
-        it. A report of none says nothing: a kubelet that starts hasn't looked yet.
+        it, or names of images may be cut. A report of none says nothing: a kubelet that starts
+        hasn't looked yet.
         """
         images_of_nodes: dict[str, tuple[dict[str, int], int]] = {}
         moved: list[_Move] = []
         needed: dict[str, set[str]] = {
             node: set()
             for node, (before, now) in reports.items()
-            if before and now.image_count < before.image_count
+            if before and now.image_count < before.image_count and not now.has_cut_names
         }
         unproven = self._unproven
         for pod in self.pods.values() if needed else ():

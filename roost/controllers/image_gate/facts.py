@@ -1,14 +1,16 @@
 """Find which images each node holds, from three reports of its kubelet, each with its own delay.
 
 `status.images` of the node is reliable but late: kubelets query their runtime every 30 s and post
-changes every 10 s (some are configured to wait minutes), and list the 50 largest images only.
+changes every 10 s (some are configured to wait minutes). They list the 50 largest images only, and
+five names of each. A runtime may list a name without a registry under the registry that it found.
 `Pulled` events of the puller's pods come within a second. Statuses of the puller's containers come
 when the kubelet has processed the whole pod, that is, when the last of its images was pulled or
 failed.
 
 So an event or a status establishes a fact at once, and the list confirms it. A confirmed fact is
 revoked as soon as the list lacks the image. Before that, the absence may be the list's lag, and
-counts only after LIST_LAGS' age. From a list that may be cut, absence proves nothing.
+counts only after LIST_LAGS' age. Absence proves nothing where the list may be cut, or may have
+the image by another name.
 
 Memory may be lost at any time. Then a node's label counts as an unconfirmed fact, and old events
 and statuses count for nothing, because the image may have been deleted since.
@@ -34,6 +36,7 @@ from roost.controllers.image_gate.puller_pods import (
     Token,
 )
 from roost.controllers.image_gate.settings import GateSettings
+from roost_core.objects.image_references import names_registry
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import LIST_LAGS
@@ -53,7 +56,8 @@ class Listing(Enum):
 
     YES = "there"
     NO = "not there"
-    # The list is empty, or was cut and the image may be below the cut.
+    # The list is empty, or was cut and the image or its name may be below the cut, or the image may
+    # be listed by another name.
     SILENT = "silent"
 
 
@@ -97,6 +101,9 @@ class NodeFacts(NamedTuple):
     unserved: tuple[ManagedImage, ...]
     # By missing image.
     faults: Mapping[str, PullFault]
+    # Names without a registry that were pulled, and that the list has had the time to show and
+    # doesn't.
+    unlisted: tuple[ManagedImage, ...]
     # Labels of images that don't belong on the node, and since when that is known.
     unwanted: Mapping[str, float]
     # Sizes in its list that differ from those known before.
@@ -182,17 +189,23 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
     earlier: Mapping[str, Fact] = before.images if before is not None else {}
     weighed: dict[str, Fact] = {}
     new_bytes: dict[str, int] = {}
+    unlisted: list[ManagedImage] = []
     for image in wanted if is_reporting else ():
         name = image.normalised
         known_bytes = image_bytes.get(name)
-        report = _observe_image(observed, image, known_bytes)
+        report = _observe_image(observed, image, known_bytes, earlier.get(name))
         fact = _weigh(earlier.get(name), report, now)
         weighed[name] = fact
         if report.listed_bytes is not None and report.listed_bytes != known_bytes:
             new_bytes[name] = report.listed_bytes
-        if fact.holds and not fact.confirmed and report.listing is Listing.NO:
-            # Then its absence from the list becomes proof.
-            waits.append(max(0.0, fact.since + LIST_LAGS.age_seconds - now.steady))
+        if fact.holds and not fact.confirmed:
+            seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
+            is_elsewhere = _may_be_listed_elsewhere(node, image) and has_complete_list(node)
+            if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
+                # Then its absence from the list becomes proof, or is told.
+                waits.append(max(0.0, seconds_left))
+            elif is_elsewhere:
+                unlisted.append(image)
     images = weighed if is_reporting else earlier
     absent = tuple(
         image
@@ -228,6 +241,7 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
         unattended_since=_find_unattended(observed, absent) if is_reporting else _NO_TIMES,
         unserved=unserved,
         faults=_find_faults(observed, missing),
+        unlisted=tuple(unlisted),
         unwanted=_find_unwanted(observed, wanted),
         image_bytes=new_bytes or _NO_BYTES,
         wait_seconds=min(waits, default=math.inf),
@@ -260,10 +274,10 @@ class _ImageReport(NamedTuple):
 
 
 def _observe_image(
-    observed: ObservedNode, image: ManagedImage, known_bytes: int | None
+    observed: ObservedNode, image: ManagedImage, known_bytes: int | None, before: Fact | None
 ) -> _ImageReport:
     """Gather what is reported about an image. known_bytes: its size by an earlier list of any node,
-    None if no list had it.
+    None if no list had it. before: what was known of it.
     """
     node = observed.node
     name = image.normalised
@@ -276,8 +290,17 @@ def _observe_image(
     is_too_large = (
         bool(node.images) and known_bytes is not None and known_bytes > min(node.images.values())
     )
-    is_absent = has_complete_list(node) or is_too_large or _is_refuted(observed, image)
+    # A list that has shown the image by this name would do so again.
+    is_elsewhere = _may_be_listed_elsewhere(node, image) and not (before and before.confirmed)
+    shows_name = not (node.has_cut_names or is_elsewhere)
+    is_unlisted = shows_name and (has_complete_list(node) or is_too_large)
+    is_absent = is_unlisted or _is_refuted(observed, image)
     return _ImageReport(Listing.NO if is_absent else Listing.SILENT, None, tokens, labelled)
+
+
+def _may_be_listed_elsewhere(node: Node, image: ManagedImage) -> bool:
+    """Whether the node may list the image under a registry that its runtime chose."""
+    return node.resolves_short_names_elsewhere and not names_registry(image.reference)
 
 
 def _is_refuted(observed: ObservedNode, image: ManagedImage) -> bool:
@@ -292,10 +315,11 @@ def _is_refuted(observed: ObservedNode, image: ManagedImage) -> bool:
 
 
 def has_complete_list(node: Node) -> bool:
-    """Whether the node lists all of its images. An empty list says nothing: the kubelet hasn't
-    queried its runtime yet, or is configured to list nothing.
+    """Whether the node lists all of its images, and all their names. An empty list says nothing:
+    the kubelet hasn't queried its runtime yet, or is configured to list nothing.
     """
-    return bool(node.images) and (node.image_count or len(node.images)) < LISTED_IMAGES
+    is_cut = node.has_cut_names or (node.image_count or len(node.images)) >= LISTED_IMAGES
+    return bool(node.images) and not is_cut
 
 
 def _weigh(before: Fact | None, report: _ImageReport, now: Moment) -> Fact:

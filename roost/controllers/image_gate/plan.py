@@ -172,7 +172,12 @@ def plan_image_gate(
         change = plan_change(observed, facts, targets)
         node_warnings = list(
             find_warnings(
-                observed.node, observed.evidence, facts.faults, facts.unserved, settings.mode
+                observed.node,
+                observed.evidence,
+                facts.faults,
+                facts.unserved,
+                unlisted=facts.unlisted,
+                mode=settings.mode,
             )
         )
         echo_seconds = math.inf if change is None else ECHO_SECONDS

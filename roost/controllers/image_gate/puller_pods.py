@@ -33,6 +33,8 @@ _Z2JH_CONTAINER: Final = "image-pull-"
 NO_PULLER_SECONDS: Final = 120.0
 # In place of a fault's cause: the node has no puller's pod.
 NO_PULLER: Final = "no-puller"
+# The same: the node may list an image without a registry under another name.
+NOT_LISTED: Final = "not-listed"
 # The reason of a fault whose message is another image, by which admission replaced the one that was
 # asked for.
 RENAMED: Final = "RenamedByAdmission"
@@ -314,10 +316,13 @@ def find_warnings(
     evidence: Iterable[PodEvidence],
     faults: Mapping[str, PullFault],
     unserved: Sized,
+    *,
+    unlisted: Iterable[ManagedImage],
     mode: GateMode,
 ) -> Iterator[PullWarning]:
     """Make the warnings about a node. faults: why missing images can't be pulled, by normalised
-    reference. unserved: missing images that no puller's pod has come to pull.
+    reference. unserved: missing images that no puller's pod has come to pull. unlisted: names
+    without a registry that were pulled, and that the node doesn't list.
     """
     messages: set[str] = set()
     for pod in evidence if faults else ():
@@ -336,6 +341,14 @@ def find_warnings(
         message = f"No puller pod runs on node {node.name}, so {effect} there; {fix}."
         event = Notice.on_node(node.name, node.uid, "NoPullerPod", message, warning=True)
         yield PullWarning(("", NO_PULLER), event)
+    for image in unlisted:
+        message = (
+            f"Image {image.reference} was pulled to node {node.name} and isn't listed under that"
+            " name; name its registry in the values. Until then Roost can't tell when the image"
+            " leaves the node."
+        )
+        event = Notice.on_node(node.name, node.uid, "ImageNotListed", message, warning=True)
+        yield PullWarning((image.reference, NOT_LISTED), event)
 
 
 def _describe_fault(fault: PullFault, cause: Cause, node: str, mode: GateMode) -> str:

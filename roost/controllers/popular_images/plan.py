@@ -340,9 +340,8 @@ class _Work:
                 for image, pull in pulled.items()
                 if self.now.steady - pull.since >= REPORT_SECONDS
             ]
-            lost = sorted(
-                image for image in reported if image not in view.holds and not view.is_cut
-            )
+            is_cut = view.is_cut or view.state.has_cut_names
+            lost = sorted(image for image in reported if image not in view.holds and not is_cut)
             for image in lost:
                 del pulled[image]
             if lost:

@@ -25,6 +25,7 @@ from roost.controllers.contract.actions import (
     ChangeNode,
     Done,
     KeepHistory,
+    Notice,
     Outcome,
     ScaleSet,
 )
@@ -41,6 +42,7 @@ from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.leader_election import Leadership
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.node import read_node
 from roost_core.placement import beliefs
 from roost_core.placement.headroom_history import History
 from roost_core.placement.labels import (
@@ -54,6 +56,7 @@ from roost_core.placement.labels import (
     PULLING,
     puller_container,
 )
+from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import Reader
 from tests.builders import (
     IMAGE,
@@ -65,6 +68,7 @@ from tests.builders import (
     requires_nodes,
 )
 from tests.evidence import FAULTS, Server, hear
+from tests.gate_world import GateWorld, gate_settings
 from tests.mover_world import MoverWorld
 from tests.popular_builders import GB, at, cluster, node_state, popular_settings, pulls, user
 from tests.unit.controllers.planners import planner_from
@@ -488,6 +492,43 @@ def check_list(cluster: Cluster, _written: list[ChangeNode]) -> None:
             assert labels.get(LABEL) != HELD
 
 
+def play_silent(rng: random.Random) -> None:
+    """A puller pulls, and the node's list can't show it, or shows it by another name."""
+    tag = rng.choice(["1", "2026-11", "latest"])
+    path = rng.choice(["team/lab", "lab", "a/b/lab"])
+    digests = rng.randint(0, 5)
+    names = [f"quay.io/{path}@sha256:{rng.randbytes(32).hex()}" for _ in range(digests)]
+    names += [f"quay.io/{path}:old-{number}" for number in range(5 - digests)]
+    by_five_names = rng.random() < 0.5
+    image = f"quay.io/{path}:{tag}" if by_five_names else f"{path}:{tag}"
+    shown = names if by_five_names else [f"{rng.choice(['quay.io', 'ghcr.io'])}/{path}:{tag}"]
+    world = GateWorld(gate_settings(image, mode=rng.choice([*GateMode][:2])))
+    world.add_node("a", runtime_version=rng.choice(["cri-o://1.34.1", "", "cri-o://1.36.0"]))
+    pod = world.puller("a")
+    world.turn()
+    world.pulled_event(pod, image)
+    body = {
+        "metadata": {"name": "a"},
+        "status": {"images": [{"names": shown, "sizeBytes": 5 * GB}, LISTED]},
+    }
+    read = read_node(body)
+    messages = set[str]()
+    ends = rng.random() < 0.5
+    for _ in range(rng.randint(1, 20)):
+        world.set_fact(images=read.images, image_count=read.image_count)
+        planned = world.turn(rng.choice([1.0, 10.0, 100.0, 1000.0]))
+        messages |= {act.message for act in planned.actions if isinstance(act, Notice)}
+        assert set(world.labels().values()) == {HELD}
+    assert not any("removed" in message for message in messages)
+    assert all(f"{image} was pulled" in message for message in messages)
+    if ends:
+        # What a kubelet does only if the node lacks the image.
+        world.fail(pod, image, f'failed to pull image "{image}": not found')
+        world.events.clear()
+        world.turn(beliefs.LIST_LAGS.age_seconds + 1)
+        assert HELD not in world.labels().values()
+
+
 def check_booked(cluster: Cluster, _written: list[ChangeNode]) -> None:
     if cluster.has_just_planned:
         assert cluster.metrics.registry.get_sample_value(
@@ -767,6 +808,7 @@ PROPERTIES: Final[dict[beliefs.Belief, Callable[[random.Random], None]]] = {
     beliefs.COMING: partial(play, check_coming, "pull,drop"),
     beliefs.WAITS: partial(play, check_waits, "cpu,cpu,gpu,go"),
     beliefs.LIST_LAGS: partial(play, check_list, "pulled,list"),
+    beliefs.LIST_SILENT: play_silent,
     beliefs.STARTING: partial(play, check_starting, "join unready,cpu,get ready,leave"),
     beliefs.DEVICES: partial(play, check_devices, "gpu,gpu,pull,join"),
     beliefs.MOVED: play_mover,

@@ -15,6 +15,7 @@ from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost.controllers.image_gate.plan import NODES_PER_FAULT, STALE_NOTICE_SECONDS, note_image_gate
 from roost.controllers.image_gate.puller_pods import NO_PULLER_SECONDS
 from roost.controllers.image_gate.settings import PullerPods, read_gate
+from roost_core.objects.node import read_node
 from roost_core.objects.pod import ContainerState, PodSpec
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import Taint
@@ -22,7 +23,7 @@ from roost_core.placement.beliefs import LIST_LAGS
 from roost_core.placement.labels import startup_taint
 from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import Reader
-from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
+from tests.gate_world import GPU, MB, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
 from tests.recorded_data import PODS, object_of, rows
 
 DIGEST = "sha256:" + "ab" * 32
@@ -557,3 +558,68 @@ def test_a_new_leaders_beliefs(
     if is_running:
         w.say(puller, SCIPY, running=True)
     assert w.labels_next() == (HELD if is_there else {})
+
+
+def pulled_unseen(image: str, listed: list[list[str]], **facts: Any) -> tuple[GateWorld, set[str]]:
+    """A node where the puller pulled an image, ten minutes on, with what its list shows: names of
+    each image. Returns what was said, too.
+    """
+    w = world(image, mode=GateMode.REQUIRE_LABEL)
+    puller = w.add_pulling(**facts)
+    w.turn()
+    w.wait(20)
+    w.say(puller, image, running=True, ready=True, image_id=f"quay.io/x@{DIGEST}")
+    images = [
+        {"names": names, "sizeBytes": 1000 * MB + number} for number, names in enumerate(listed)
+    ]
+    read = read_node({"metadata": {"name": "a"}, "status": {"images": images}})
+    w.set_fact(images=read.images, image_count=read.image_count)
+    messages: set[str] = set()
+    for seconds in (1, LIST_LAGS.age_seconds, 60, 200):
+        planned = w.turn(seconds)
+        messages |= {event.message for event in planned.actions if isinstance(event, Notice)}
+    return w, messages
+
+
+OF_ONE = [f"quay.io/me/lab@{DIGEST}", *(f"quay.io/me/lab:2026-{month}" for month in range(7, 11))]
+
+
+@pytest.mark.parametrize("names", [OF_ONE, [*OF_ONE[1:], "quay.io/me/lab:x"]])
+def test_a_name_beyond_the_five_that_kubelets_report_counts_as_there(names: list[str]) -> None:
+    w, messages = pulled_unseen("quay.io/me/lab:fall", [[OTHER], names])
+    assert (list(w.labels().values()), messages) == (["true"], set())
+    # Four names are all of them.
+    w, messages = pulled_unseen("quay.io/me/lab:fall", [[OTHER], names[:4]])
+    assert list(w.labels().values()) == ["open"]
+    assert "was removed from the node" in messages.pop()
+
+
+def test_a_name_that_was_listed_and_is_now_beyond_five_counts_as_there() -> None:
+    w = labelled("quay.io/me/lab:fall")
+    w.set_fact(images={**dict.fromkeys(OF_ONE, MB), OTHER: 1}, image_count=2)
+    assert list(w.labels_next(after=LIST_LAGS.age_seconds + 1).values()) == ["true"]
+    assert list(w.labels_next(after=LIST_LAGS.age_seconds + 1).values()) == ["true"]
+
+
+@pytest.mark.parametrize("listed", ["quay.io/team/lab:1", "registry.example.org/lab:1", OTHER])
+def test_a_name_without_a_registry_that_is_listed_elsewhere_is_there_and_told(listed: str) -> None:
+    for runtime in ("", "cri-o://1.36.1"):
+        w, messages = pulled_unseen("team/lab:1", [[listed], ["a/b:1"]], runtime_version=runtime)
+        assert list(w.labels().values()) == ["true"]
+        (message,) = messages
+        assert message == (
+            "Image team/lab:1 was pulled to node a and isn't listed under that name; name its"
+            " registry in the values. Until then Roost can't tell when the image leaves the node."
+        )
+
+
+def test_a_name_without_a_registry_is_docker_hubs_for_containerd_and_once_it_was_listed_so() -> (
+    None
+):
+    w, messages = pulled_unseen("team/lab:1", [[OTHER]], runtime_version="containerd://2.1.4")
+    assert list(w.labels().values()) == ["open"]
+    assert "was removed from the node" in messages.pop()
+    w = labelled("team/lab:1")
+    w.set_fact(runtime_version="cri-o://1.36.1")
+    w.list_images(OTHER)
+    assert w.labels_next() == {}

@@ -426,3 +426,12 @@ def test_a_running_pod_is_one_user_of_each_of_its_images_and_others_are_none() -
         user("d", RARE, phase="Failed"),
     ]
     assert counted((0, pods)) == {RARE: 1, "docker.io/lab/b:latest": 1}
+
+
+def test_an_image_whose_name_may_be_cut_from_the_nodes_list_is_not_taken_for_removed() -> None:
+    snapshot, planned, body = begun()
+    done = later(snapshot, planned, 130, as_pod(body, phase="Running"))
+    images = {f"quay.io/lab/other:{number}": GB for number in range(5)}
+    snapshot = cluster([node_state("n", images=images)], users(3, POPULAR))
+    waiting = later(snapshot, done, 400)
+    assert not later(snapshot, waiting, 500).actions

@@ -11,11 +11,11 @@ from tests.recorded_data import rows
 from tests.unit.generator.linted import merged
 
 OWN = "image: {name: registry.example.org/roost}"
-LISTED = 'singleuser: {image: {name: a/b, tag: "1"}}'
+LISTED = 'singleuser: {image: {name: q.io/a/b, tag: "1"}}'
 
 
 @pytest.mark.parametrize(
-    "text", [LISTED, 'singleuser: {profileList: [{kubespawner_override: {image: "c:1"}}]}']
+    "text", [LISTED, 'singleuser: {profileList: [{kubespawner_override: {image: "q.io/c:1"}}]}']
 )
 def test_network_tools_that_are_not_listed_are_hinted_at(text: str) -> None:
     (hint,) = find_hints(merged(f"{OWN}\n{text}"), Release())

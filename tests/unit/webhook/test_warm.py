@@ -541,3 +541,13 @@ def test_another_schedulers_join_would_outvote_the_set_so_pods_with_warm_nodes_d
 def test_where_the_pull_of_an_image_fails_that_pullers_bring_its_users_are_sent_elsewhere() -> None:
     facts = replace(known([N1, N2]), failed_pulls={("n1", MANAGED): 990.0})
     assert homes(facts, user_pod(MANAGED)) == [(100, "n2")]
+
+
+def test_a_report_with_five_names_of_an_image_may_lack_a_name_of_what_is_there() -> None:
+    names = [f"h.io/x:{number}" for number in range(6)]
+    first = reported("h.io/z:1", *names[1:], count=3)
+    after = reported(*names[:5], count=1)
+    facts = WarmFacts().with_reports({"n1": (reported(), first)})
+    assert held_of(facts.with_reports({"n1": (first, after)}), names[5]) == [names[5]]
+    four = reported(*names[:4], count=1)
+    assert held_of(facts.with_reports({"n1": (first, four)}), names[5]) == []
