@@ -14,6 +14,7 @@ The run:
 By subject:
 
 - `hub.py`: scheduler, core pods, priorities, the hub's limits of users
+- `culling.py`: when the hub ends idle servers
 - `users.py`: sizes, nodes, placeholders
 - `images.py`: images, profiles, pullers
 - `profile_pools.py`, `lost_overrides.py`: profiles

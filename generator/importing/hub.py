@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import listing
+from generator.importing.culling import note_culling
 from generator.importing.images import map_images
 from generator.importing.reach import LIMITS, map_reach, traits_of
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
@@ -63,6 +64,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_priorities(draft, hub)
     traits = traits_of(hub)
     _map_limits(draft, hub, traits)
+    note_culling(draft, hub)
     map_user_terms(draft, hub)
     sizes = map_users(draft, charts)
     profiles = hub.get("singleuser.profileList", "any")
