@@ -360,8 +360,6 @@ def _find_unattended(
     observed: ObservedNode, absent: tuple[ManagedImage, ...]
 ) -> Mapping[str, float]:
     """Return the absent images that no puller's pod is there to pull, and since when."""
-    if not absent or not observed.context.settings.closes_nodes:
-        return _NO_TIMES
     since = observed.before.unattended_since if observed.before is not None else _NO_TIMES
     names = [image.normalised for image in absent]
     return {

@@ -194,7 +194,7 @@ def _image_of(container: ContainerState, settings: GateSettings) -> ManagedImage
     """The managed image that the container pulls."""
     if settings.puller_pods is PullerPods.ROOST:
         return settings.by_container.get(container.name)
-    if not (container.init and container.name.startswith(_Z2JH_CONTAINER)):
+    if not container.name.startswith(_Z2JH_CONTAINER):
         return None
     return settings.images.get(normalise_reference(container.image))
 

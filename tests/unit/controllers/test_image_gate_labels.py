@@ -10,20 +10,37 @@ import pytest
 
 from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome, Planned
 from roost.controllers.contract.release import ReleaseDocument
-from roost.controllers.image_gate.facts import LISTED_IMAGES
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost.controllers.image_gate.plan import NODES_PER_FAULT, STALE_NOTICE_SECONDS, note_image_gate
-from roost.controllers.image_gate.puller_pods import NO_PULLER_SECONDS
+from roost.controllers.image_gate.puller_pods import NO_PULLER_SECONDS, count_any
 from roost.controllers.image_gate.settings import PullerPods, read_gate
-from roost_core.objects.node import read_node
+from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import ContainerState, PodSpec
 from roost_core.objects.pod_reader import read_pod
-from roost_core.objects.selectors import Taint
+from roost_core.objects.selectors import Taint, Toleration
 from roost_core.placement.beliefs import LIST_LAGS
-from roost_core.placement.labels import startup_taint
-from roost_core.release.image_gate import GateMode
+from roost_core.placement.labels import (
+    OWN_COMPONENT_LABEL,
+    OWN_INSTANCE_LABEL,
+    OWN_PART,
+    OWN_PULLER,
+    PART_OF_LABEL,
+    startup_taint,
+)
+from roost_core.release.image_gate import GateMode, Puller
 from roost_core.release.reader import Reader
-from tests.gate_world import GPU, MB, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
+from tests.gate_world import (
+    GPU,
+    MB,
+    NAMESPACE,
+    OTHER,
+    RELEASE,
+    SCIPY,
+    GateWorld,
+    gate_settings,
+    label,
+    world,
+)
 from tests.recorded_data import PODS, object_of, rows
 
 DIGEST = "sha256:" + "ab" * 32
@@ -425,6 +442,27 @@ def test_the_pullers_own_image_is_named_when_it_fails_and_holds_up_the_pods_imag
     notice, planned = told_and_planned(w)
     assert "quay.io/jupyterhub/roost:1" in notice.message
     assert planned.gauges["gate_pull_faults"] == {("missing",): 2.0}
+    # The kubelet doesn't always name it.
+    silent = replace(init, waiting_message="no route to host")
+    w.pods[puller] = replace(w.pods[puller], containers=(*w.pods[puller].containers[:-1], silent))
+    notice, _ = told_and_planned(w)
+    assert f"own image {image} can't" in notice.message
+
+
+def test_an_init_container_of_zero_to_jupyterhub_that_fails_names_the_image_that_it_runs() -> None:
+    w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
+    puller = w.add_pulling()
+    init = ContainerState(
+        SCIPY,
+        name="image-pull-singleuser",
+        init=True,
+        waiting_reason="ErrImagePull",
+        waiting_message="no route to host",
+    )
+    labels = {"component": "continuous-image-puller"}
+    w.pods[puller] = replace(w.pods[puller], labels=labels, containers=(init,))
+    notice, _ = told_and_planned(w)
+    assert f"Image {SCIPY} can't be pulled" in notice.message
 
 
 def test_a_node_without_a_puller_pod_is_told_after_a_while() -> None:
@@ -447,6 +485,31 @@ def test_a_node_where_no_puller_may_go_waits_for_nothing() -> None:
     assert w.labels_next() == {label(SCIPY): "true"}
 
 
+def test_a_puller_comes_to_nodes_by_its_own_tolerations_or_else_by_those_of_all() -> None:
+    gpu = Taint("gpu", "", "NoSchedule")
+    dedicated = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
+    settings = gate_settings(groups={"puller": ({}, [SCIPY]), "of-pool": ({"pool": "x"}, [GPU])})
+    plain, of_pool = settings.pullers
+    w = world()
+    w.add_node()
+    node = w.nodes["a"]
+    in_pool = replace(node, labels={"pool": "x"})
+
+    def keeps_off(of_node: Node, taint: Taint, *pullers: Puller) -> Taint | None:
+        tainted = replace(of_node, taints=(taint,))
+        return replace(settings, pullers=pullers).taint_against_pullers(tainted)
+
+    assert keeps_off(node, gpu, plain) == gpu
+    assert keeps_off(node, dedicated, plain) is None
+    to_gpus = replace(plain, tolerations=(Toleration("gpu", "Exists", "", ""),))
+    assert keeps_off(node, gpu, to_gpus) is None
+    assert keeps_off(node, dedicated, to_gpus) == dedicated
+    assert keeps_off(in_pool, gpu, of_pool, to_gpus) is None, "one of them comes"
+    # Without a puller for the node, what all of them tolerate is what there is to go by.
+    assert keeps_off(node, gpu, of_pool) == gpu
+    assert keeps_off(node, dedicated, of_pool) is None
+
+
 def test_how_long_the_oldest_node_waits_is_shown_from_its_pullers_creation_on() -> None:
     w = world()
     w.add_pulling()
@@ -457,7 +520,8 @@ def test_how_long_the_oldest_node_waits_is_shown_from_its_pullers_creation_on() 
 
 
 HELD = {label(SCIPY): "true"}
-FULL_LIST = [f"quay.io/many/image:{n}" for n in range(LISTED_IMAGES)]
+# A kubelet reports fifty images at most, unless it is told otherwise.
+FULL_LIST = [f"quay.io/many/image:{n}" for n in range(50)]
 
 
 @pytest.mark.parametrize(("reference", "listed", "is_there"), rows("controllers/gate-spellings"))
@@ -494,7 +558,20 @@ def test_a_container_beyond_its_pull_shows_that_the_image_is_there(
 
 
 @pytest.mark.parametrize(
-    "changes", [{"labels": {}}, {"namespace": "elsewhere"}, {"phase": "Failed"}]
+    "changes",
+    [
+        {"labels": {}},
+        {"labels": {OWN_INSTANCE_LABEL: RELEASE}},
+        {
+            "labels": {
+                PART_OF_LABEL: OWN_PART,
+                OWN_COMPONENT_LABEL: OWN_PULLER,
+                OWN_INSTANCE_LABEL: "another-release",
+            }
+        },
+        {"namespace": "elsewhere"},
+        {"phase": "Failed"},
+    ],
 )
 def test_what_is_said_of_another_pod_or_of_one_that_failed_counts_for_nothing(
     changes: dict[str, Any],
@@ -536,6 +613,43 @@ def test_a_cut_list_only_disproves_larger_images_than_it_has(
     assert w.labels_next() == {}
 
 
+def test_an_image_that_a_pod_reported_and_the_list_lacks_counts_as_gone_once_lists_have_come() -> (
+    None
+):
+    w = world()
+    puller = w.add_pulling()
+    w.turn()
+    w.pulled_event(puller, SCIPY)
+    assert w.labels_next() == HELD
+    assert w.plan().wake_after_seconds == pytest.approx(LIST_LAGS.age_seconds)
+    assert w.labels_next(after=LIST_LAGS.age_seconds - 1) == HELD
+    assert w.labels_next(after=1) == {}
+
+
+def test_a_pullers_container_that_starts_anew_has_pulled_its_image_again() -> None:
+    w = world()
+    puller = w.add_pulling()
+    w.say(puller, SCIPY, running=True)
+    w.turn()
+    w.list_images(OTHER, SCIPY)
+    assert w.labels_next() == HELD
+    w.list_images(OTHER)
+    (change,) = change_of(w.plan())
+    assert change.why == "1 image left the node"
+    assert w.labels_next() == {}
+    w.say(puller, SCIPY, waiting_reason="ContainerCreating")
+    assert w.labels_next() == {}
+    w.say(puller, SCIPY, running=True)
+    (change,) = change_of(w.plan())
+    assert change.why == "1 image is on the node"
+    assert w.labels_next() == HELD
+
+
+def test_of_several_things_their_number_is_said() -> None:
+    counts = [count_any(range(number), "image is", "images are") for number in range(3)]
+    assert counts == ["", "1 image is", "2 images are"]
+
+
 def test_a_node_that_is_not_ready_keeps_its_labels_and_gets_none() -> None:
     w = labelled(SCIPY, GPU)
     w.list_images(OTHER)
@@ -545,8 +659,18 @@ def test_a_node_that_is_not_ready_keeps_its_labels_and_gets_none() -> None:
 
 @pytest.mark.parametrize(
     ("images", "seconds_ago", "is_running", "is_there"),
-    [([OTHER], 1800, True, False), ([OTHER], 3, False, True), (FULL_LIST, None, True, True)],
-    ids=["said long ago", "said just now", "of which the list says nothing"],
+    [
+        ([OTHER], 1800, True, False),
+        ([OTHER], LIST_LAGS.age_seconds, False, False),
+        ([OTHER], 3, False, True),
+        (FULL_LIST, None, True, True),
+    ],
+    ids=[
+        "said long ago",
+        "as long ago as a list may lag",
+        "said just now",
+        "of which the list says nothing",
+    ],
 )
 def test_a_new_leaders_beliefs(
     images: list[str], seconds_ago: float | None, is_running: bool, is_there: bool

@@ -193,6 +193,7 @@ def test_a_node_without_a_pullers_pod_is_opened_and_stays_open_under_a_new_leade
     w.add_node()
     w.turn()
     assert w.labels_next(after=COMING.age_seconds - 1) == {label(SCIPY): "pulling"}
+    assert w.plan().wake_after_seconds == pytest.approx(1.0)
     assert w.labels_next(after=1) == OPEN
     (notice,) = told(w)
     assert (notice.name, notice.warning) == ("a", True)
@@ -284,6 +285,20 @@ def test_a_node_is_opened_at_the_deadline_which_a_new_leader_counts_from_the_pul
     assert w.labels_next(after=1) == OPEN
 
 
+def test_an_image_that_left_the_node_later_has_its_own_deadline() -> None:
+    w = world(SCIPY, GPU, pull_deadline_seconds=600)
+    puller = w.add_pulling()
+    w.say(puller, GPU, running=True)
+    w.turn()
+    w.list_images(OTHER, GPU)
+    assert w.labels_next(after=300) == {label(SCIPY): "pulling", label(GPU): "true"}
+    w.list_images(OTHER)
+    w.say(puller, GPU, waiting_reason="ContainerCreating")
+    assert w.labels_next() == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    assert w.labels_next(after=300) == {label(SCIPY): "open", label(GPU): "pulling"}
+    assert w.labels_next(after=300) == {label(SCIPY): "open", label(GPU): "open"}
+
+
 def test_an_image_removed_after_its_pull_leaves_the_node_open_as_nobody_pulls_it_again() -> None:
     w = world()
     # A label of an image that left the set goes, though a pending pod may keep off it.
@@ -360,6 +375,7 @@ def openings(
     *,
     just_opened: frozenset[str] = frozenset(),
     claimable: frozenset[str] = frozenset(),
+    failing: Mapping[str, frozenset[str]] | None = None,
 ) -> tuple[dict[str, frozenset[str]], float | None]:
     closed = {
         one.name: frozenset(key for key, value in one.labels.items() if value == "pulling")
@@ -371,7 +387,7 @@ def openings(
         Snapshot(RELEASE, NAMESPACE, by_name, by_key, claimable=claimable),
         closed,
         just_opened,
-        failing={},
+        failing=failing or {},
         since=true_since(nodes, pods),
         prefix=PREFIX,
         open_after_seconds=AFTER,
@@ -629,6 +645,36 @@ def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_but_not_a_sile
     memory = planned(GateMemory(), ready).memory
     silent = replace(ready, ready=False, taints=(NOT_READY,), ready_since=None)
     assert planned(memory, silent).actions == []
+
+
+@pytest.mark.parametrize("labels", [{}, {"example.org/pool": "open"}])
+def test_a_node_that_starts_and_was_not_opened_takes_nobody_yet(labels: dict[str, str]) -> None:
+    closed = node("a", ready_for=12)
+    starting = registered(name="new", value="none", labels=labels)
+    assert opened([closed, starting], [user()]) == {"a"}
+    awaited = replace(starting, labels={**labels, label(SCIPY): "open"})
+    assert opened([closed, awaited], [user()]) == set()
+
+
+def test_all_nodes_open_to_a_user_who_could_not_be_bound_for_a_second_wait() -> None:
+    nodes = [node(name, ready_for=2 * AFTER - 0.5) for name in ("a", "b")]
+    assert opened(nodes, [user()]) == {"a"}
+    nodes = [node(name, ready_for=2 * AFTER) for name in ("a", "b")]
+    assert opened(nodes, [user()]) == {"a", "b"}
+
+
+def test_the_next_user_goes_to_the_node_that_was_just_opened_to_another() -> None:
+    def wants(name: str, image: str, waits_for: float) -> Pod:
+        keeps_off = Requirement(label(image), "NotIn", frozenset({"pulling"}))
+        return user(name, waits_for=waits_for, terms=(NodeTerm((keeps_off,), ()),))
+
+    nodes = [
+        node(name, ready_for=ready_for, labels={label(GPU): "pulling"})
+        for name, ready_for in (("a", 15.0), ("b", 14.0))
+    ]
+    pods = [wants("ada", SCIPY, 100.0), wants("bob", GPU, 90.0)]
+    found, _ = openings(nodes, pods, failing={"a": frozenset({label(SCIPY)})})
+    assert found == {"b": frozenset({label(SCIPY), label(GPU)})}
 
 
 def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
