@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import sys
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import ceil, isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -114,11 +115,23 @@ def read_usage(source: str, namespace: str) -> Usage:
         for at, _ in time_series["values"]
         for minute in minutes
     }
+    is_of_users_alone = by_pods and all(
+        _is_of_users(time_series["metric"]) for time_series in of_hub
+    )
+    if is_of_users_alone:
+        seen = _with_hours_without_users(seen, of_hub)
     sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
     if not sessions:
         found = f"pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
         raise UsageError(f"{source}: found {found} in {namespace}, expected users' servers")
-    return Usage(sessions, frozenset(seen), [*_tell(source, sessions, seen, step, by_pods=by_pods)])
+    notes = [*_tell(source, sessions, seen, step, by_pods=by_pods)]
+    if is_of_users_alone:
+        notes.insert(
+            2,
+            f"  only pods {USER_PODS}… are in it: hours without any count as without users (an"
+            " answer with all pods of the namespace tells them from gaps)",
+        )
+    return Usage(sessions, frozenset(seen), notes)
 
 
 def _asked(source: str, metric: str, namespace: str) -> list[Any]:
@@ -199,6 +212,28 @@ def _series(text: str, source: str) -> list[Any]:
 
 def _is_of_users(metric: Mapping[str, str]) -> bool:
     return metric["__name__"] != PODS or metric.get("pod", "").startswith(USER_PODS)
+
+
+def _with_hours_without_users(seen: set[int], series: Iterable[Mapping[str, Any]]) -> set[int]:
+    """The minutes in which something was seen, and those between in which no user was there.
+
+    Where the same pod is there before and after, Prometheus didn't look.
+    """
+    spans: dict[tuple[str, float], tuple[int, int]] = {}
+    for time_series in series:
+        for at, created in time_series["values"]:
+            key = time_series["metric"]["pod"], created
+            first, last = spans.get(key, (at, at))
+            spans[key] = min(first, at), max(last, at)
+    ordered = sorted((first // 60, last // 60) for first, last in spans.values())
+    firsts = [first for first, _ in ordered]
+    # Of the pods up to each: the last minute in which any was there.
+    lasts = list(accumulate((last for _, last in ordered), max))
+    minutes = set(seen)
+    for before, after in pairwise(sorted(seen)):
+        if lasts[bisect_right(firsts, before) - 1] < after:
+            minutes.update(range(before, after))
+    return minutes
 
 
 def _of_pods(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[float, float]]:

@@ -3,6 +3,7 @@ installed.
 """
 
 import json
+import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,59 @@ def test_a_history_of_another_set_is_refused(
         == 2
     )
     assert "found data of gpu, expected of a set here: default" in capsys.readouterr().err
+
+
+def user_series(name: str, begin: int, end: int) -> tuple[dict[str, str], list[tuple[int, float]]]:
+    """A pod's values: one each five minutes from its creation on."""
+    metric = {"__name__": PODS, "namespace": "jhub", "pod": name}
+    return metric, [(at, begin) for at in range(-(-(begin + 1) // 300) * 300, end, 300)]
+
+
+def test_an_answer_with_users_pods_alone_knows_hours_without_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Forty people from 9:00 to 12:00 on weekdays, as jupyter-.* finds them."""
+    weekdays = [START + 86_400 * day for day in range(21) if day % 7 < 5]
+    begins = [(at + 9 * 3600, user) for at in weekdays for user in range(40)]
+    series = [
+        user_series(f"jupyter-{user}", at + user * 10, at + user * 10 + 3 * 3600)
+        for at, user in begins
+    ]
+    history, said = learn(tmp_path, capsys, answer(series))
+    assert "600 servers in 18.1 days" in said
+    assert "only pods jupyter-… are in it: hours without any count as without users" in said
+    assert "unknown" not in said
+    assert "thin" not in said
+    sunday = START // 60 + 6 * 1440 + 600
+    assert (history.at(sunday), history.at(sunday + 1440)) == (0, 40)
+    # Others' pods tell what is a gap: those of the hub are gone with them.
+    hub = ({"__name__": PODS, "namespace": "jhub", "pod": "hub-1"}, series[0][1])
+    history, said = learn(tmp_path, capsys, answer([*series, hub]))
+    assert "gaps" in said
+    assert history.at(sunday) == UNSEEN
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_where_a_user_was_there_before_and_after_prometheus_did_not_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    rng = random.Random(seed)
+    series = []
+    for day in range(21):
+        for number in range(rng.randint(0, 5)):
+            begin = START + 86_400 * day + rng.randrange(80_000)
+            series.append(user_series(f"jupyter-{day}-{number}", begin, begin + 7200))
+    lost = START + rng.randrange(2, 18) * 86_400 + rng.randrange(0, 80_000, 300)
+    until = lost + rng.randrange(1800, 7200, 300)
+    # One who is there before and after.
+    series.append(user_series("jupyter-stays", lost - 3600, until + 3600))
+    seen = [
+        (metric, [(at, n) for at, n in values if not lost <= at < until])
+        for metric, values in series
+    ]
+    history, said = learn(tmp_path, capsys, answer([one for one in seen if one[1]]))
+    assert "1 gap, " in said
+    times = [at for _, values in seen for at, _ in values]
+    for minute in range(min(times) // 60, max(times) // 60 + 5):
+        is_lost = lost <= minute * 60 < until
+        assert (history.at(minute) == UNSEEN) == is_lost, minute
