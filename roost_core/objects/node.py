@@ -40,6 +40,8 @@ from roost_core.objects.timestamps import read_moment
 
 # Images read of a node: more than a disk usually has room for.
 MAX_IMAGES: Final = 1000
+# kubelet's nodeStatusMaxImages by default: a list of so many may lack some.
+_LISTED_IMAGES: Final = 50
 # The longest name of an image that placement uses: pods choose them.
 MAX_REFERENCE: Final = 1024
 # A kubelet reports at most five names of an image, digests before tags.
@@ -97,6 +99,14 @@ class Node:
     def is_usable(self) -> bool:
         """Ready, not cordoned, not leaving."""
         return self.ready and not self.unschedulable and not self.leaving
+
+    @property
+    def lists_all_images(self) -> bool:
+        """Whether `images` has all of its images, and all their names. An empty list says nothing:
+        the kubelet hasn't queried its runtime yet, or is configured to list nothing.
+        """
+        is_cut = self.has_cut_names or (self.image_count or len(self.images)) >= _LISTED_IMAGES
+        return bool(self.images) and not is_cut
 
     @property
     def has_cut_names(self) -> bool:

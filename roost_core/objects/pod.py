@@ -116,6 +116,8 @@ class ContainerState:
     # Terminated: a finished init container, a main container that finished or crashed.
     terminated: bool = False
     name: str = ""
+    # Its kubelet asks for the image although the node holds it.
+    pulls_always: bool = False
 
 
 class Owner(NamedTuple):

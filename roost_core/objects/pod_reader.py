@@ -295,6 +295,7 @@ def _container_states(spec: JSONObject, status: JSONObject) -> tuple[ContainerSt
                     init=part == "initContainers",
                     terminated=state.get("terminated") is not None,
                     name=intern(container.get("name") or ""),
+                    pulls_always=container.get("imagePullPolicy") == "Always",
                 )
             )
     return tuple(states)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from roost_core.placement.lease_state import LeaseState
 from roost_core.placement.nodes import Nodes
 from webhook.facts.homes import Homes
+from webhook.facts.placed_pod import FailedPull
 from webhook.facts.warm import WarmFacts
 
 
@@ -27,10 +28,10 @@ class Facts:
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
-    # When a node (first) last couldn't pull an image (normalised), on the clock of reviews.
-    failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # When a node that isn't known to hold an image last couldn't pull it, on the clock of reviews.
+    failed_pulls: Mapping[FailedPull, float] = field(default_factory=dict)
     # Of these, those that no pod said: a start was given up, and the pull may only have been slow.
-    given_up: Collection[tuple[str, str]] = frozenset()
+    given_up: Collection[FailedPull] = frozenset()
     # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None:
     # quotas can't be read.
     quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from roost_core.objects.fields import JSONObject
@@ -13,6 +14,8 @@ from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNO
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 # The longest name that a node can have.
 _MAX_NODE_NAME: Final = 253
+# Of the names of a pod's pull secrets, which may be as many as its author likes.
+_MAX_SECRETS: Final = 1024
 
 
 class PlacedPod(NamedTuple):
@@ -28,6 +31,33 @@ class PlacedPod(NamedTuple):
     is_starting: bool = False
     # Images, normalised and not among `images`, that its node can't pull now.
     failing: tuple[str, ...] = ()
+    # Of all these, those that its kubelet pulls although the node holds them (`Always`).
+    always: tuple[str, ...] = ()
+    # As `pull_secrets` says.
+    secrets: str = ""
+
+
+class FailedPull(NamedTuple):
+    """What failed to be pulled where, and by whose leave."""
+
+    node: str
+    # Normalised.
+    image: str
+    # As `pull_secrets` says.
+    secrets: str = ""
+
+
+def pull_secrets(spec: Mapping[str, object], namespace: str) -> str:
+    """Which pull secrets a pod's kubelet uses: the same text for pods that use the same; "" for
+    none. Nonsense is none.
+    """
+    listed = spec.get("imagePullSecrets")
+    names = {
+        str(secret["name"])
+        for secret in (listed if type(listed) is list else ())
+        if type(secret) is dict and secret.get("name")
+    }
+    return f"{namespace}/{','.join(sorted(names))}"[:_MAX_SECRETS] if names else ""
 
 
 def pod_key(namespace: str, name: str) -> str:
@@ -40,9 +70,9 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
     phase = _object(pod, "status").get("phase")
     if phase in _FINISHED:
         return None
-    spec = _object(pod, "spec")
+    spec, metadata = _object(pod, "spec"), _object(pod, "metadata")
     if not (bound := spec.get("nodeName")):
-        annotations = _object(_object(pod, "metadata"), "annotations")
+        annotations = _object(metadata, "annotations")
         target = str(
             annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or ""
         )
@@ -51,16 +81,23 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
     failing = _failing_containers(_object(pod, "status"))
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     written: dict[str, bool] = {}
+    # A container that takes what the node holds shows that it holds nothing when it fails.
+    always: dict[str, bool] = {}
     for container in containers:
         image = str(container.get("image") or "")
         if image and len(image) <= MAX_REFERENCE and len(written) < MAX_IMAGES:
             written[image] = written.get(image, False) or container.get("name") in failing
+            # The API server writes a policy into every pod.
+            is_always = container.get("imagePullPolicy") == "Always"
+            always[image] = always.get(image, True) and is_always
     return PlacedPod(
         pod_class,
         str(bound),
         tuple(normalise_reference(image) for image, fails in written.items() if not fails),
         phase == "Pending",
         tuple(normalise_reference(image) for image, fails in written.items() if fails),
+        tuple(normalise_reference(image) for image, is_always in always.items() if is_always),
+        pull_secrets(spec, str(metadata.get("namespace") or "")),
     )
 
 

@@ -53,6 +53,7 @@ class Reads(Flag):
     LEASES = auto()
     PRIORITIES = auto()
     QUOTAS = auto()
+    PULLS = auto()
 
 
 class Case(NamedTuple):

@@ -11,8 +11,9 @@ from roost_core.placement.labels import HELD
 from roost_core.placement.warm_sets import MAX_NODES
 from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import MAX_WEIGHT
+from webhook.facts.placed_pod import pull_secrets
 from webhook.patch import PreferNode
-from webhook.rules.contract import Case, Rule
+from webhook.rules.contract import Case, Reads, Rule
 from webhook.rules.image_gate import gate_mode, pulled_labels
 from webhook.rules.scheduler import own_scheduler_name
 
@@ -21,16 +22,21 @@ def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
     """Names of nodes that couldn't pull one of the pod's images lately. is_told: only those of
     which a pod said so.
     """
+    if not case.facts.failed_pulls:
+        return []
     images = {normalise_reference(reference) for reference in case.pod.images}
-    failed = case.facts.failed_pulls.items()
+    secrets = pull_secrets(case.pod.spec, case.pod.namespace)
     lately = {
-        (node, image)
-        for (node, image), at in failed
-        if image in images and case.now - at < FAILED_PULL.age_seconds
+        pull
+        for pull, at in case.facts.failed_pulls.items()
+        # What is refused to others' secrets may be given to this pod's.
+        if pull.image in images
+        and pull.secrets == secrets
+        and case.now - at < FAILED_PULL.age_seconds
     }
     if is_told:
         lately -= set(case.facts.given_up)
-    return sorted({node for node, _ in lately})
+    return sorted({pull.node for pull in lately})
 
 
 def prefer_others(case: Case) -> Iterator[PreferNode]:
@@ -66,4 +72,5 @@ FAILING: Final = Rule(
     lambda settings, pod_class: (
         pod_class.warm is not None or bool(own_scheduler_name(settings, pod_class))
     ),
+    Reads.PULLS,
 )

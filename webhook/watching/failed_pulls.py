@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from roost_core.placement.beliefs import FAILED_PULL, WAITED_SECONDS
-from webhook.facts.placed_pod import PlacedPod
+from webhook.facts.placed_pod import FailedPull, PlacedPod
 
-# A node and an image.
-_Pull = tuple[str, str]
+# Whether the failed pull of an image for a pod says nothing of the pod's node.
+SaysNothing = Callable[[PlacedPod, str], bool]
 
 
 class _Start(NamedTuple):
@@ -23,6 +23,8 @@ class _Start(NamedTuple):
 class FailedPulls:
     """What pods tell of pulls that fail, until a container with the image starts on the node.
 
+    Where a node holds the image, it is the registry or the pull secret that failed, not the node.
+
     A pull that hangs raises no error: its pods go, and never started.
     """
 
@@ -30,21 +32,24 @@ class FailedPulls:
         self._clock = clock
         # When each node last couldn't pull an image. Inf: a pod says so now. Replaced, never
         # changed.
-        self.last_failed: Mapping[_Pull, float] = {}
+        self.last_failed: Mapping[FailedPull, float] = {}
         # Of these, those that no pod said.
-        self.given_up: frozenset[_Pull] = frozenset()
+        self.given_up: frozenset[FailedPull] = frozenset()
         # What can't be pulled now, by key of the pod that says so.
-        self._failing: dict[str, set[_Pull]] = {}
+        self._failing: dict[str, set[FailedPull]] = {}
         # By key of the pod.
         self._starting: dict[str, _Start] = {}
 
     def update(
-        self, changes: Mapping[str, PlacedPod | None], proves: Callable[[str, str], bool]
+        self,
+        changes: Mapping[str, PlacedPod | None],
+        *,
+        is_no_fault: SaysNothing,
+        is_no_loss: SaysNothing,
     ) -> None:
         """Take in the changes of pods, by key.
 
-        proves: whether it is certain that a node has an image, by what was known before these
-        changes.
+        is_no_fault: of a pull that a pod says failed. is_no_loss: of a start that was given up.
         """
         last_failed = dict(self.last_failed)
         now = self._clock()
@@ -52,8 +57,12 @@ class FailedPulls:
             for pull in self._failing.pop(key, ()):
                 last_failed[pull] = now
             if pod is not None and pod.failing:
-                self._failing[key] = {(pod.node, image) for image in pod.failing}
-            for pull in self._pulls_given_up(key, pod, now, proves):
+                self._failing[key] = {
+                    FailedPull(pod.node, image, pod.secrets)
+                    for image in pod.failing
+                    if not is_no_fault(pod, image)
+                }
+            for pull in self._pulls_given_up(key, pod, now, is_no_loss):
                 if pull not in last_failed:
                     self.given_up |= {pull}
                 last_failed[pull] = now
@@ -63,11 +72,13 @@ class FailedPulls:
 
     def drop_proven(self, proves: Callable[[str, str], bool]) -> None:
         """Forget the pulls of images that nodes certainly have now."""
-        self.last_failed = {pull: at for pull, at in self.last_failed.items() if not proves(*pull)}
+        self.last_failed = {
+            pull: at for pull, at in self.last_failed.items() if not proves(pull.node, pull.image)
+        }
 
     def _pulls_given_up(
-        self, key: str, pod: PlacedPod | None, now: float, proves: Callable[[str, str], bool]
-    ) -> list[_Pull]:
+        self, key: str, pod: PlacedPod | None, now: float, is_no_loss: SaysNothing
+    ) -> list[FailedPull]:
         """Note whether a pod is starting; return what its node can't have pulled for it, when it
         went after a while without having started there.
         """
@@ -80,27 +91,33 @@ class FailedPulls:
             return []
         # The first is its main container's; all pods may share the others.
         return [
-            (start.pod.node, image)
+            FailedPull(start.pod.node, image, start.pod.secrets)
             for image in start.pod.images[:1]
-            if not proves(start.pod.node, image)
+            if not is_no_loss(start.pod, image)
         ]
 
     def _without_started(
-        self, last_failed: dict[_Pull, float], changes: Mapping[str, PlacedPod | None], now: float
-    ) -> dict[_Pull, float]:
+        self,
+        last_failed: dict[FailedPull, float],
+        changes: Mapping[str, PlacedPod | None],
+        now: float,
+    ) -> dict[FailedPull, float]:
         """`last_failed` with what pods say now, and without what is over: an image has started on
         the node, or the failure is too old.
         """
         running = [pod for pod in changes.values() if pod is not None and not pod.is_starting]
         started = {(pod.node, image) for pod in running for image in pod.images}
-        self._failing = {key: pulls - started for key, pulls in self._failing.items()}
+        self._failing = {
+            key: {pull for pull in pulls if (pull.node, pull.image) not in started}
+            for key, pulls in self._failing.items()
+        }
         # It fails for as long as the pod says so: its status need not change meanwhile.
-        failing_now = frozenset[_Pull]().union(*self._failing.values())
+        failing_now = frozenset[FailedPull]().union(*self._failing.values())
         last_failed |= dict.fromkeys(failing_now, math.inf)
         recent = {
             pull: at
             for pull, at in last_failed.items()
-            if pull not in started and now - at < FAILED_PULL.age_seconds
+            if (pull.node, pull.image) not in started and now - at < FAILED_PULL.age_seconds
         }
         self.given_up = (self.given_up & recent.keys()) - failing_now
         return recent

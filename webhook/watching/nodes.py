@@ -18,8 +18,11 @@ class WatchedNodes(Watched[Node]):
     def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
         super().__init__(None)
         if rulebook.settings.reads_nodes:
-            # Images are most of a node's bytes, and warm sets alone read them.
-            with_images = bool(rulebook.classes_that_read(Reads.WARM))
+            # Images are most of a node's bytes.
+            reads_images = Reads.WARM | Reads.PULLS
+            with_images = any(
+                rulebook.reads(name) & reads_images for name in rulebook.settings.classes
+            )
             self.cache = watches.add(
                 NODES_PATH,
                 partial(node_or_none, with_images=with_images),
@@ -39,6 +42,16 @@ class WatchedNodes(Watched[Node]):
         elif changes:
             images.note_replaced(self.last_known, changes)
             self.last_known = self.last_known.updated(changes)
+
+    def lists(self, name: str, reference: str) -> bool:
+        """Whether the node's own list has the image; `reference` is normalised."""
+        node = self.fact.get_node(name) if self.fact is not None else None
+        return node is not None and reference in node.image_names
+
+    def may_hold_more(self, name: str) -> bool:
+        """Whether the node may hold images that its list lacks."""
+        node = self.fact.get_node(name) if self.fact is not None else None
+        return node is None or not node.lists_all_images
 
     @property
     def fact(self) -> Nodes | None:

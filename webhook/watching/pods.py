@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Final
 
 from roost_core.kube.watch_cache import label_selector
@@ -79,16 +80,20 @@ class WatchedPods:
         self._failed_pulls = FailedPulls(watches.clock)
         self._counts = PodCounts(settings.classes, metrics)
 
-    def refresh(self, taken: TakenChanges) -> list[str]:
+    def refresh(self, taken: TakenChanges, nodes: WatchedNodes) -> list[str]:
         """Take in what changed; return the keys of the pods with a home that did."""
         homes: dict[str, PlacedPod | None] = {}
         for name, pods in self.by_class.items():
             changes = pods.take(taken)
             placed = {key: pod and pod.placed for key, pod in changes.items()}
             # Before warm sets know of the changes.
-            self._failed_pulls.update(placed, self._proves)
+            evidence = _PullEvidence(self._warm, name, placed, nodes)
+            self._failed_pulls.update(
+                placed, is_no_fault=evidence.is_no_fault, is_no_loss=evidence.is_no_loss
+            )
             if changes:
-                self._warm = {**self._warm, name: self._warm[name].updated(placed)}
+                lacking = {key: evidence.with_what_lacks(pod) for key, pod in placed.items()}
+                self._warm = {**self._warm, name: self._warm[name].updated(lacking)}
             self._counts.update(name, changes)
             if name in self._classes_with_home:
                 for key, pod in changes.items():
@@ -104,10 +109,10 @@ class WatchedPods:
         self._warm = images.follow(
             self._warm, nodes.readable, self._warm_classes, with_reports=nodes.is_known
         )
-        self._failed_pulls.drop_proven(self._proves)
+        self._failed_pulls.drop_proven(lambda node, image: self._proves(node, image, nodes))
 
-    def _proves(self, node: str, image: str) -> bool:
-        return any(warm.proves(node, image) for warm in self._warm.values())
+    def _proves(self, node: str, image: str, nodes: WatchedNodes) -> bool:
+        return nodes.lists(node, image) or _proves(self._warm, node, image)
 
     @property
     def homes(self) -> Homes:
@@ -132,3 +137,70 @@ class WatchedPods:
     def shows_new(self) -> bool:
         """`Facts.shows_new_pods`: no watch of pods with a home is known to be broken."""
         return not any(self.by_class[name].is_broken for name in self._classes_with_home)
+
+
+def _proves(warm: Mapping[str, WarmFacts], node: str, image: str) -> bool:
+    return any(known.proves(node, image) for known in warm.values())
+
+
+class _PullEvidence:
+    """What speaks for a node when a pull fails there: its own list of images, and pods that run
+    there. A pod with `Always` asks a registry although the node holds the image.
+    """
+
+    def __init__(
+        self,
+        warm: Mapping[str, WarmFacts],
+        changed_class: str,
+        changes: Mapping[str, PlacedPod | None],
+        nodes: WatchedNodes,
+    ) -> None:
+        """warm: before these changes of the pods of one class."""
+        self._warm = warm
+        self._changed_class = changed_class
+        self._changes = changes
+        self._nodes = nodes
+
+    def is_no_fault(self, pod: PlacedPod, image: str) -> bool:
+        """Whether the pull that this pod says fails says nothing of its node."""
+        if self._is_there(pod.node, image):
+            return True
+        return image in pod.always and self._may_hold(pod.node, image)
+
+    def is_no_loss(self, pod: PlacedPod, image: str) -> bool:
+        """Whether it says nothing of its node that this pod was given up before it started."""
+        if self._nodes.lists(pod.node, image) or _proves(self._warm, pod.node, image):
+            return True
+        return image in pod.always and self._may_hold(pod.node, image)
+
+    def with_what_lacks(self, pod: PlacedPod | None) -> PlacedPod | None:
+        """The pod with those failing images alone that its node certainly lacks."""
+        if pod is None or not pod.failing:
+            return pod
+        lacking = [
+            image
+            for image in pod.failing
+            if image not in pod.always and not self._is_there(pod.node, image)
+        ]
+        return pod._replace(failing=tuple(lacking))
+
+    def _is_there(self, node: str, image: str) -> bool:
+        """Whether the node holds the image now."""
+        return self._nodes.lists(node, image) or (node, image) in self._running
+
+    def _may_hold(self, node: str, image: str) -> bool:
+        return _proves(self._warm, node, image) or self._nodes.may_hold_more(node)
+
+    @cached_property
+    def _running(self) -> frozenset[tuple[str, str]]:
+        """Nodes and images of pods that have started: kubelets remove no image in use."""
+        running: set[tuple[str, str]] = set()
+        for name, known in self._warm.items():
+            pods = known.pods if name != self._changed_class else {**known.pods, **self._changes}
+            running |= {
+                (pod.node, image)
+                for pod in pods.values()
+                if pod is not None and not pod.is_starting
+                for image in pod.images
+            }
+        return frozenset(running)

@@ -121,7 +121,7 @@ class WatchedCluster:
         self.namespaces.refresh(taken)
         for builders in self.builders.values():
             builders.refresh(taken)
-        changed_pods = self.pods.refresh(taken)
+        changed_pods = self.pods.refresh(taken, self.nodes)
         # Only now: a pod that is still bound to a node that went tells of its images with each
         # change of its status.
         self.pods.keep_in_step(self.nodes, self._images)

@@ -43,8 +43,6 @@ from roost_core.placement.beliefs import LIST_LAGS
 from roost_core.placement.labels import HELD
 from roost_core.release.image_gate import ManagedImage
 
-# kubelet's nodeStatusMaxImages.
-LISTED_IMAGES: Final = 50
 # Shared empty values: most of thousands of nodes have nothing to remember.
 _NO_TIMES: Final[Mapping[str, float]] = {}
 _NO_FAULTS: Final[Mapping[str, PullFault]] = {}
@@ -200,7 +198,7 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
             new_bytes[name] = report.listed_bytes
         if fact.holds and not fact.confirmed:
             seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
-            is_elsewhere = _may_be_listed_elsewhere(node, image) and has_complete_list(node)
+            is_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
             if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
                 # Then its absence from the list becomes proof, or is told.
                 waits.append(max(0.0, seconds_left))
@@ -293,7 +291,7 @@ def _observe_image(
     # A list that has shown the image by this name would do so again.
     is_elsewhere = _may_be_listed_elsewhere(node, image) and not (before and before.confirmed)
     shows_name = not (node.has_cut_names or is_elsewhere)
-    is_unlisted = shows_name and (has_complete_list(node) or is_too_large)
+    is_unlisted = shows_name and (node.lists_all_images or is_too_large)
     is_absent = is_unlisted or _is_refuted(observed, image)
     return _ImageReport(Listing.NO if is_absent else Listing.SILENT, None, tokens, labelled)
 
@@ -305,21 +303,16 @@ def _may_be_listed_elsewhere(node: Node, image: ManagedImage) -> bool:
 
 def _is_refuted(observed: ObservedNode, image: ManagedImage) -> bool:
     """Whether the kubelet failed to pull this very image, which it tries only if the node lacks
-    it.
+    it, but for a container with `Always`.
     """
     faults = (pod.faults.get(image.normalised) for pod in observed.evidence)
     return any(
-        fault is not None and fault.reference == image.reference and fault.reason != RENAMED
+        fault is not None
+        and fault.reference == image.reference
+        and fault.reason != RENAMED
+        and not fault.is_always
         for fault in faults
     )
-
-
-def has_complete_list(node: Node) -> bool:
-    """Whether the node lists all of its images, and all their names. An empty list says nothing:
-    the kubelet hasn't queried its runtime yet, or is configured to list nothing.
-    """
-    is_cut = node.has_cut_names or (node.image_count or len(node.images)) >= LISTED_IMAGES
-    return bool(node.images) and not is_cut
 
 
 def _weigh(before: Fact | None, report: _ImageReport, now: Moment) -> Fact:

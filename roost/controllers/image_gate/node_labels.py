@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import ChangeNode, Notice
-from roost.controllers.image_gate.facts import NodeFacts, ObservedNode, has_complete_list
+from roost.controllers.image_gate.facts import NodeFacts, ObservedNode
 from roost.controllers.image_gate.puller_pods import count_any
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.objects.node import Node
@@ -265,7 +265,7 @@ def _find_out_of_set(observed: ObservedNode, facts: NodeFacts) -> tuple[list[str
 def _is_disproved(observed: ObservedNode, label: str) -> bool:
     """Whether the node's complete list has no image of that label, whatever its name."""
     settings = observed.context.settings
-    return has_complete_list(observed.node) and all(
+    return observed.node.lists_all_images and all(
         pulled_label(settings.release, settings.namespace, name) != label
         for name in observed.node.images
     )

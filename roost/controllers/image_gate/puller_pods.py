@@ -49,6 +49,8 @@ class PullFault(NamedTuple):
     image: ManagedImage
     reason: str
     message: str
+    # The kubelet asked for it although the node may hold it.
+    is_always: bool = False
 
 
 # A pod's uid, and the Unix time of its `Pulled` event, or None for a container's status.
@@ -207,7 +209,13 @@ def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
         named = image.reference
     runs_it = normalise_reference(container.image) == image.normalised
     reference = named or (container.image if container.init and not runs_it else image.reference)
-    return PullFault(reference, image, container.waiting_reason, container.waiting_message)
+    return PullFault(
+        reference,
+        image,
+        container.waiting_reason,
+        container.waiting_message,
+        container.pulls_always,
+    )
 
 
 # Searched in this order, in lower case: a refusal may also say "not found". HTTP status codes are

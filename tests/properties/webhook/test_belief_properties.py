@@ -37,6 +37,7 @@ from webhook.watching.keeper import FactsKeeper
 
 OWN_IMAGE: Final = "team/x"
 HELD_IMAGE: Final = "docker.io/team/x:latest"
+SECRET: Final = "theirs"
 HOST: Final = "hub-roost-scheduler-new"
 OLD: Final = "hub-roost-scheduler-old_1"
 (HELD_LABEL,) = builders.held(IMAGE)
@@ -118,7 +119,9 @@ def node(
     }
 
 
-def bound(name: str, on: str, reason: str = "") -> JSONObject:
+def bound(
+    name: str, on: str, reason: str = "", *, is_always: bool = False, secret: str = ""
+) -> JSONObject:
     waiting = (
         [{"name": "main", "state": {"waiting": {"reason": reason}}}]
         if reason not in ("", "starts")
@@ -131,7 +134,17 @@ def bound(name: str, on: str, reason: str = "") -> JSONObject:
             "uid": name,
             "labels": {"component": "singleuser-server"},
         },
-        "spec": {"nodeName": on, "containers": [{"name": "main", "image": OWN_IMAGE}]},
+        "spec": {
+            "nodeName": on,
+            "containers": [
+                {
+                    "name": "main",
+                    "image": OWN_IMAGE,
+                    "imagePullPolicy": "Always" if is_always else "IfNotPresent",
+                }
+            ],
+            "imagePullSecrets": [{"name": secret}] if secret else [],
+        },
         "status": {
             "phase": "Pending" if reason else "Running",
             "conditions": [{"type": "Ready", "status": "True"}],
@@ -161,13 +174,15 @@ class World:
         # Holders that renew their Leases, by part, and in which year by their clocks.
         self.holders: dict[str, str | None] = {"controllers": "one", "scheduler": f"{HOST}_1"}
         self.year = 2099
-        # When a node last failed to pull OWN_IMAGE; pods' versions that are known, and that no
-        # longer count.
-        self.failed: dict[str, float] = {}
+        # When a node last failed to pull OWN_IMAGE with a secret; pods' versions that are known;
+        # and what pods say of it now.
+        self.failed: dict[tuple[str, str], float] = {}
         self.heeded: dict[str, str] = {}
-        self.relieved: set[str] = set()
+        self.failing: dict[str, tuple[str, str]] = {}
         # Pods that wait for their start: where, since when, and whether it was told why.
         self.starting: dict[str, tuple[str, float, bool]] = {}
+        # Whether a pod pulls in any case, and with which secret.
+        self.pulls: dict[str, tuple[bool, str]] = {}
         # Nodes where OWN_IMAGE has run or was reported, which node that was, and its last report.
         self.proven: set[str] = set()
         self.machines: dict[str, str] = {}
@@ -232,6 +247,8 @@ class World:
                 self.server.renewed,
                 self.failed,
                 self.heeded,
+                self.failing,
+                self.pulls,
                 self.starting,
                 self.proven,
                 self.machines,
@@ -284,23 +301,49 @@ class World:
         on = {name: pod["spec"]["nodeName"] for name, pod in pods.items()}
         fails = {name for name, pod in pods.items() if pod["status"]["containerStatuses"]}
         starts = {name for name, pod in pods.items() if pod["status"]["phase"] == "Pending"}
-        given_up = set[str]()
+        # By their own lists, nodes that hold it, and that say all they hold.
+        lists = {name: self._listed(one) for name, one in nodes.items() if self.knows(NODES)}
+        listing = {name for name, images in lists.items() if HELD_IMAGE in images}
+        whole = {name for name, images in lists.items() if images}
+        running = {on[name] for name in pods if name not in starts}
+        given_up = set[tuple[str, str]]()
         for name in changed:
             node, since, was_told = self.starting.pop(name, ("", now, True))
             is_over = node != on.get(name) and now - since >= beliefs.WAITED_SECONDS
-            given_up |= {node} if is_over and not was_told and node not in self.proven else set()
+            is_always, secret = self.pulls.pop(name, (False, ""))
+            holds = node in self.proven | listing or (is_always and node not in whole)
+            given_up |= {(node, secret)} if is_over and not was_told and not holds else set()
+            self.failing.pop(name, None)
+            if name in pods:
+                self.pulls[name] = is_always, secret = how_pulled(pods[name])
+                holds = on[name] in listing | running or (
+                    is_always and (on[name] in self.proven or on[name] not in whole)
+                )
+                if name in fails and not holds:
+                    self.failing[name] = on[name], secret
             if name in starts:
                 self.starting[name] = on[name], since if node == on[name] else now, name in fails
         runs = {on[name] for name in changed if name in pods and name not in starts}
-        self.relieved |= {versions[name] for name in fails if on[name] in runs}
-        still = {on[name] for name in fails if versions[name] not in self.relieved}
-        self.failed = {name: min(at, now) for name, at in self.failed.items() if name not in runs}
-        self.failed |= dict.fromkeys(given_up - runs, now) | dict.fromkeys(still, math.inf)
-        self.proven = (self.proven | runs) - {on[name] for name in changed if name in fails}
+        self.failing = {name: pull for name, pull in self.failing.items() if pull[0] not in runs}
+        self.failed = {pull: min(at, now) for pull, at in self.failed.items()}
+        self.failed |= dict.fromkeys(given_up, now)
+        self.failed = {pull: at for pull, at in self.failed.items() if pull[0] not in runs}
+        self.failed |= dict.fromkeys(self.failing.values(), math.inf)
+        lacking = {
+            on[name]
+            for name in changed
+            if name in fails and not self.pulls[name][0] and on[name] not in listing | running
+        }
+        self.proven = (self.proven | runs) - lacking
         self._heed_nodes(
             nodes, {node for name, node in on.items() if name not in fails}, set(on.values())
         )
-        self.failed = {name: at for name, at in self.failed.items() if name not in self.proven}
+        self.failed = {
+            pull: at for pull, at in self.failed.items() if pull[0] not in self.proven | listing
+        }
+
+    def _listed(self, one: JSONObject) -> set[str]:
+        return {name for image in one["status"]["images"] for name in image["names"]}
 
     def _heed_nodes(self, nodes: dict[str, JSONObject], needed: set[str], used: set[str]) -> None:
         if not self.server.kind(NODES).heard_at or self.server.kind(NODES).is_forbidden:
@@ -371,6 +414,13 @@ class World:
         return {
             one["metadata"]["name"] for one in self.told(NODES) if not one["spec"]["unschedulable"]
         }
+
+
+def how_pulled(pod: JSONObject) -> tuple[bool, str]:
+    """Whether it asks for its image in any case, and with which secret."""
+    (container,) = pod["spec"]["containers"]
+    secrets = [secret["name"] for secret in pod["spec"]["imagePullSecrets"]]
+    return container["imagePullPolicy"] == "Always", "".join(secrets)
 
 
 def names_in(body: JSONObject) -> set[str]:
@@ -444,17 +494,20 @@ def scopes_told(world: World) -> set[str]:
 
 
 def check_warm(world: World) -> None:
-    named = names_in(world.place(user_pod(OWN_IMAGE))[0])
-    failing = {
-        name
-        for name, at in world.failed.items()
-        if world.server.now - at < beliefs.FAILED_PULL.age_seconds
-    }
-    if not (world.knows(NODES) and world.knows(USERS)):
-        assert named == set()
-    else:
-        assert named <= world.usable() - failing
-        assert world.usable() - world.failed.keys() <= named
+    for secret in ("", SECRET):
+        secrets = [{"name": secret}] if secret else []
+        named = names_in(world.place(user_pod(OWN_IMAGE, imagePullSecrets=secrets))[0])
+        failed = {node: at for (node, used), at in world.failed.items() if used == secret}
+        failing = {
+            node
+            for node, at in failed.items()
+            if world.server.now - at < beliefs.FAILED_PULL.age_seconds
+        }
+        if not (world.knows(NODES) and world.knows(USERS)):
+            assert named == set()
+        else:
+            assert named <= world.usable() - failing
+            assert world.usable() - failed.keys() <= named
 
 
 def check_home(world: World) -> None:
@@ -549,7 +602,11 @@ def draw_happening(rng: random.Random, often: str) -> tuple[Any, ...]:
             item = node(name, uid, is_usable=is_usable, holds=holds, images=images)
         case k if k == USERS:
             item = bound(
-                rng.choice(["one", "two"]), name, rng.choice(["", "starts", "ErrImagePull"])
+                rng.choice(["one", "two"]),
+                name,
+                rng.choice(["", "starts", "ErrImagePull"]),
+                is_always=rng.random() < 0.4,
+                secret=rng.choice(["", SECRET]),
             )
         case k if k == BUILDS:
             name = f"build-{rng.randint(1, 6)}"

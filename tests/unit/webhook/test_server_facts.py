@@ -16,7 +16,7 @@ from tests.builders import settings
 from tests.harness.waiting import wait_until
 from tests.recorded_data import object_of, rows
 from webhook.facts.homes import Homes
-from webhook.facts.placed_pod import PlacedPod
+from webhook.facts.placed_pod import FailedPull, PlacedPod
 from webhook.metrics import WebhookMetrics
 from webhook.watching.keeper import FactsKeeper
 
@@ -474,8 +474,54 @@ def test_a_pod_gone_before_it_started_shows_no_image_and_after_seconds_that_the_
     kept.wait_for_holders("a")
     kept.seconds, server.objects[USERS] = seconds, [running]
     kept.wait_for_holders()
-    assert set(kept.keeper.facts.failed_pulls) == ({("a", IMAGE)} if fails else set())
+    assert set(kept.keeper.facts.failed_pulls) == ({FailedPull("a", IMAGE)} if fails else set())
     server.objects[NODES, ""] = [node("a", IMAGE)]
+    kept.wait_for_holders("a")
+    assert kept.keeper.facts.failed_pulls == {}
+
+
+@pytest.mark.parametrize(
+    ("policy", "listed", "verdict"),
+    [
+        # The node says that it has it: what failed is the registry, or a secret.
+        ("Always", ["team/x:latest"], "holds"),
+        ("IfNotPresent", ["team/x:latest"], "holds"),
+        # It says all that it has, and lacks it.
+        ("Always", ["team/z:latest"], "fails"),
+        ("IfNotPresent", ["team/z:latest"], "fails"),
+        # It may say only a part.
+        ("Always", [f"team/z:{number}" for number in range(50)], ""),
+        ("IfNotPresent", [f"team/z:{number}" for number in range(50)], "fails"),
+    ],
+)
+def test_a_failed_pull_speaks_against_a_node_that_lacks_the_image(
+    policy: str, listed: list[str], verdict: str, server: FakeServer, kept: Kept
+) -> None:
+    server.objects[NODES, ""] = [node("a", *listed)]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
+    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    server.objects[USERS] = [failing_user("bob", policy)]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].pods_on("a") == 1)
+    assert set(kept.keeper.facts.failed_pulls) == (
+        {FailedPull("a", IMAGE)} if verdict == "fails" else set()
+    )
+    assert kept.holders() == ({"a"} if verdict == "holds" else set())
+
+
+def failing_user(name: str, policy: str) -> JSONObject:
+    body = user(name, "a", "team/x")
+    body["spec"]["containers"][0]["imagePullPolicy"] = policy
+    waiting = {"name": "notebook", "state": {"waiting": {"reason": "ErrImagePull"}}}
+    body["status"] = {"phase": "Pending", "containerStatuses": [waiting]}
+    return body
+
+
+def test_a_node_where_a_pod_runs_holds_its_image_whoever_fails_to_pull_it(
+    server: FakeServer, kept: Kept
+) -> None:
+    server.objects[NODES, ""] = [node("a")]
+    server.objects[USERS] = [user("ada", "a", "team/x"), failing_user("bob", "IfNotPresent")]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
     kept.wait_for_holders("a")
     assert kept.keeper.facts.failed_pulls == {}
 
@@ -497,7 +543,7 @@ def test_without_a_warm_set_a_start_given_up_is_no_failed_pull_where_the_image_h
     kept.wait(lambda: len(kept.starting_pods()) == 2)
     kept.seconds, server.objects[USERS] = WAITED_SECONDS, [user("one", "a", "team/x")]
     kept.wait(lambda: not kept.starting_pods())
-    assert set(kept.keeper.facts.failed_pulls) == {("b", IMAGE)}
+    assert set(kept.keeper.facts.failed_pulls) == {FailedPull("b", IMAGE)}
 
 
 def test_a_webhook_that_starts_knows_the_images_that_nodes_report(

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from tests.builders import (
 from tests.recorded_data import rows
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts.facts import Facts
-from webhook.facts.placed_pod import PlacedPod, read_placed_pod
+from webhook.facts.placed_pod import FailedPull, PlacedPod, read_placed_pod
 from webhook.facts.warm import WarmFacts
 
 IMAGE = "registry.example/team-image:1"
@@ -331,14 +332,14 @@ def homes(
 def test_nodes_that_could_not_pull_the_image_come_after_all_others_for_some_minutes() -> None:
     desk = Desk(
         settings(podClasses=WARM),
-        replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0}),
+        replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={FailedPull("n1", IMAGE): 990.0}),
     )
     for desk.now in (1000.0, 989.0 + FAILED_PULL.age_seconds):
         assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
     desk.now = 990.0 + FAILED_PULL.age_seconds
     assert homes_of(desk.place(user_pod(IMAGE)))[0] == (100, "n1")
     # Also where none is preferred.
-    failed = dict.fromkeys([("n2", IMAGE), ("n1", IMAGE)], 990.0)
+    failed = dict.fromkeys([FailedPull("n2", IMAGE), FailedPull("n1", IMAGE)], 990.0)
     desk.now, desk.facts = 1000.0, replace(known([N1, N2]), failed_pulls=failed)
     fields = [
         {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in ("n1", "n2")
@@ -347,12 +348,24 @@ def test_nodes_that_could_not_pull_the_image_come_after_all_others_for_some_minu
     assert {"weight": 100, "preference": {"matchFields": fields}} in node_terms(placed)
     assert desk.place(placed) == placed
     # One of which a pod said so comes last.
-    desk.facts = replace(desk.facts, given_up={("n2", IMAGE)})
+    desk.facts = replace(desk.facts, given_up={FailedPull("n2", IMAGE)})
     terms = node_terms(desk.place(user_pod(IMAGE)))
     expected = [{"matchFields": fields}, {"matchFields": fields[:1]}]
     assert [term["preference"] for term in terms if "NotIn" in str(term)] == expected
     desk.now = 990.0 + FAILED_PULL.age_seconds
     assert "NotIn" not in str(node_terms(desk.place(user_pod(IMAGE))))
+
+
+def test_what_was_refused_to_others_secrets_speaks_against_no_node() -> None:
+    refused = {FailedPull("n1", IMAGE, "jhub/theirs"): math.inf}
+    facts = replace(known([N1, N2], ("n1", IMAGE)), failed_pulls=refused)
+    rules = settings(podClasses=WARM)
+    for names, expected in (([], "n1"), (["ours"], "n1"), (["theirs"], "n2")):
+        secrets = [{"name": name} for name in names]
+        placed = place(user_pod(IMAGE, imagePullSecrets=secrets), facts, rules)
+        assert homes_of(placed)[0] == (100, expected)
+        assert ("NotIn" in str(node_terms(placed))) is (expected == "n2")
+    assert homes_of(place(user_pod(IMAGE, imagePullSecrets="?"), facts, rules))[0] == (100, "n1")
 
 
 def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
@@ -539,7 +552,7 @@ def test_another_schedulers_join_would_outvote_the_set_so_pods_with_warm_nodes_d
 
 
 def test_where_the_pull_of_an_image_fails_that_pullers_bring_its_users_are_sent_elsewhere() -> None:
-    facts = replace(known([N1, N2]), failed_pulls={("n1", MANAGED): 990.0})
+    facts = replace(known([N1, N2]), failed_pulls={FailedPull("n1", MANAGED): 990.0})
     assert homes(facts, user_pod(MANAGED)) == [(100, "n2")]
 
 
