@@ -11,12 +11,24 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-# Other signs than a colon are found to be told, as the full-width one. Without a number behind it,
-# `people =` is a text of another kind.
-_WORD: Final = r"(?:people[ \t]*(?:[:\uff1a]|=(?=[ \t]*[0-9]))|(?:image|set)[ \t]*[:\uff1a])"
+# Other signs than a colon are found to be told: colons of other scripts, equals signs, dashes,
+# arrows, or none. They count where a number alone is behind them, or one name: `people =` is else a
+# text of another kind.
+_COLONS: Final = r"[:\uff1a\ufe13\ufe30\ufe55\u2236\ua789\u02d0\u05c3\u0589]"
+_OTHER_SIGN: Final = r"[^\w\s,.;!?'\"()\[\]{}]{1,3}"
+_PEOPLE: Final = rf"people[ \t]*(?:{_COLONS}|{_OTHER_SIGN}(?=[ \t]*\d)|(?<=[ \t])(?=\d+[ \t]*$))"
+_NAMED: Final = rf"(?:image|set)[ \t]*(?:{_COLONS}|[=\uff1d](?=[ \t]*[\w./:@-]+[ \t]*$))"
+_WORD: Final = f"(?:{_PEOPLE}|{_NAMED})"
+_FLAGS: Final = re.IGNORECASE | re.MULTILINE
+# What lists begin their lines with.
+_BULLETS: Final = r"^(?:[ \t#+*•·▪◦‣\u2013\u2014-]|\d{1,2}[.)][ \t])*"
 # A line that begins with one of our words; more of them may follow on it.
-_OUR_LINE: Final = re.compile(rf"^[ \t*•·-]*(?={_WORD})(.*)$", re.IGNORECASE | re.MULTILINE)
+_OUR_LINE: Final = re.compile(rf"{_BULLETS}(?={_WORD})(.*)$", _FLAGS)
 _OURS: Final = re.compile(rf"(?:^|(?<=[ \t]))({_WORD})", re.IGNORECASE)
+# The word and its number in two cells of a table, without a sign.
+_TWO_CELLS: Final = re.compile(rf"{_BULLETS}people[ \t]*\n\s*(\d+)[ \t]*$", _FLAGS)
+_NAME: Final = re.compile("[a-z]+", re.IGNORECASE)
+_NOT_A_COLON: Final = re.compile(rf"(?:{_COLONS}|{_OTHER_SIGN})? ")
 # The cell of a table, or the line, behind a word.
 _NEXT: Final = re.compile(r"\s*([0-9]+)[ \t]*(?:\n|$)")
 # HTML: what isn't shown, what ends a line, and other tags.
@@ -36,8 +48,8 @@ _SPACES: Final[Mapping[int, str | None]] = {
 def read_descriptions(texts: Iterable[str]) -> Mapping[str, str]:
     """What descriptions say under people, image and set; of each word the first counts.
 
-    What is said wrongly is a value that nobody accepts: `1 200`, `= 120`, "" for people without a
-    number.
+    What is said wrongly is a value that nobody accepts: `1 200`, "" for people without a number, or
+    one that `lacks_colon`.
     """
     said: dict[str, str] = {}
     is_empty = False
@@ -53,9 +65,16 @@ def read_descriptions(texts: Iterable[str]) -> Mapping[str, str]:
                     said.setdefault(word, value)
                 elif word == "people":
                     is_empty = True
+        if without_sign := _TWO_CELLS.search(plain):
+            said.setdefault("people", f" {without_sign[1]}")
     if is_empty:
         said.setdefault("people", "")
     return said
+
+
+def lacks_colon(people: str) -> bool:
+    """Whether another sign than a colon, or none, was behind the word people."""
+    return _NOT_A_COLON.match(people) is not None
 
 
 def _words(line: str) -> list[tuple[str, str]]:
@@ -64,12 +83,13 @@ def _words(line: str) -> list[tuple[str, str]]:
     ends = [word.start() for word in found[1:]]
     words: list[tuple[str, str]] = []
     for word, end in zip(found, [*ends, len(line)], strict=True):
-        name = word[1][:-1].strip().lower()
-        sign = word[1][-1]
+        name = _NAME.match(word[1])[0].lower()  # type: ignore[index]  # each begins with a name
+        sign = word[1][len(name) :].strip()
         value = line[word.end() : end].strip()
         if name == "people":
             value = _number(value)
         if sign != ":":
+            # A space shows that it isn't part of what is said.
             value = f"{sign} {value}"
         words.append((name, value.rstrip(",;.")))
     return words

@@ -21,7 +21,7 @@ from generator.faults import UsageError, one_line
 from roost_core.release.events import MOST_EVENTS, MOST_STARTS, Event, Limits
 from roost_core.release.reader import SettingsFault, describe
 from roost_lab.booking import read_entry
-from roost_lab.calendars.descriptions import read_descriptions
+from roost_lab.calendars.descriptions import lacks_colon, read_descriptions
 from roost_lab.calendars.occurrences import (
     ALL_LATER,
     EventFaultError,
@@ -281,9 +281,9 @@ class _Reader:
             self._fault(event, EventFaultError("RRULE", found, expected))
             return None
         people = event.said["people"]
-        if people[:1] in ("=", "\uff1a"):
+        if lacks_colon(people):
             expected = "a colon: people: 120"
-            self._fault(event, EventFaultError("people", f"people {people}", expected))
+            self._fault(event, EventFaultError("people", f"people {people.strip()}", expected))
             return None
         is_number = people.isascii() and people.isdecimal() and len(people) <= _MOST_DIGITS
         starts = sorted(draft.starts)

@@ -1,6 +1,8 @@
 """Calendars: what is booked or refused of them, when it begins, and what a hostile one costs."""
 
+import random
 import time
+import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -121,13 +123,71 @@ def test_a_number_of_people_that_is_none_is_told_with_number_and_uid(said: str, 
         ("people = 120", "people = 120"),
         ("people=120", "people = 120"),
         ("people\uff1a120", "people "),
+        ("people\uff1d 120", "people "),
+        ("People \u2236 120 students", "people "),
+        ("people\ufe55\uff11\uff12\uff10", "people "),
+        ("people - 120", "people - 120"),
+        ("people \u2013 120", "people "),
+        ("people -> 120", "people -> 120"),
+        ("people == 120", "people == 120"),
+        ("people ~120", "people ~ 120"),
+        ("people 120", "people 120"),
+        ("* people 120", "people 120"),
+        ("Bring a laptop\\nPEOPLE\t120 \\nThanks", "people 120"),
+        ("<table><tr><td>people</td><td>120</td></tr></table>", "people 120"),
     ],
 )
 def test_people_without_a_colon_are_told(said: str, found: str) -> None:
     reading = read([BERLIN, f"DESCRIPTION:{said}"])
+    assert not reading.bookings
     (fault,) = reading.faults
     assert fault.startswith(f'course.ics: event 1 (event 0, UID 0), people: found "{found}')
     assert fault.endswith("expected a colon: people: 120.")
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_people_with_any_sign_but_a_colon_are_told(seed: int) -> None:
+    rng = random.Random(seed)
+    marks = [chr(code) for code in range(0x21, 0x10000) if is_mark(chr(code))]
+    sign = rng.choice(["", " "]) + rng.choice([rng.choice(marks), "=", "\uff1a", "==", "=>"])
+    number = rng.choice(["120", "12", "7", "\uff11\uff12"])
+    line = f"{rng.choice(['people', 'People', 'PEOPLE'])}{sign}{rng.choice(['', ' '])}{number}"
+    before = rng.choice(["", "Bring a laptop.\\n", "- ", "1. ", "\\n\\n"])
+    after = rng.choice(["", "\\nsee you", "\\nimage: quay.io/me/course:1"])
+    reading = read([BERLIN, f"DESCRIPTION:{before}{line}{after}"])
+    (fault,) = reading.faults
+    assert "people: found" in fault, line
+    assert fault.endswith("expected a colon: people: 120.")
+
+
+def is_mark(char: str) -> bool:
+    """Whether somebody may write it for a colon: a sign that ends no sentence and isn't in HTML."""
+    is_sign = unicodedata.category(char) in ("Pd", "Po", "Sm", "Sk", "So")
+    return is_sign and char not in ":,.;!?'\"&\\<>*#" and not unicodedata.combining(char)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Ten people, 120 chairs",
+        "people. 120 chairs",
+        "people 120 years ago",
+        "people of 1984",
+        "120 people",
+        "people = everybody",
+        "Who are these people\\n\\n2 pm",
+    ],
+)
+def test_a_text_about_people_is_no_booking_and_no_fault(said: str) -> None:
+    assert read([BERLIN, f"DESCRIPTION:{said}"]) == Reading([], [])
+
+
+@pytest.mark.parametrize("line", ["image = quay.io/me/course:1", "set=gpu", "set\uff1agpu"])
+def test_an_image_or_a_set_without_a_colon_is_told(line: str) -> None:
+    reading = read([BERLIN, f"DESCRIPTION:people: 120\\n{line}"])
+    assert (len(reading.bookings), len(reading.faults)) == (0, 1)
+    # Text of another kind.
+    assert read([BERLIN, "DESCRIPTION:people: 120\\nset = {1}\\nimage = of God"]).bookings
 
 
 @pytest.mark.parametrize("image", ["see moodle", "quay.io/me/course:1 or later", "\uff1aquay.io/a"])
@@ -344,6 +404,19 @@ def test_zones_of_other_programs_are_those_that_they_mean() -> None:
         ["2026-10-13 09:00"],
         ["2026-10-14 09:00"],
     ]
+
+
+def test_a_zone_that_the_calendar_defines_itself_is_followed_through_its_clock_changes() -> None:
+    reading = read_calendar((CALENDARS / "zone-of-its-own.ics").read_bytes(), rules())
+    assert not reading.faults
+    # In Berlin's time; on 25 October the file's own clock goes back, too.
+    assert [start for _, event in reading.bookings for start in starts(event)] == [
+        "2026-10-13 09:00",
+        "2026-10-20 09:00",
+        "2026-10-27 09:00",
+        "2026-11-03 09:00",
+    ]
+    assert all(booking.event.people == 120 for booking in reading.bookings)
 
 
 @pytest.mark.parametrize(("name", "zone"), cases("calendars", "zones"))

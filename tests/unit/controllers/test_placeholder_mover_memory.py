@@ -1,0 +1,317 @@
+"""What the placeholder mover remembers of nodes, marks and evictions, for how long, and what it
+shows of that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from roost.controllers.contract.actions import BackOff, ChangeNode, Done, EvictPod, Notice, Outcome
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.placeholder_mover.move_memory import (
+    Move,
+    MoveMemory,
+    note_moves,
+    settle_moves,
+)
+from roost.controllers.placeholder_mover.node_fitness import (
+    NodeHistory,
+    NodeJudge,
+    Reason,
+    follow_nodes,
+)
+from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
+from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
+from roost.controllers.placeholder_mover.view import View
+from roost_core.objects.node import Node
+from roost_core.objects.pod import ContainerState, Owner, Pod, PodSpec
+from roost_core.placement.labels import (
+    OWN_COMPONENT_LABEL,
+    OWN_PART,
+    OWN_PULLER,
+    PART_OF_LABEL,
+    PLACEHOLDER_SET_LABEL,
+    attract_label,
+)
+from roost_core.release.reader import Reader
+from roost_core.scheduler.plugins import NEWEST_MINOR
+from tests.builders import NAMESPACE, RELEASE
+from tests.mover_world import LABEL, PULLED, MoverWorld, settled_world
+
+MOVE = Move("default", "jhub/p", "uid-1", "old", "new", at=0.0)
+
+
+def settings_of(world: MoverWorld) -> MoverSettings:
+    read = Reader()
+    settings = read_mover_settings(
+        ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR)
+    )
+    assert not read.faults
+    return settings
+
+
+SETTINGS = settings_of(MoverWorld())
+
+
+def at(seconds: float) -> Moment:
+    return Moment(seconds, seconds)
+
+
+def placeholder(uid: str = "uid-2", node: str = "") -> Pod:
+    return Pod("jhub", "p", uid, node_name=node)
+
+
+def settled(pod: Pod | None, seconds: float, **before: Any) -> tuple[MoveMemory, list[str]]:
+    """What is remembered of MOVE so many seconds after it, and reasons of Events."""
+    pods = {} if pod is None else {pod.key: pod}
+    memory, notices = settle_moves(
+        MoveMemory(in_flight=(MOVE,), **before),
+        Snapshot(RELEASE, NAMESPACE, pods=pods),
+        SETTINGS,
+        at(seconds),
+    )
+    return memory, [notice.reason for notice in notices]
+
+
+@pytest.mark.parametrize(
+    ("pod", "seconds"),
+    [(None, 60.0), (placeholder(uid="uid-1", node="old"), 60.0), (placeholder(), 600.0)],
+    ids=["no successor", "evicted in vain", "a successor without a node"],
+)
+def test_an_eviction_is_waited_for_until_it_came_to_nothing(
+    pod: Pod | None, seconds: float
+) -> None:
+    memory, said = settled(pod, seconds - 0.5)
+    assert (memory.in_flight, memory.back_offs, said) == ((MOVE,), {}, [])
+    memory, said = settled(pod, seconds)
+    assert (memory.in_flight, memory.back_offs, said) == ((), {}, [])
+
+
+@pytest.mark.parametrize(("until", "is_kept"), [(5.0, False), (5.5, True)])
+def test_a_right_prediction_ends_a_pause_that_is_over(until: float, *, is_kept: bool) -> None:
+    before = {"default": BackOff(2, until)}
+    memory, said = settled(placeholder(node="new"), 5.0, back_offs=before)
+    assert (memory.in_flight, memory.back_offs, said) == ((), before if is_kept else {}, [])
+
+
+def test_a_wrong_prediction_is_told_and_pauses_the_set() -> None:
+    memory, said = settled(placeholder(node="old"), 5.0)
+    assert (memory.in_flight, memory.back_offs) == ((), {"default": BackOff(1, 65.0)})
+    assert said == ["PlaceholderMovedElsewhere"]
+    memory, _ = settled(placeholder(node="old"), 70.0, back_offs=memory.back_offs)
+    assert memory.back_offs == {"default": BackOff(2, 190.0)}
+
+
+def test_a_minutes_evictions_count_for_a_minute_and_sets_that_are_gone_have_no_pause() -> None:
+    gone = {"gone": BackOff(1, 1000.0)}
+    memory, _ = settled(None, 60.0, evictions=(0.0, 0.5), back_offs=gone)
+    assert (memory.evictions, memory.back_offs) == ((0.5,), {})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts", "is_in_flight", "pauses"),
+    [
+        (Outcome.DONE, True, True, False),
+        (Outcome.FAILED, True, True, False),
+        (Outcome.REFUSED, True, False, True),
+        (Outcome.HELD_BACK, False, False, False),
+    ],
+)
+def test_what_was_evicted_is_remembered_by_its_outcome(
+    outcome: Outcome, *, counts: bool, is_in_flight: bool, pauses: bool
+) -> None:
+    memory = MoveMemory(requested={"uid-1": MOVE})
+    evict = EvictPod(namespace="jhub", name="p", uid="uid-1", why="")
+    other = ChangeNode(node="a", uid="a", why="")
+    noted = note_moves(memory, [Done(other, outcome), Done(evict, outcome)], SETTINGS, at(7.0))
+    assert noted.evictions == ((7.0,) if counts else ())
+    assert noted.in_flight == ((MOVE._replace(at=7.0),) if is_in_flight else ())
+    assert noted.back_offs == ({"default": BackOff(1, 67.0)} if pauses else {})
+    assert noted.requested == {}
+
+
+def test_of_nodes_only_what_still_matters_is_remembered() -> None:
+    nodes = {name: Node(name, uid=name, ready=name != "lost") for name in ("a", "b", "lost")}
+    before = NodeHistory(
+        ready=frozenset({"a", "lost"}),
+        lost={"a": 700.0, "b": 700.5},
+        fitness={
+            ("gone", "x"): (False, 990.0),
+            ("a", "long fit"): (True, 969.0),
+            ("a", "just fit"): (True, 970.0),
+            ("a", "long unfit"): (False, 100.0),
+        },
+    )
+    after = follow_nodes(before, Snapshot(RELEASE, NAMESPACE, nodes), SETTINGS, at(1000.0))
+    assert after.ready == frozenset({"a", "b"})
+    assert after.lost == {"b": 700.5, "lost": 1000.0}
+    assert after.fitness == {("a", "just fit"): (True, 970.0), ("a", "long unfit"): (False, 100.0)}
+
+
+@pytest.mark.parametrize(
+    ("ready_since", "reason"), [(400.0, None), (401.0, Reason("flapping", 201.0))]
+)
+def test_a_node_that_got_ready_long_after_it_joined_was_ready_before(
+    ready_since: float, reason: Reason | None
+) -> None:
+    node = Node("a", {PULLED: "true"}, uid="a", ready=True, created=100.0, ready_since=ready_since)
+    view = View(Snapshot(RELEASE, NAMESPACE, {"a": node}), SETTINGS, at(500.0))
+    assert NodeJudge(view, NodeHistory()).why_unmoved(node) == reason
+
+
+def test_a_node_that_was_unfit_for_long_is_marked_half_a_minute_after_it_is_fit_again() -> None:
+    world = settled_world(placeholders=2, evictionsPerMinute=0)
+    world.add_node("new")
+    world.change_node("new", cordoned=True)
+    assert world.marked_after(600) == ["old"]
+    world.change_node("new", cordoned=False)
+    assert world.marked_after(29) == ["old"]
+    assert world.marked_after(3) == ["new"]
+
+
+def test_a_node_gains_the_mark_before_another_loses_it() -> None:
+    world = settled_world(placeholders=2, evictionsPerMinute=0)
+    world.add_node("z-new")
+    seen: list[str] = []
+    real = world.on_labels
+
+    def note_labels(name: str, uid: str, labels: Mapping[str, str | None]) -> None:
+        seen.append(name)
+        real(name, uid, labels)
+
+    world.on_labels = note_labels  # type: ignore[method-assign] # what is written, in order
+    assert world.marked_after(60) == ["z-new"]
+    assert seen == ["z-new", "old"]
+
+
+def test_the_gauges_say_where_placeholders_are_and_how_old_the_marked_node_is() -> None:
+    world = settled_world(placeholders=6, evictionsPerMinute=0)
+
+    def states() -> list[float]:
+        return [world.gauge("placeholders{", state) for state in ("marked", "bound", "pending")]
+
+    assert states() == [6, 0, 0]
+    world.add_node("new")
+    assert world.marked_after(100) == ["new"]
+    assert states() == [0, 6, 0]
+    age_seconds = world.gauge("placeholder_marked_node_age_seconds")
+    assert age_seconds == pytest.approx(world.now - world.nodes["new"].created, abs=60)
+    world.schedules = False
+    world.placeholders = 7
+    world.fill_placeholders()
+    world.run(5)
+    assert states() == [0, 6, 1]
+
+
+def test_a_pauses_gauge_counts_down() -> None:
+    world = settled_world()
+    world.refuses = True
+    world.add_node("new")
+    seconds_left = []
+    for _ in range(60):
+        world.run(5)
+        seconds_left.append(world.gauge("placeholder_back_off_seconds"))
+    assert 0 < max(seconds_left) <= 240
+
+
+def two_sets() -> tuple[MoverSettings, Snapshot, float]:
+    """Two sets of two placeholders that would all move from `old` to `new`, and the time."""
+    world = settled_world(placeholders=2)
+    first = world.document["placeholders"][0]
+    world.document["placeholders"] = [first, {**first, "name": "second", "statefulSet": "second"}]
+    world.add_node("new")
+    world.run(400)
+    mine = [replace(pod, node_name="old") for pod in world.pods.values() if pod.priority < 0]
+    others = [
+        replace(
+            pod,
+            name=f"second-{index}",
+            uid=f"second-{index}",
+            labels={**pod.labels, PLACEHOLDER_SET_LABEL: "second"},
+            owner=Owner("StatefulSet", "second", "uid-second"),
+        )
+        for index, pod in enumerate(mine)
+    ]
+    marks = {LABEL: "true", attract_label(RELEASE, NAMESPACE, "second"): "true"}
+    world.change_node("new", labels=marks)
+    real = world.snapshot()
+    snapshot = replace(
+        real,
+        pods={**world.pods, **{pod.key: pod for pod in (*mine, *others)}},
+        stateful_sets={**real.stateful_sets, "second": StatefulSetState("second", "uid-second", 2)},
+    )
+    return settings_of(world), snapshot, world.now
+
+
+@pytest.mark.parametrize(("earlier", "asked"), [((), 3), ((-20.0,), 2), ((-20.0, -10.0, -5.0), 0)])
+def test_the_minutes_evictions_are_those_of_all_sets(
+    earlier: tuple[float, ...], asked: int
+) -> None:
+    settings, snapshot, now = two_sets()
+    settings = replace(settings, evictions_per_minute=3)
+    planned = plan_placeholder_mover(snapshot, MoverMemory(), settings, at(now))
+    later = now + 400.0
+    moves = MoveMemory(evictions=tuple(later + seconds for seconds in earlier))
+    memory = replace(planned.memory, moves=moves)
+    planned = plan_placeholder_mover(snapshot, memory, settings, at(later))
+    evicted = [action for action in planned.actions if isinstance(action, EvictPod)]
+    assert len(evicted) == asked
+    held = planned.gauges["placeholder_moves_held"]
+    used_up = {name for name, reason in held if reason == "the minute's evictions are used up"}
+    assert len(used_up) == (2 if asked == 0 else 1)
+    if asked == 0:
+        # When the first of them is a minute old, and a little later.
+        assert planned.wake_after_seconds == pytest.approx(40.1)
+
+
+def test_of_two_nodes_of_the_same_second_the_marked_one_keeps_the_mark() -> None:
+    world = MoverWorld(2, evictionsPerMinute=0)
+    world.add_node("a")
+    world.add_node("b")
+    world.change_node("b", ready=False)
+    world.fill_placeholders()
+    assert world.marked_after(60) == ["a"]
+    world.change_node("b", ready=True)
+    assert world.marked_after(1000) == ["a"]
+
+
+def test_a_set_without_its_stateful_set_is_told_of_nothing() -> None:
+    world = settled_world()
+    world.configuration["extenders"] = [{"urlPrefix": "http://x", "filterVerb": "filter"}]
+    planned = plan_placeholder_mover(
+        replace(world.snapshot(), stateful_sets={}),
+        MoverMemory(),
+        settings_of(world),
+        at(world.now),
+    )
+    assert not [action for action in planned.actions if isinstance(action, Notice)]
+
+
+@pytest.mark.parametrize(("waiting", "pulls"), [("", True), ("ErrImagePull", False)])
+def test_a_puller_that_cannot_pull_is_not_at_work(waiting: str, *, pulls: bool) -> None:
+    labels = {PART_OF_LABEL: OWN_PART, OWN_COMPONENT_LABEL: OWN_PULLER}
+    puller = Pod(
+        "jhub",
+        "puller",
+        "uid-puller",
+        labels,
+        node_name="a",
+        phase="Pending",
+        containers=(ContainerState("x", waiting_reason=waiting),),
+    )
+    view = View(Snapshot(RELEASE, NAMESPACE, pods={puller.key: puller}), SETTINGS, at(0.0))
+    assert view.pulling_on == ({"a"} if pulls else set())
+
+
+@pytest.mark.parametrize(("pods", "cpu", "has_room"), [(1, 4, False), (2, 2, True), (2, 1, False)])
+def test_a_node_has_room_while_it_takes_one_more_pod_of_that_size(
+    pods: int, cpu: int, *, has_room: bool
+) -> None:
+    spec = PodSpec(requests=(("cpu", 1),))
+    there = Pod("jhub", "there", "uid-there", node_name="a", spec=spec)
+    node = Node("a", allocatable={"pods": pods, "cpu": cpu})
+    snapshot = Snapshot(RELEASE, NAMESPACE, {"a": node}, {there.key: there})
+    assert View(snapshot, SETTINGS, at(0.0)).has_room(node, spec) is has_room
