@@ -91,12 +91,19 @@ class RealHub:
     """JupyterHub over a namespace of a test cluster: `with RealHub(cluster, namespace, **traits) as
     hub: hub.url`.
 
-    packages: a folder whose JupyterHub runs instead of the environment's. spawner: KubeSpawner's
-    own settings.
+    packages: a folder whose JupyterHub runs instead of the environment's. extra_config: files of
+    Python that end the hub's configuration, as hub.extraConfig does. spawner: KubeSpawner's own
+    settings.
     """
 
     def __init__(
-        self, cluster: ControlPlane, namespace: str, *, packages: Path | None = None, **spawner: Any
+        self,
+        cluster: ControlPlane,
+        namespace: str,
+        *,
+        packages: Path | None = None,
+        extra_config: Sequence[Path] = (),
+        **spawner: Any,
     ) -> None:
         self._cluster = cluster
         self.namespace = namespace
@@ -105,6 +112,7 @@ class RealHub:
             secrets.token_hex(16) for _ in range(3)
         )
         self._packages = packages
+        self._extra_config = [str(path) for path in extra_config]
         self._starts = 0
         self._over = threading.Event()
 
@@ -135,6 +143,7 @@ class RealHub:
                     "most_users": MOST_USERS,
                     "database": f"sqlite:///{self._cluster.folder}/hub-{secrets.token_hex(4)}.sqlite",
                     "spawner": self._spawner,
+                    "extra_config": self._extra_config,
                 }
             ),
         }

@@ -4,6 +4,7 @@ gives the rest.
 
 import json
 import os
+from pathlib import Path
 
 c = get_config()  # type: ignore[name-defined] # noqa: F821 - JupyterHub's loader defines it
 given = json.loads(os.environ["ROOST_TEST_HUB"])
@@ -61,3 +62,6 @@ c.KubeSpawner.events_enabled = True
 
 for name, value in given["spawner"].items():
     setattr(c.KubeSpawner, name, value)
+
+for path in given["extra_config"]:
+    exec(compile(Path(path).read_text(encoding="utf-8"), path, "exec"))  # noqa: S102 - ours
