@@ -82,7 +82,13 @@ def event_options(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def entry_of(
-    people: int | None, when: Sequence[str], *, zone: str, name: str = "", **more: str
+    people: int | None,
+    when: Sequence[str],
+    *,
+    zone: str,
+    name: str = "",
+    users: Sequence[str] = (),
+    **more: str,
 ) -> dict[str, Any]:
     """An entry of `events`, with `profile` where one is said. more: its other keys.
 
@@ -94,11 +100,13 @@ def entry_of(
     start = read_when(when, zone, time.time())
     name = name or (start if DATE_TIME.fullmatch(start) else " ".join(when))
     entry = {"name": name, "people": people, "start": start, "timeZone": zone}
+    entry |= {"users": list(users)} if users else {}
     return entry | {key: text for key, text in more.items() if text}
 
 
 def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """An entry of `events`: image and set are its profile's, where it names none.
+    """An entry of `events`: image and set are its profile's, where it names none. The profile stays
+    where people are seated.
 
     Raises UnknownProfileError. profiles: as `profile_seats` gives them. A profile has two names, in
     any case and with any signs between words.
@@ -114,7 +122,44 @@ def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]
             known = known or "singleuser.profileList of Roost's values shows none"
             raise UnknownProfileError(wanted, f"one whose nodes have placeholders: {known}")
         event |= {key: found[key] for key in ("image", "set") if found[key] and key not in event}
+        if event.get("group") or event.get("users"):
+            event["profile"] = _slug_of(found["names"])
     return event
+
+
+def _slug_of(names: Sequence[object]) -> str:
+    """The name by which the hub is asked for a profile. Raises UsageError.
+
+    names: display name and slug. Without a slug KubeSpawner makes one of the display name, in a way
+    that is certain for ASCII letters only.
+    """
+    display_name, slug = names
+    if slug:
+        return str(slug)
+    if not str(display_name).isascii():
+        raise UsageError(
+            f"--profile: found {display_name!r}, which has no slug: give it one in"
+            " singleuser.profileList, so that servers can be started with it"
+        )
+    return _slug(str(display_name))
+
+
+def read_users(data: bytes, file: str) -> list[str]:
+    """The users of a file: a name a line; empty lines and those that begin with # don't count.
+
+    Raises UsageError.
+    """
+    try:
+        lines = [line.strip() for line in data.decode("utf-8-sig").splitlines()]
+    except UnicodeDecodeError:
+        raise UsageError(f"{file}: found no UTF-8, expected a user's name a line") from None
+    names = list(dict.fromkeys(line for line in lines if line and not line.startswith("#")))
+    if not names:
+        raise UsageError(f"{file}: found no names, expected a user's name a line")
+    for number, line in enumerate(lines, start=1):
+        if line in names and re.search(r"[,;\t]", line):
+            raise UsageError(f"{file}:{number}: found {line[:60]!r}, expected one user's name")
+    return names
 
 
 def _slug(name: str) -> str:

@@ -43,7 +43,24 @@ MOST_STARTS: Final = 400
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 MOST_NAME: Final = 100
 # `calendar` names the calendar that `roost book` read the event in, and rewrites it by.
-_KEYS: Final = ("name", "people", "start", "until", "timeZone", "image", "set", "calendar")
+# `group`, `users` and `profile`: whose servers are started beforehand, and of which profile.
+_KEYS: Final = (
+    "name",
+    "people",
+    "start",
+    "until",
+    "timeZone",
+    "image",
+    "set",
+    "calendar",
+    "group",
+    "users",
+    "profile",
+)
+# Of a user or a group of the hub: JupyterHub's own bound.
+_MOST_HUB_NAME: Final = 255
+# Of one event.
+_MOST_USERS: Final = 2000
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,499}", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -95,6 +112,18 @@ class ListedStarts:
 
 
 @dataclass(frozen=True, slots=True)
+class Seated:
+    """Whose servers are started before an event."""
+
+    # A group of the hub; "": none.
+    group: str = ""
+    # Users of the hub, beside the group's.
+    users: tuple[str, ...] = ()
+    # The slug of the profile that they get; "": the hub's default.
+    profile: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """So many people come at the same time."""
 
@@ -105,6 +134,8 @@ class Event:
     image: str = ""
     # The placeholder set that keeps their room.
     set_name: str = ""
+    # Whose servers are started beforehand; None: people start their own.
+    seated: Seated | None = None
     # The last searches for its beginning: from when on, and what came of it. Callers ask for the
     # present and the next in turn. They go with the event: a cache would keep events that were
     # booked and taken back, of any size.
@@ -194,7 +225,29 @@ def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
         image=read.text(body.get("image"), f"{at}.image"),
         set_name=read.text(body.get("set"), f"{at}.set"),
         limits=limits,
+        seated=_read_seated(read, body, at),
     )
+
+
+def _read_seated(read: Reader, body: Mapping[str, object], at: str) -> Seated | None:
+    """Read whose servers are started beforehand; faults go to the reader under `at`."""
+    group = read.text(body.get("group"), f"{at}.group")
+    profile = read.text(body.get("profile"), f"{at}.profile")
+    users = read.items(body.get("users"), f"{at}.users")
+    if len(users) > _MOST_USERS:
+        read.fault(f"{at}.users", len(users), f"at most {_MOST_USERS} users; a group may have more")
+        users = ()
+    names = tuple(read.text(name, f"{at}.users[{index}]") for index, name in enumerate(users))
+    places = [(f"{at}.group", group), (f"{at}.profile", profile)]
+    places += [(f"{at}.users[{index}]", name) for index, name in enumerate(names)]
+    for place, name in places:
+        if len(name) > _MOST_HUB_NAME or _CONTROL.search(name):
+            read.fault(place, name, f"a name of at most {_MOST_HUB_NAME} letters")
+    if not group and not names:
+        if profile:
+            read.fault(f"{at}.profile", profile, "a profile only beside `group` or `users`")
+        return None
+    return Seated(group, tuple(name for name in names if name), profile)
 
 
 def _read_list(read: Reader, listed: Sequence[object], zone: str, at: str) -> ListedStarts:
@@ -239,6 +292,7 @@ def make_event(
     image: str,
     set_name: str,
     limits: Limits,
+    seated: Seated | None = None,
 ) -> Event:
     """Check what every kind of source gives; faults go to the reader under `at`."""
     if not name or len(name) > MOST_NAME or _CONTROL.search(name):
@@ -264,7 +318,8 @@ def make_event(
             f"{at}.set", set_name, f"{' or '.join(limits.sets)} of placeholders, or leave it out"
         )
     chosen = set_name or next(iter(limits.sets), "")
-    return Event(name, number, starts, normalise_reference(image) if image else "", chosen)
+    reference = normalise_reference(image) if image else ""
+    return Event(name, number, starts, reference, chosen, seated)
 
 
 def in_range(start: str) -> bool:

@@ -26,7 +26,7 @@ from roost_core.release.events import (
     first_start_after,
     hub_limits,
 )
-from roost_lab.booking import checked, entry_of, event_options, read_zone, with_profile
+from roost_lab.booking import checked, entry_of, event_options, read_users, read_zone, with_profile
 from roost_lab.calendars.source import MOST_BYTES, CalendarOrder, CalendarSource, is_calendar
 from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked
 from roost_lab.commands.options import refuse
@@ -64,11 +64,27 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
             f": about {nodes} nodes ({room.per_node} a node), {come} node-hours more if all come,"
             f" {none} if nobody does"
         )
-    told = [*hub_limits(event.people, events)]
+    # Who is seated comes to no start.
+    limits = events if event.seated is None else {**events, "concurrentSpawnLimit": 0}
+    told = [*hub_limits(event.people, limits)]
     # Whoever books may lack the right to read quotas and pools.
     with suppress(ClusterError):
         told += room.misfits(bookings.client, bookings.namespace, seats)
-    return f"{text}.\n" + "".join(f"  {reason} {fix}\n" for reason, fix in told)
+    return f"{text}.\n{_seated(event)}" + "".join(f"  {reason} {fix}\n" for reason, fix in told)
+
+
+def _seated(event: Event) -> str:
+    """Whose servers are started beforehand."""
+    if event.seated is None:
+        return ""
+    seated = event.seated
+    listed = [f"group {seated.group} of the hub"] if seated.group else []
+    listed += [f"{len(seated.users)} users"] if seated.users else []
+    profile = f" with profile {seated.profile}" if seated.profile else ""
+    return (
+        f"  Servers of {' and '.join(listed)}, at most {event.people}, are started before{profile}"
+        " (seating.enabled). Those of people who don't come are stopped.\n"
+    )
 
 
 @click.command("book")
@@ -84,6 +100,19 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     metavar="NAME",
     default="",
     help="Of the booking; one of that name is changed. Default: WHEN. Of a calendar: its file's.",
+)
+@click.option(
+    "--group",
+    metavar="GROUP",
+    default="",
+    help="Start the servers of this group of the hub before WHEN.",
+)
+@click.option(
+    "--users",
+    "users_file",
+    metavar="FILE",
+    default="",
+    help="Start these users' servers before WHEN: a name a line.",
 )
 @click.option("--cancel", metavar="NAME", default="", help="Take this booking back.")
 @click.option(
@@ -120,6 +149,7 @@ def command(
     timetable: str,
     calendar: str,
     first: str,
+    users_file: str,
     config_map: str | None,
     release: str,
     namespace: str | None,
@@ -134,6 +164,7 @@ def command(
 
     \b
     roost book 120 tomorrow 9:00 --name "intro lecture" --image quay.io/me/course:1 --namespace hub
+    roost book 120 monday 9:00 --group bio101 --profile course
     roost book 30 every monday,thursday 14:00 --until 2027-02-12 --zone Europe/Berlin
     roost book
     roost book --cancel "intro lecture"
@@ -141,17 +172,25 @@ def command(
     roost book --calendar course.ics
     """
     is_listing = people is None and not when
-    other_words = [name, cancel, *(text for key, text in words.items() if key != "zone")]
+    other_words = [
+        name,
+        cancel,
+        users_file,
+        *(text for key, text in words.items() if key != "zone"),
+    ]
     if timetable and (calendar or not is_listing or any(other_words)):
         raise UsageError("found --timetable beside what the file says, expected the file alone")
-    of_events = (cancel, *(words[key] for key in words if key not in ("zone", "until")))
+    of_events = (cancel, users_file, *(words[key] for key in words if key not in ("zone", "until")))
     if calendar and (not is_listing or any(of_events)):
         raise UsageError("found --calendar beside what its events say, expected the calendar alone")
     if first and not (timetable or calendar):
         raise UsageError("found --from without --timetable or --calendar, expected both")
     if not is_listing and cancel:
         raise UsageError("found --cancel beside PEOPLE and WHEN, expected one of them")
-    new = {} if is_listing else entry_of(people, when, name=name, **words)
+    users = read_users(read_file(users_file, MOST_BYTES), users_file) if users_file else []
+    if is_listing and (users or words["group"]) and not (timetable or calendar):
+        raise UsageError("found --group or --users without PEOPLE and WHEN, expected both")
+    new = {} if is_listing else entry_of(people, when, name=name, users=users, **words)
     data = read_file(timetable, MOST_BYTES) if timetable else b""
     first_day = read_first_day(first)
     order = None

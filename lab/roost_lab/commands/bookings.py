@@ -169,7 +169,12 @@ def line_of(entry: Mapping[str, Any], event: Event, now: float) -> str:
         often = f", then {entry['start']}{until}"
     image = f", {event.image}" if event.image else ""
     calendar = f" ({entry['calendar']})" if entry.get("calendar") else ""
-    return f"{event.name}: {event.people} people, {when}{often}{image}{calendar}\n"
+    seated = ""
+    if event.seated is not None:
+        listed = [f"group {event.seated.group}"] if event.seated.group else []
+        listed += [f"{len(event.seated.users)} users"] if event.seated.users else []
+        seated = f", servers of {' and '.join(listed)} started before"
+    return f"{event.name}: {event.people} people, {when}{often}{image}{seated}{calendar}\n"
 
 
 def before_of(entry: Mapping[str, Any]) -> str:

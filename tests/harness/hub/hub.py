@@ -92,8 +92,8 @@ class RealHub:
     hub: hub.url`.
 
     packages: a folder whose JupyterHub runs instead of the environment's. extra_config: files of
-    Python that end the hub's configuration, as hub.extraConfig does. spawner: KubeSpawner's own
-    settings.
+    Python that end the hub's configuration, as hub.extraConfig does. groups: users by group. hub:
+    JupyterHub's own settings. spawner: KubeSpawner's.
     """
 
     def __init__(
@@ -103,13 +103,17 @@ class RealHub:
         *,
         packages: Path | None = None,
         extra_config: Sequence[Path] = (),
+        groups: Mapping[str, Sequence[str]] | None = None,
+        hub: Mapping[str, Any] | None = None,
         **spawner: Any,
     ) -> None:
         self._cluster = cluster
         self.namespace = namespace
         self._spawner = {"namespace": namespace, **spawner}
-        self._proxy_token, self._token, self._culler_token = (
-            secrets.token_hex(16) for _ in range(3)
+        self._groups = {name: list(users) for name, users in (groups or {}).items()}
+        self._settings = dict(hub or {})
+        self._proxy_token, self._token, self._culler_token, self.seating_token = (
+            secrets.token_hex(16) for _ in range(4)
         )
         self._packages = packages
         self._extra_config = [str(path) for path in extra_config]
@@ -139,6 +143,9 @@ class RealHub:
                     "proxy_token": self._proxy_token,
                     "token": self._token,
                     "culler_token": self._culler_token,
+                    "seating_token": self.seating_token,
+                    "groups": self._groups,
+                    "hub": self._settings,
                     "password": PASSWORD,
                     "most_users": MOST_USERS,
                     "database": f"sqlite:///{self._cluster.folder}/hub-{secrets.token_hex(4)}.sqlite",

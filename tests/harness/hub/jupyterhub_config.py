@@ -21,7 +21,9 @@ c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = given["proxy_api_url"]
 c.ConfigurableHTTPProxy.auth_token = given["proxy_token"]
 culler = {"name": "jupyterhub-idle-culler", "api_token": given["culler_token"]}
-c.JupyterHub.services = [{"name": "tests", "api_token": given["token"]}, culler]
+seating = {"name": "roost-seating", "api_token": given["seating_token"]}
+c.JupyterHub.services = [{"name": "tests", "api_token": given["token"]}, culler, seating]
+c.JupyterHub.load_groups = {name: {"users": users} for name, users in given["groups"].items()}
 c.JupyterHub.load_roles = [
     {
         "name": "tests",
@@ -32,6 +34,11 @@ c.JupyterHub.load_roles = [
         "name": "jupyterhub-idle-culler",
         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
         "services": ["jupyterhub-idle-culler"],
+    },
+    {
+        "name": "roost-seating",
+        "scopes": ["list:users", "read:users:activity", "read:groups", "servers"],
+        "services": ["roost-seating"],
     },
 ]
 
@@ -62,6 +69,8 @@ c.KubeSpawner.events_enabled = True
 
 for name, value in given["spawner"].items():
     setattr(c.KubeSpawner, name, value)
+for name, value in given["hub"].items():
+    setattr(c.JupyterHub, name, value)
 
 for path in given["extra_config"]:
     exec(compile(Path(path).read_text(encoding="utf-8"), path, "exec"))  # noqa: S102 - ours

@@ -4,6 +4,7 @@ booked.
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -137,6 +138,40 @@ def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
     ]
     assert run(["book", "--cancel", "intro"]) == 0
     assert [event["name"] for event in cluster.booked] == ["every monday 14:00"]
+
+
+def test_a_group_and_listed_users_are_seated_with_a_profile(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    users = tmp_path / "users.txt"
+    users.write_text("# biology\nada\n\nbob\nada\n")
+    words = ["book", "120", "Mon 9:00", "--zone", "UTC", "--name", "bio", "--group", "bio101"]
+    assert run([*words, "--profile", "GPU, large", "--users", str(users)]) == 0
+    said = capsys.readouterr().out
+    assert "quay.io/me/gpu:1, servers of group bio101 and 2 users started before." in said
+    assert "Servers of group bio101 of the hub and 2 users, at most 120, are started before" in said
+    # They need no start when they come.
+    assert "tells others to come again" not in said
+    (event,) = cluster.booked
+    assert event["start"] == "2026-11-30T09:00"
+    assert (event["group"], event["users"], event["profile"]) == ("bio101", ["ada", "bob"], "gpu")
+    assert run(["book"]) == 0
+    assert "servers of group bio101 and 2 users started before" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "found no names, expected a user's name a line"),
+        ("ada, bob\n", ":1: found 'ada, bob', expected one user's name"),
+    ],
+)
+def test_a_file_without_names_is_refused(text: str, fault: str, tmp_path: Path) -> None:
+    users = tmp_path / "users.txt"
+    users.write_text(text)
+    with pytest.raises(UsageError) as refused:
+        run(["book", "5", "tomorrow", "9:00", "--users", str(users)])
+    assert fault in str(refused.value)
 
 
 @pytest.mark.parametrize(("said", "image", "set_name"), cases("booking", "profiles"))

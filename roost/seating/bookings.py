@@ -1,0 +1,92 @@
+"""Which bookings seat people: those of the values, and those that `roost book` wrote.
+
+Both are files: release.json, and the ConfigMap of bookings, which the pod mounts if it exists. So
+no right in Kubernetes is needed to read them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from roost_core.release.events import Event, Limits, bookable_sets, parse_events, read_events
+from roost_core.release.reader import Reader, SettingsError, load_document
+
+log = logging.getLogger(__name__)
+
+# Of `roost book`'s ConfigMap.
+_MOST_TEXT: Final = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SeatingSettings:
+    """What seating needs of release.json."""
+
+    # Of the values themselves.
+    booked: tuple[Event, ...]
+    limits: Limits
+    concurrent_spawn_limit: int
+    active_server_limit: int
+
+
+def load_settings(path: Path) -> SeatingSettings:
+    """Read release.json. Raises SettingsError."""
+    document, _ = load_document(str(path), path.read_bytes)
+    read = Reader()
+    events = read.mapping(document.get("events"), "events")
+    limits = Limits(
+        bookable_sets(document), read.whole(events.get("maxPeople"), "events.maxPeople")
+    )
+
+    def limit(key: str) -> int:
+        return read.whole(events.get(key), f"events.{key}") if events.get(key) is not None else 0
+
+    settings = SeatingSettings(
+        booked=parse_events(read, events.get("booked"), "events.booked", limits),
+        limits=limits,
+        concurrent_spawn_limit=limit("concurrentSpawnLimit"),
+        active_server_limit=limit("activeServerLimit"),
+    )
+    if read.faults:
+        raise SettingsError(read.faults)
+    return settings
+
+
+class BookingFile:
+    """The file of bookings, read again when it changed."""
+
+    def __init__(self, path: Path | None, limits: Limits, say: Callable[[str], None]) -> None:
+        self._path = path
+        self._limits = limits
+        self._say = say
+        self._text: bytes | None = None
+        self._events: tuple[Event, ...] = ()
+
+    def events(self) -> Sequence[Event]:
+        """What is booked there; faults are told once, and those bookings left out."""
+        text = b""
+        if self._path is not None:
+            try:
+                text = self._path.read_bytes()
+            except FileNotFoundError:
+                text = b""
+            except OSError as error:
+                self._say(f"{self._path}: can't be read ({error.strerror})")
+                return self._events
+        if text != self._text:
+            self._text = text
+            self._events = self._read(text)
+        return self._events
+
+    def _read(self, text: bytes) -> tuple[Event, ...]:
+        if len(text) > _MOST_TEXT:
+            self._say(f"bookings: found {len(text)} bytes, expected at most {_MOST_TEXT}")
+            return ()
+        read = Reader()
+        events = read_events(read, text.decode(errors="replace") or "[]", self._limits)
+        for fault in read.faults:
+            self._say(f"{fault} That booking is left out.")
+        return events

@@ -1,0 +1,247 @@
+"""JupyterHub's REST API, as far as seating needs it: users, groups, start, stop, and how a start
+goes.
+
+The token is read from its file for each request, so a new one needs no restart. No message quotes
+it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from roost.seating.people import HubUser
+from roost.seating.user_models import read_user
+
+_REQUEST_SECONDS: Final = 30.0
+# The hub writes to a start's stream every 8 s.
+_STREAM_SECONDS: Final = 40.0
+_USERS_A_PAGE: Final = 200
+# Of a hub with 100,000 users.
+_MOST_PAGES: Final = 500
+_MOST_ANSWER: Final = 64 * 2**20
+_MOST_WORDS: Final = 300
+# Where the hub says no time.
+_BUSY_SECONDS: Final = 30.0
+_MOST_BUSY_SECONDS: Final = 60.0
+_PAGES: Final = "application/jupyterhub-pagination+json"
+
+
+class HubError(Exception):
+    """The hub can't be asked just now, or not by this token; the message says what helps."""
+
+
+class Result(StrEnum):
+    """How asking for a server went."""
+
+    READY = "ready"
+    # The start failed, or is refused for this person.
+    FAILED = "failed"
+    # The hub starts or runs as many servers as it may.
+    BUSY = "busy"
+    # Nobody knows, as when the hub restarts: its list of users will tell.
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of asking for a person's server."""
+
+    result: Result
+    # In the hub's words.
+    words: str = ""
+    # READY: when the hub said so. Unix time.
+    at: float = 0.0
+    # BUSY: after how long the hub may be asked again.
+    retry_seconds: float = 0.0
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """The token goes to the hub's API alone."""
+
+    def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - urllib's
+        """Follow none."""
+        return
+
+
+class Hub:
+    """One hub, by its API's address. May be used by several threads."""
+
+    def __init__(self, url: str, token_path: Path) -> None:
+        self._url = url.rstrip("/")
+        self._token_path = token_path
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirects())
+
+    def users(self, state: str = "") -> Iterator[HubUser]:
+        """Yield users. state: `active` for those with servers that run, start or stop; "": all.
+
+        Raises HubError.
+        """
+        offset = 0
+        for _ in range(_MOST_PAGES):
+            query = f"limit={_USERS_A_PAGE}&offset={offset}"
+            if state:
+                query += f"&state={state}"
+            page = self._json(f"/users?{query}", accept=_PAGES)
+            items = page.get("items") if isinstance(page, Mapping) else page
+            for model in items or ():
+                yield read_user(model)
+            following = (
+                (page.get("_pagination") or {}).get("next") if isinstance(page, Mapping) else None
+            )
+            if not following:
+                return
+            offset = int(following["offset"])
+
+    def user(self, name: str) -> HubUser | None:
+        """A user; None: there is none, or the token may not see them. Raises HubError."""
+        try:
+            return read_user(self._json(f"/users/{quote(name, safe='')}"))
+        except _AnswerError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def group(self, name: str) -> list[str] | None:
+        """The users of a group; None: there is none, or the token may not see it.
+
+        Raises HubError.
+        """
+        try:
+            found = self._json(f"/groups/{quote(name, safe='')}")
+        except _AnswerError as error:
+            if error.status == 404:
+                return None
+            raise
+        return [str(user) for user in found.get("users") or ()]
+
+    def start(self, name: str, options: Mapping[str, object]) -> Outcome:
+        """Ask for a person's server, and wait until it answers or failed. Raises nothing."""
+        path = f"/users/{quote(name, safe='')}"
+        try:
+            with self._open("POST", f"{path}/server", body=options) as answer:
+                if answer.status == 201:
+                    return Outcome(Result.READY, at=time.time())
+            return self._follow(f"{path}/server/progress")
+        except _AnswerError as error:
+            if error.status == 429:
+                return Outcome(Result.BUSY, error.words, retry_seconds=error.retry_seconds)
+            # The person or somebody else was faster.
+            is_there = error.status == 400 and re.search("already running|is pending", error.words)
+            if is_there or error.status in (401, 502, 503, 504):
+                return Outcome(Result.UNKNOWN, error.words)
+            return Outcome(Result.FAILED, f"{error.status} {error.words}".strip())
+        except HubError as error:
+            return Outcome(Result.UNKNOWN, str(error))
+
+    def stop(self, name: str) -> None:
+        """Stop a person's server. Raises HubError."""
+        with self._open("DELETE", f"/users/{quote(name, safe='')}/server"):
+            pass
+
+    def _follow(self, path: str) -> Outcome:
+        """Read the stream of a start to its end. Raises HubError."""
+        accept = "text/event-stream"
+        with self._open("GET", path, accept=accept, seconds=_STREAM_SECONDS) as stream:
+            try:
+                for line in stream:
+                    if not line.startswith(b"data:"):
+                        continue
+                    event = json.loads(line[5:])
+                    if event.get("ready"):
+                        return Outcome(Result.READY, at=time.time())
+                    if event.get("failed"):
+                        return Outcome(Result.FAILED, _cut(str(event.get("message") or "failed")))
+            except (OSError, ValueError, http.client.HTTPException) as error:
+                return Outcome(Result.UNKNOWN, f"its progress broke off ({type(error).__name__})")
+        return Outcome(Result.UNKNOWN, "its progress ended without a word")
+
+    def _json(self, path: str, accept: str = "application/json") -> Any:  # noqa: ANN401 - JSON
+        try:
+            with self._open("GET", path, accept=accept) as answer:
+                return json.loads(answer.read(_MOST_ANSWER))
+        except (ValueError, OSError, http.client.HTTPException) as error:
+            kind = type(error).__name__
+            raise HubError(
+                f"{self._url}{path}: found no JSON ({kind}), expected JupyterHub's API:"
+                " seating.hubUrl ends in /hub/api"
+            ) from None
+
+    def _open(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, object] | None = None,
+        accept: str = "application/json",
+        seconds: float = _REQUEST_SECONDS,
+    ) -> http.client.HTTPResponse:
+        """Ask, and return the answer with its body to come. Raises HubError."""
+        try:
+            token = self._token_path.read_text().strip()
+        except OSError as error:
+            raise HubError(
+                f"{self._token_path}: found no token ({error.strerror}), expected the Secret that"
+                " seating.tokenSecret names"
+            ) from None
+        request = urllib.request.Request(
+            f"{self._url}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"token {token}", "Accept": accept},
+        )
+        try:
+            answer: http.client.HTTPResponse = self._opener.open(request, timeout=seconds)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise _AnswerError.of(f"{method} {self._url}{path}", error) from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", None) or error
+            raise HubError(f"{method} {self._url}{path}: no answer ({_cut(str(reason))})") from None
+        return answer
+
+
+class _AnswerError(HubError):
+    """The hub refuses a request."""
+
+    def __init__(self, what: str, status: int, words: str, retry_seconds: float) -> None:
+        fix = ""
+        if 300 <= status < 400:
+            fix = "; seating.hubUrl is the address of JupyterHub's API, http://hub:8081/hub/api"
+        elif status in (401, 403):
+            fix = (
+                "; the hub doesn't know this token, or its role lacks this right: hub.services and"
+                " hub.loadRoles in docs/seated.md"
+            )
+        super().__init__(f"{what}: {status} {words}{fix}")
+        self.status = status
+        self.words = words
+        self.retry_seconds = retry_seconds
+
+    @classmethod
+    def of(cls, what: str, error: urllib.error.HTTPError) -> _AnswerError:
+        """Read the hub's words."""
+        text = b""
+        try:
+            text = error.read(100_000)
+            words = str(json.loads(text).get("message") or error.reason)
+        except (OSError, ValueError, AttributeError, http.client.HTTPException):
+            words = str(error.reason)
+        found = error.headers.get("Retry-After") or ""
+        seconds = float(found) if found.isdigit() else _BUSY_SECONDS
+        return cls(what, error.code, _cut(words), min(seconds, _MOST_BUSY_SECONDS))
+
+
+def _cut(words: str) -> str:
+    """Words of somebody else's, in one short line."""
+    return " ".join(words.split())[:_MOST_WORDS]

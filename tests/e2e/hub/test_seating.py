@@ -1,0 +1,154 @@
+"""`roost seating` starts listed people's servers before their class, on a real JupyterHub."""
+
+import contextlib
+import json
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.hub.hub import RealHub, ensure_pinned_hub
+from tests.harness.hub.people import start
+from tests.harness.hub.user_pods import PORT, UserPods
+from tests.harness.nodes import FakeNodes
+from tests.harness.ports import LOOPBACK
+from tests.harness.processes import Process
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import ROOST
+
+pytestmark = pytest.mark.e2e
+
+IMAGE: Final = "quay.io/hub/light:1"
+GROUP: Final = "bio101"
+PEOPLE: Final = [f"ada{number}" for number in range(5)]
+PROFILES: Final[list[dict[str, Any]]] = [
+    {"display_name": "Light", "slug": "light", "default": True},
+    {
+        "display_name": "Course",
+        "slug": "course",
+        "kubespawner_override": {"environment": {"COURSE": "bio101"}},
+    },
+]
+GRACE_SECONDS: Final = 6.0
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[ControlPlane]:
+    with ControlPlane(controllers=CONTROLLERS) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def hub(cluster: ControlPlane) -> Iterator[RealHub]:
+    with contextlib.ExitStack() as stack:
+        nodes = stack.enter_context(FakeNodes(cluster.api))
+        nodes.create_many(["user-a", "user-b"], cpu="16", memory="64Gi")
+        stack.enter_context(start_scheduler(cluster))
+        stack.enter_context(UserPods(cluster, {IMAGE: 0.5}))
+        yield stack.enter_context(
+            RealHub(
+                cluster,
+                cluster.create_namespace("seated-hub"),
+                packages=ensure_pinned_hub(),
+                groups={GROUP: PEOPLE},
+                image=IMAGE,
+                port=PORT,
+                start_timeout=60,
+                profile_list=PROFILES,
+            )
+        )
+
+
+class Seating:
+    """The service, as a process beside the hub, with a file of bookings."""
+
+    def __init__(self, cluster: ControlPlane, hub: RealHub, folder: Path, **events: Any) -> None:
+        self._cluster = cluster
+        self._hub = hub
+        self._folder = folder
+        self._starts = 0
+        events = {"maxPeople": 500, "booked": [], "concurrentSpawnLimit": 64, **events}
+        release = {"placeholders": [{"name": "default"}], "events": events}
+        (folder / "release.json").write_text(json.dumps(release))
+        (folder / "token").write_text(hub.seating_token)
+        self.process: Process | None = None
+
+    def book(self, *entries: dict[str, Any]) -> None:
+        (self._folder / "events.yaml").write_text(yaml.safe_dump(list(entries)))
+
+    def start(self) -> Process:
+        self._starts += 1
+        arguments = [
+            "seating",
+            f"--settings={self._folder}/release.json",
+            f"--bookings={self._folder}/events.yaml",
+            f"--state={self._folder}/state.json",
+            f"--token-file={self._folder}/token",
+            f"--hub-url={self._hub.url}/hub/api",
+            f"--grace-minutes={GRACE_SECONDS / 60}",
+            "--start-seconds=2",
+            f"--bind-address={LOOPBACK}",
+            "--port=0",
+        ]
+        name = f"seating-{self._hub.namespace}-{self._starts}"
+        self.process = self._cluster.run.start(name, ROOST, arguments)
+        return self.process
+
+
+@pytest.fixture
+def seating(cluster: ControlPlane, hub: RealHub, tmp_path: Path) -> Iterator[Seating]:
+    seating = Seating(cluster, hub, tmp_path)
+    yield seating
+    if seating.process is not None:
+        seating.process.stop()
+    hub.stop_servers()
+
+
+def next_class(least_seconds: float = 40.0) -> datetime:
+    """The first whole minute that is at least so far."""
+    at = datetime.now(UTC) + timedelta(seconds=least_seconds)
+    return at.replace(second=0, microsecond=0) + timedelta(minutes=1)
+
+
+def booking(at: datetime, **more: Any) -> dict[str, Any]:
+    start = f"{at:%Y-%m-%dT%H:%M}"
+    entry = {"name": "biology", "people": 20, "start": start, "timeZone": "UTC", "group": GROUP}
+    return entry | more
+
+
+def ready(hub: RealHub, names: Sequence[str]) -> bool:
+    servers = hub.servers()
+    return all(servers.get(f"{name}/") == "ready" for name in names)
+
+
+def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
+    hub: RealHub, seating: Seating
+) -> None:
+    at = next_class()
+    seating.book(booking(at, profile="course"))
+    process = seating.start()
+    wait_until(lambda: ready(hub, PEOPLE), 60, "all to be seated", explain=lambda: process.tail(40))
+    _, user = hub.rest("GET", f"/users/{PEOPLE[0]}")
+    assert user["servers"][""]["user_options"]["profile"] == "course"
+    came = PEOPLE[:4]
+    visits = start(hub.url, came, ["light"])
+    assert [visit for visit in visits if not visit.answered_at] == []
+    # They never see a spawn page.
+    assert [visit.pages for visit in visits] == [[], [], [], []]
+    wait_until(
+        lambda: f"{PEOPLE[4]}/" not in hub.servers(),
+        at.timestamp() - time.time() + GRACE_SECONDS + 30,
+        "the absent one's server to be stopped",
+        interval_seconds=1,
+        explain=lambda: process.tail(40),
+    )
+    assert time.time() >= at.timestamp() + GRACE_SECONDS
+    time.sleep(3)
+    assert ready(hub, came)
+    assert sorted(hub.servers()) == [f"{name}/" for name in came]
