@@ -88,6 +88,10 @@ class Profile:
     priority_class: str = ""
     # "DoNotSchedule" or "ScheduleAnyway": spread over the zones.
     spread: str = ""
+    # Whether its kubelet asks the registry although the node holds the image, and with which
+    # secret; "": none.
+    pulls_always: bool = False
+    pull_secret: str = ""
     # Whether the hub's values name it; else its users bring the image, as BinderHub's do.
     is_listed: bool = True
     # As JSON, its users' pod, which says all the above but priority and spread; "": it is made of
@@ -163,6 +167,17 @@ class Trouble(NamedTuple):
     target: str = ""
 
 
+class Outage(NamedTuple):
+    """A registry fails for a while, wherever it is asked."""
+
+    at_seconds: float
+    seconds: float
+    # "": all images.
+    image: str = ""
+    # "": whoever asks. Else only those who ask with this pull secret.
+    secret: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One cluster, its autoscaler and a time of arrivals."""
@@ -204,6 +219,7 @@ class Case:
     failing_pulls: frozenset[tuple[str, str]] = frozenset()
     # Image, node and seconds of pulls that take long there, or for ever, and raise no error.
     slow_pulls: frozenset[tuple[str, str, float]] = frozenset()
+    outages: tuple[Outage, ...] = ()
     # Zone of a pod's volume, by the pod's key; and the keys of those whose volume is bound with
     # them.
     volumes: tuple[tuple[str, str], ...] = ()
@@ -220,6 +236,15 @@ class Case:
     def pull_fails(self, node: str, image: str) -> bool:
         """Whether no pull of the image succeeds on the node."""
         return not self.failing_pulls.isdisjoint({(image, node), (image, "")})
+
+    def is_out(self, image: str, secret: str, now: float) -> bool:
+        """Whether a registry refuses the image now to who asks with this secret."""
+        return any(
+            outage.at_seconds <= now < outage.at_seconds + outage.seconds
+            and outage.image in ("", image)
+            and outage.secret in ("", secret)
+            for outage in self.outages
+        )
 
     def pull_takes(self, node: str, image: str) -> float:
         """Seconds of a pull that doesn't fail."""
@@ -293,6 +318,10 @@ def user_pod(name: str, profile: Profile) -> JSONObject:
         container["resources"] = {"requests": {**requests, **limits}, "limits": limits}
         spec["nodeSelector"] = dict(profile.node_selector)
         spec["tolerations"] = [*spec["tolerations"], *(dict(one) for one in profile.tolerations)]
+    for container in spec["containers"]:
+        container["imagePullPolicy"] = "Always" if profile.pulls_always else "IfNotPresent"
+    if profile.pull_secret:
+        spec["imagePullSecrets"] = [{"name": profile.pull_secret}]
     if profile.priority_class:
         spec["priorityClassName"] = profile.priority_class
     if profile.spread:
@@ -443,6 +472,7 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
     # most to answer for.
     is_tight = chance.random() < 0.4
     grows = not is_tight and chance.random() < 0.6
+    profiles, outages = _registries(Random(f"registries {seed}"), profiles)
     zones = chance.choice([("a",), ("a", "b")])
     has_placeholders = not more["is_imported"] or more["user_placeholders"] > 0
     priorities = (
@@ -496,6 +526,7 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         quotas=_quotas(chance, namespace),
         limit_ranges=_limit_ranges(chance, namespace),
         slow_pulls=_slow(chance, profiles, nodes),
+        outages=outages,
         odd=json.dumps(_odd(Random(f"odd {seed}"))) if is_odd else "",
         **more,
     )
@@ -632,6 +663,32 @@ def _vary(chance: Random, profile: Profile, classes: Sequence[str]) -> Profile:
         priority_class=name,
         spread=chance.choice(["", "", "", "DoNotSchedule", "ScheduleAnyway"]),
     )
+
+
+def _registries(
+    chance: Random, profiles: Sequence[Profile]
+) -> tuple[list[Profile], tuple[Outage, ...]]:
+    """Who asks a registry how, and when it fails: mostly never."""
+    if chance.random() > 0.3:
+        return [*profiles], ()
+    varied = [
+        replace(
+            profile,
+            pulls_always=chance.random() < 0.3,
+            pull_secret=chance.choice(["", "", "ours", "theirs"]),
+        )
+        for profile in profiles
+    ]
+    outages = [
+        Outage(
+            at_seconds=chance.uniform(-5.0, 10.0),
+            seconds=chance.choice([5.0, 60.0, 240.0]),
+            image=chance.choice(["", chance.choice(varied).image]),
+            secret=chance.choice(["", "", chance.choice(varied).pull_secret]),
+        )
+        for _ in range(chance.randint(0, 2))
+    ]
+    return varied, tuple(outages)
 
 
 def _arrivals(chance: Random, names: Sequence[str]) -> tuple[Arrival, ...]:

@@ -135,10 +135,15 @@ class World:
         self._sent: dict[str, Pod] = {}
         self._had_room: dict[str, tuple[int, bool]] = {}
         self._held: dict[str, set[str]] = {}
-        self._pulls: dict[tuple[str, str], str] = {}
+        # By node, image and pull secret: why it fails now; "": it doesn't.
+        self._pulls: dict[tuple[str, str, str], str] = {}
+        # Images of pods that pull in any case, by the pod's uid: answered, and asked for again.
+        self._answered: set[tuple[str, str]] = set()
+        self._asking: set[tuple[str, str]] = set()
         # Since when another than Roost's own pods saw a pull fail, or was given up as it waited, by
-        # node and image.
-        self._failed: dict[tuple[str, str], float] = {}
+        # node, image and secret; and since when one saw a registry fail, by image and secret.
+        self._failed: dict[tuple[str, str, str], float] = {}
+        self._refused: dict[tuple[str, str], float] = {}
         self._bound_at: dict[str, float] = {}
         self._events: dict[str, PullEvent] = {}
         # Where a set learns, the controllers say its number.
@@ -349,8 +354,9 @@ class World:
         self._say(f"{key} is given up on {fate.node} and comes again")
         fate.respawns += 1
         if self.now - self._bound_at[key] > WAITED_SECONDS + 1.0:
+            secret = _secret_of(body)
             for image in set(self.pods[key].spec.images) - self._held[fate.node]:
-                self._failed.setdefault((fate.node, image), self.now)
+                self._failed.setdefault((fate.node, image, secret), self.now)
         self._remove(key)
         self._create(body, profile.name, namespace=profile.namespace)
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, tries + 1))
@@ -494,8 +500,12 @@ class World:
         to fail there.
         """
         created = pod.created - EPOCH
-        images = [image for image in pod.spec.images if self._fails(node, image)]
-        failing = [image for image in images if self._failed.get((node, image), created) < created]
+        secret = _secret_of(self.bodies[pod.key])
+        failing = [
+            image
+            for image in pod.spec.images
+            if self._fails(node, image, secret) and self._is_known(node, image, secret, created)
+        ]
         if pod.scheduler_name == DEFAULT_SCHEDULER and self._release and self._release.profiles:
             # Roost's scheduler is away, and the cluster's weighs older users' terms otherwise.
             failing = []
@@ -513,7 +523,7 @@ class World:
             return
 
         def is_better(name: str) -> bool:
-            return not any(self._fails(name, image) for image in failing)
+            return not any(self._fails(name, image, secret) for image in failing)
 
         # By the cluster's scheduler others may go to a bad node, too: where would it have sent this
         # one?
@@ -618,17 +628,26 @@ class World:
         body = self.bodies.get(key)
         if body is None or body["metadata"].get("deletionTimestamp"):
             return
-        node = body["spec"]["nodeName"]
+        node, secret = body["spec"]["nodeName"], _secret_of(body)
+        asks = {
+            one["name"]
+            for one in body["spec"]["containers"]
+            if one.get("imagePullPolicy") == "Always"
+        }
         states, runs = [], True
         for name, images in self._images(body).items():
             missing = [image for image in images if image not in self._held[node]]
+            refused = [] if name not in asks else self._ask(key, images - {*missing})
             for image in missing:
-                self._pull(node, image)
-                if self._pulls[node, image] and not self.fates[key].is_own:
-                    self._failed.setdefault((node, image), self.now)
-            fault = next(
-                (fault for image in missing if (fault := self._pulls.get((node, image), ""))), ""
-            )
+                self._pull(node, image, secret)
+                if self._pulls[node, image, secret] and not self.fates[key].is_own:
+                    self._failed.setdefault((node, image, secret), self.now)
+                    if self.case.is_out(image, secret, self.now):
+                        self._refused.setdefault((image, secret), self.now)
+            faults = [self._pulls[node, image, secret] for image in missing]
+            faults += ["ErrImagePull"] * len(refused)
+            missing += refused
+            fault = next(filter(None, faults), "")
             runs = runs and not missing
             waiting = {"reason": fault or "ContainerCreating", "message": ""}
             state = {"waiting": waiting} if missing else {"running": {}}
@@ -643,36 +662,73 @@ class World:
             self.fates[key].running = self.now
         self._set_pod(key, self.bodies[key])
 
-    def _fails(self, node: str, image: str) -> bool:
+    def _ask(self, key: str, images: Iterable[str]) -> list[str]:
+        """A kubelet asks the registry for what its node holds; return what is refused for now."""
+        uid, secret = self.bodies[key]["metadata"]["uid"], _secret_of(self.bodies[key])
+        refused = []
+        for image in images:
+            asked = uid, image
+            if asked in self._answered:
+                continue
+            if not self.case.is_out(image, secret, self.now):
+                self._answered.add(asked)
+                continue
+            refused.append(image)
+            self._refused.setdefault((image, secret), self.now)
+            if asked not in self._asking:
+                self._asking.add(asked)
+                self.at(self.now + BACK_OFF_SECONDS, partial(self._ask_again, key, asked))
+        return refused
+
+    def _ask_again(self, key: str, asked: tuple[str, str]) -> None:
+        self._asking.discard(asked)
+        if key in self.pods and self.pods[key].uid == asked[0]:
+            self._sync(key)
+
+    def _is_known(self, node: str, image: str, secret: str, before: float) -> bool:
+        """Whether it had been seen that the pull fails: there, or anywhere as its registry does."""
+        seen = self._failed.get((node, image, secret), before)
+        if self.case.is_out(image, secret, self.now):
+            seen = min(seen, self._refused.get((image, secret), before))
+        return seen < before
+
+    def _fails(self, node: str, image: str, secret: str) -> bool:
         # Where each pull takes longer than a hub waits, a start that was given up says nothing of
         # the node.
         takes_too_long = self.case.pull_seconds <= START_TIMEOUT < self.case.pull_takes(node, image)
         return image not in self._held[node] and (
-            self.case.pull_fails(node, image) or takes_too_long
+            self.case.pull_fails(node, image)
+            or takes_too_long
+            or self.case.is_out(image, secret, self.now)
         )
 
-    def _pull(self, node: str, image: str) -> None:
-        if (node, image) not in self._pulls:
-            self._pulls[node, image] = ""
-            seconds = (
-                FAULT_SECONDS
-                if self.case.pull_fails(node, image)
-                else self.case.pull_takes(node, image)
-            )
-            self.at(self.now + seconds, lambda: self._pulled(node, image))
+    def _pull(self, node: str, image: str, secret: str) -> None:
+        if (node, image, secret) not in self._pulls:
+            self._pulls[node, image, secret] = ""
+            fails = self._is_refused(node, image, secret)
+            seconds = FAULT_SECONDS if fails else self.case.pull_takes(node, image)
+            self.at(self.now + seconds, lambda: self._pulled(node, image, secret))
 
-    def _pulled(self, node: str, image: str) -> None:
-        if self.case.pull_fails(node, image):
-            if not self._pulls[node, image]:
+    def _is_refused(self, node: str, image: str, secret: str) -> bool:
+        is_out = self.case.is_out(image, secret, self.now)
+        return self.case.pull_fails(node, image) or is_out
+
+    def _pulled(self, node: str, image: str, secret: str) -> None:
+        # What others pulled meanwhile is there.
+        if image not in self._held[node] and self._is_refused(node, image, secret):
+            if not self._pulls[node, image, secret]:
                 self._say(f"the pull of {image} fails on {node}")
-            self._pulls[node, image] = "ErrImagePull"
-            self.at(self.now + BACK_OFF_SECONDS, lambda: self._pulled(node, image))
+            self._pulls[node, image, secret] = "ErrImagePull"
+            self.at(self.now + BACK_OFF_SECONDS, lambda: self._pulled(node, image, secret))
         else:
+            self._pulls[node, image, secret] = ""
             self._say(f"{image} is on {node}")
             self._held[node].add(image)
             self._set_node(self._with_images(self.nodes[node]))
         for key, pod in list(self.pods.items()):
             if pod.node_name == node:
+                if image in self._held[node] and _secret_of(self.bodies[key]) == secret:
+                    self._answered.add((pod.uid, image))
                 self._tell_of_pull(key, pod, image)
                 self._sync(key)
 
@@ -791,6 +847,11 @@ class World:
 
     def _say(self, what: str) -> None:
         self.journal.append(f"{self.now:4.0f} s  {what}")
+
+
+def _secret_of(body: JSONObject) -> str:
+    """The pull secret that a pod's kubelet uses; "": none."""
+    return "".join(secret["name"] for secret in body["spec"].get("imagePullSecrets", ()))
 
 
 def _owned(template: JSONObject, kind: str, name: str, part: str) -> JSONObject:

@@ -22,6 +22,7 @@ from tests.judge.cases import (
     OTHER,
     Case,
     Other,
+    Outage,
     Pool,
     Profile,
     Trouble,
@@ -33,7 +34,8 @@ from tests.judge.hubs import read_hub
 from tests.judge.roost_here import Release
 from tests.judge.verdicts import try_case
 from webhook.rules import pod_terms, prefer_images, requests, require_images
-from webhook.watching import device_classes, failed_pulls, pod_reader
+from webhook.watching import device_classes, failed_pulls, pod_reader, pods
+from webhook.watching.failed_pulls import FailedPulls
 
 pytestmark = pytest.mark.slow
 CASES, ODD_CASES, HUB_CASES, CHUNK = 2000, 200, 20, 50
@@ -132,6 +134,31 @@ FAILS = replace(
 )
 
 
+# One node holds the image. One user's kubelet asks the registry for it, which is down.
+OUTAGE = Case(
+    name="outage",
+    pools=(Pool(name="users", cpu="8", at_first=3, holds=(OTHER,), holders=1),),
+    profiles=(
+        Profile(name="plain"),
+        Profile(name="asks", image=OTHER, cpu=0.5, pulls_always=True, is_listed=False),
+        Profile(name="binder", image=OTHER, cpu=0.5, is_listed=False),
+    ),
+    arrivals=(*burst("asks", 1), *burst("binder", 4, at=5.0, during=20.0)),
+    outages=(Outage(at_seconds=-5.0, seconds=240.0, image=OTHER),),
+)
+# The same of a wrong pull secret of one tenant's.
+SECRET = replace(
+    OUTAGE,
+    name="wrong-secret",
+    profiles=(
+        OUTAGE.profiles[0],
+        replace(OUTAGE.profiles[1], pull_secret="theirs"),
+        OUTAGE.profiles[2],
+    ),
+    outages=(OUTAGE.outages[0]._replace(secret="theirs"),),
+)
+
+
 # Another team's pod fills the node, and a build that requests anything could have it deleted.
 BUILDS = replace(
     FULL,
@@ -145,7 +172,7 @@ BUILDS = replace(
 
 
 def test_the_written_cases_have_no_victim() -> None:
-    assert list(verdicts([FULL, LONG_GRACE, CLOCK, HANGS, FAILS, BUILDS])) == []
+    assert list(verdicts([FULL, LONG_GRACE, CLOCK, HANGS, FAILS, OUTAGE, SECRET, BUILDS])) == []
 
 
 def waits_by_the_clusters_clock(
@@ -206,6 +233,15 @@ UNDONE = {
     "clock": Undone(((gate, "find_since", waits_by_the_clusters_clock),), "late", [CLOCK]),
     "failed-pulls": Undone(
         (changed(pod_reader, "read_placed_pod", pulls_that_never_fail),), "re-spawned", [FAILS]
+    ),
+    "holders-speak": Undone(
+        (
+            (pods._PullEvidence, "is_no_fault", lambda *_: False),
+            (pods._PullEvidence, "with_what_lacks", lambda _, pod: pod),
+            (FailedPulls, "drop_proven", lambda *_: None),
+        ),
+        "re-spawned",
+        [OUTAGE],
     ),
     "given-up": Undone(((failed_pulls, "WAITED_SECONDS", math.inf),), "stranded", [HANGS]),
     "failing-nodes-last": Undone(
