@@ -34,13 +34,15 @@ class Fault(NamedTuple):
     severity: Severity = "error"
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        if self.file == DEFAULTS_NAME and self.severity != "error":
-            # The key is what to set: who installed by pip has no such file.
-            place = "not set"
         what = f"found {self.found}, expected {self.expected}." if self.expected else self.found
         kind = "" if self.severity == "error" else self.severity
-        text = ": ".join(part for part in (place, kind, self.key, what) if part)
+        key = self.key
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        if self.file == DEFAULTS_NAME and kind:
+            # The key is what to set: who installed by pip has no such file.
+            place = ""
+            key = f"{key} isn't set"
+        text = ": ".join(part for part in (place, kind, key, what) if part)
         return one_line(f"{text} {self.fix}" if self.fix else text)
 
 

@@ -1,7 +1,7 @@
 """Start `roost`: find the command, turn errors into one line each and an exit code.
 
-Results go to stdout, messages to stderr. Exit codes: 0 done, 1 faulty values (`diff`: differences),
-2 wrong usage.
+Results go to stdout, messages to stderr. Exit codes: 0 done, 1 something was found (faulty values,
+a difference, an error of the install), 2 it couldn't be done (wrong usage, nothing to read).
 """
 
 import atexit

@@ -8,6 +8,7 @@ CommandGroup. roost-lab adds those that watch, record and study.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, NamedTuple
 
@@ -47,7 +48,7 @@ class CommandGroup(NamedTuple):
 
 
 # Modules that are called otherwise than their command, which is a word of Python's own.
-_MODULES: Final = {"import": "import_values"}
+_MODULES: Final = {"import": "import_values", "help": "help_page"}
 GROUPS: Final = (
     CommandGroup(
         "set up",
@@ -70,6 +71,14 @@ GROUPS: Final = (
             "controllers": "Keep labels, placeholders and images in order until SIGTERM.",
             "seating": "Start booked people's servers before their class, until SIGTERM.",
             "cleanup": "Remove a release's labels, taints and conditions from the nodes.",
+        },
+    ),
+    CommandGroup(
+        "more",
+        {
+            "help": "Print the help of a command.",
+            "version": "Print the version.",
+            "completion": "Print what makes a shell complete commands and options.",
         },
     ),
 )
@@ -96,8 +105,17 @@ class _Commands(click.Group):
         module = _module_of(cmd_name)
         if not module:
             if cmd_name in _ELSEWHERE:
-                ctx.fail(f"roost {cmd_name} belongs to roost-lab: pip install roost-lab")
-            return None
+                ctx.fail(
+                    f"roost {cmd_name} belongs to the distribution roost-lab, which isn't installed"
+                    " here. Install it from the checkout or the release that this roost is of:"
+                    " pip install ./lab, or its wheel."
+                )
+            near = get_close_matches(cmd_name, self.list_commands(ctx), 1, cutoff=0.6)
+            if near:
+                ctx.fail(f"found no command {cmd_name!r}. Did you mean roost {near[0]}?")
+            ctx.fail(
+                f"found no command {cmd_name!r}, expected one of those that roost --help lists"
+            )
         command: click.Command = import_module(module).command
         return command
 
@@ -125,12 +143,9 @@ def _module_of(name: str) -> str:
 
 def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from importlib import metadata  # noqa: PLC0415 - takes a fifth of a whole render
+        from roost.commands.version import installed_version  # noqa: PLC0415 - takes a fifth of a whole render
 
-        try:
-            click.echo(metadata.version("roost"))
-        except metadata.PackageNotFoundError:
-            click.echo("unknown: roost is not installed")
+        click.echo(installed_version())
         context.exit()
 
 
@@ -151,7 +166,9 @@ def cli() -> None:
     """Decide on which nodes the pods of JupyterHubs and BinderHubs run.
 
 
-    Exit codes: 0 done, 1 faulty values, 2 wrong usage.
+    Exit codes of every command: 0 done; 1 something was found (faulty values, a difference, an
+    error of the install, no answer in a record); 2 it couldn't be done (wrong usage, or a file,
+    record or cluster that can't be read).
     """
 
 

@@ -42,7 +42,7 @@ def check(report: LintReport, _release: Release) -> None:
         and not at(values, *tools)
     ):
         reason = (
-            "empty: if the hub has cloudMetadata.blockWithIptables (zero-to-jupyterhub's default),"
+            "if the hub has cloudMetadata.blockWithIptables (zero-to-jupyterhub's default),"
             " each user's pod runs that chart's network tools, too. While users run any image that"
             " isn't listed, they keep their warm set, which takes more nodes than packing them does"
             " where the puller brings everything."

@@ -6,12 +6,16 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from generator.faults import DEFAULTS_NAME, Fault, UsageError, ValuesError
 from generator.locations import chart_folder
 from generator.values.loader import load
 from generator.values.merge import NO_SETTINGS, Merged, Settings, coalesce, merge_values
 from generator.values.sources import MAX_FILE_BYTES, LoadedFile
+
+# Keys at the top that a hub's charts have and Roost's doesn't.
+_HUB_KEYS: Final = frozenset({"binderhub", "cull", "hub", "jupyterhub", "proxy", "scheduling"})
 
 
 def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merged:
@@ -39,13 +43,28 @@ def read_what_loads(
     unread: list[UsageError] = []
     for name in files:
         try:
-            data = read_file(name)
-            loaded.append(load(data, name))
+            file = load(read_file(name), name)
+            if (hub := _fault_of_hub_values(file, name)) is None:
+                loaded.append(file)
+            else:
+                faults.append(hub)
         except ValuesError as error:
             faults.extend(error.faults)
         except UsageError as error:
             unread.append(error)
     return merge_values(read_defaults(), loaded, settings), faults, unread
+
+
+def _fault_of_hub_values(file: LoadedFile, name: str) -> Fault | None:
+    """The fault of a hub's values in the place of Roost's; None if they aren't a hub's."""
+    key = next((key for key in file.values if key in _HUB_KEYS), None)
+    if key is None:
+        return None
+    line = file.source.find((key,)).line
+    found = "a key of zero-to-jupyterhub's or BinderHub's values"
+    how = "stdin" if name == "-" else name
+    fix = f"Convert a hub's values first: `roost import {how} > values.yaml`."
+    return Fault(name, line, key, found, "Roost's own values", fix)
 
 
 @cache

@@ -37,7 +37,8 @@ def command(
     """Remove a release's labels, taints and conditions from the nodes, before or after an
     uninstall.
 
-    `helm uninstall` runs this. Exit codes: 0 nothing is left, 1 something is left, 2 wrong usage.
+    `helm uninstall` runs this. Exit codes: 0 nothing is left, 1 something is left, 2 it couldn't be
+    done.
 
     \b
     roost cleanup --release roost --namespace hub --kubeconfig ~/.kube/config

@@ -29,7 +29,7 @@ _SEVERITIES: Final = ("error", "warning", "unknown")
 
 
 def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], wait: float) -> int:
-    """Print what Roost changes in the pod; 1 if it comes back untouched, or the cluster can't be
+    """Print what Roost changes in the pod; 1 if it comes back untouched, 2 if the cluster can't be
     asked.
     """
     try:
@@ -38,7 +38,7 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
         changes = changes_of(client, namespace, pod, trial) if trial.revision else []
     except ClusterError as error:
         click.echo(f"roost doctor: no pod was tried in {namespace}: {error}", err=True)
-        return 1
+        return 2
     labels = (
         ", ".join(f"{key}={value}" for key, value in pod["metadata"]["labels"].items())
         or "no labels"
@@ -166,8 +166,8 @@ def command(
 
     Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own.
     `helm test` runs --pod, which needs no values, only the right to create pods there. Exit
-    codes: 0 no error was found (the pod is placed), 1 one was found or the cluster can't be
-    asked, 2 wrong usage.
+    codes: 0 no error was found (the pod is placed), 1 one was found, 2 the cluster can't be
+    asked, or wrong usage.
 
     \b
     roost doctor --now --namespace hub
@@ -188,7 +188,7 @@ def command(
         version = str(client.get("/version")["gitVersion"])
     except ClusterError as error:
         click.echo(f"roost doctor: {error}", err=True)
-        return 1
+        return 2
     release = options.release._replace(kube_version=version)
     check_release(release)
     merged = read_values(options.files, options.settings)

@@ -227,9 +227,11 @@ def _lines(
     windows: Sequence[Window],
     changes: Sequence[ReplicaChange],
     end: float,
-    per_node: int,
+    per_node: int | None,
 ) -> Iterator[str]:
-    """What is said of one set. per_node: how many of its placeholders a node holds."""
+    """What is said of one set. per_node: how many of its placeholders a node holds; None: nobody
+    knows.
+    """
     zone = _zone_of(placeholder_set, windows)
     yield f"{placeholder_set['name']} (placeholders, times of {zone})\n"
     zones = {window.name: window.time_zone for window in windows} | {LEARNED: zone}
@@ -242,10 +244,18 @@ def _lines(
         yield f"  {local_time(change.at, zone)}  {change.replicas:>{width}}  {why or 'no window'}\n"
     hours = round((end - changes[0].at) / 3600)
     placeholder_hours = _number(replica_hours(changes, end))
-    node_hours = _number(replica_hours(changes, end, per_node))
+    if per_node is None:
+        yield (
+            f"  {hours} hours: {placeholder_hours} placeholder-hours."
+            " --per-node N (how many fit a node) says node-hours and money\n"
+        )
+        return
+    node_hours = replica_hours(changes, end, per_node)
+    price = placeholder_set["prices"]["nodeHour"]
     yield (
         f"  {hours} hours: {placeholder_hours} placeholder-hours,"
-        f" {node_hours} node-hours at most ({per_node} a node)\n"
+        f" {_number(node_hours)} node-hours at most ({per_node} a node),"
+        f" {node_hours * price:,.2f} at {price:g} a node-hour (prices.nodeHour)\n"
     )
 
 
@@ -272,7 +282,7 @@ def _number(hours: float) -> str:
     "--per-node",
     metavar="N",
     type=click.IntRange(1),
-    help="How many placeholders fit a node. Default: as the history says, else 1.",
+    help="How many placeholders fit a node. Default: as the history says.",
 )
 @click.option(
     "--history",
@@ -361,7 +371,8 @@ def command(
     for placeholder_set in sets:
         windows = parse_windows(Reader(), placeholder_set.get("windows"), "windows")
         history = histories.get(placeholder_set["name"])
-        fit = per_node or (history.per_node if history is not None else 0) or 1
+        known_fit = per_node or (history.per_node if history is not None else 0) or None
+        fit = known_fit or 1
         begin = _begin(at, _zone_of(placeholder_set, windows))
         end = begin + days * DAY_SECONDS
         if placeholder_set["learn"] and history is not None:
@@ -375,7 +386,7 @@ def command(
             )
         else:
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
-        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, fit))
+        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, known_fit))
         if placeholder_set["learn"] and history is None:
             sys.stdout.write(
                 "  learn: say --history, --launches or --prometheus to see what it would keep\n"

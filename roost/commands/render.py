@@ -13,6 +13,7 @@ from generator.pipeline import render
 from generator.render.diff import compare, read_manifests, show
 from generator.render.manifests import Manifest
 from generator.render.output import stream, write_folder
+from generator.render.summary import summarize
 from generator.values.files import read_values
 from roost.commands.options import RenderOptions, values_options
 
@@ -62,12 +63,23 @@ def _check(made: Sequence[Manifest], place: str) -> int:
         " others, as with clusterResources: false."
     ),
 )
+@click.option(
+    "--summary",
+    is_flag=True,
+    help="Say in a dozen lines what would be created: programs, requests, rights.",
+)
 def command(
-    *, options: RenderOptions, output_dir: str | None, only: str | None, check: str | None
+    *,
+    options: RenderOptions,
+    output_dir: str | None,
+    only: str | None,
+    check: str | None,
+    summary: bool,
 ) -> int:
     """Render values to Kubernetes manifests.
 
     \b
+    roost render -f values.yaml --release roost --namespace hub --summary
     roost render -f values.yaml --release roost --namespace hub | kubectl apply -f -
     roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
     roost render -f values.yaml --check manifests    # in CI: is what is committed up to date?
@@ -75,6 +87,8 @@ def command(
     """
     if check is not None and output_dir is not None:
         raise UsageError("--check and --output-dir: the one compares, the other writes. Give one.")
+    if summary and (check is not None or output_dir is not None):
+        raise UsageError("--summary: it writes no manifests. Leave out --check and --output-dir.")
     if only is not None:
         # Whatever the values say there.
         settings = options.settings
@@ -83,6 +97,9 @@ def command(
     made = manifests(options)
     if only == "cluster":
         made = [manifest for manifest in made if not manifest.identity.namespace]
+    if summary:
+        sys.stdout.write(summarize(made))
+        return 0
     if check is not None:
         return _check(made, check)
     if output_dir is None:

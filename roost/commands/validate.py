@@ -12,6 +12,7 @@ from generator import pipeline
 from generator.faults import Fault, UsageError, count_of, sort_faults
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
+from generator.values.merge import Settings
 from roost.commands.forges import FORMATS, show_faults
 from roost.commands.options import RenderOptions, values_options
 from roost.commands.pod_file import left_out, read_pod_file
@@ -24,6 +25,16 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
         # When a file is missing, check the others against the schema only, not across keys.
         return [*faults, *find_faults(merged)], unread
     return pipeline.find_faults(merged, options.release, with_hints=True), []
+
+
+def _checked(options: RenderOptions) -> str:
+    """Which values were checked: files, settings of the command line, or the defaults alone."""
+    names = ["standard input" if name == "-" else name for name in options.files]
+    if options.settings != Settings():
+        names.append("--set")
+    if not names:
+        return "the chart's own values: give yours with -f FILE"
+    return ", ".join(names)
 
 
 def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
@@ -63,6 +74,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
 
 
 @click.command("validate")
+@click.argument("loose", metavar="", nargs=-1)
 @values_options
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")
 @click.option(
@@ -84,7 +96,13 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     help="Print this pod, in YAML or JSON, as it would be admitted. - is stdin.",
 )
 def command(
-    *, options: RenderOptions, strict: bool, form: str, quotas: str | None, pod: str | None
+    *,
+    loose: tuple[str, ...],
+    options: RenderOptions,
+    strict: bool,
+    form: str,
+    quotas: str | None,
+    pod: str | None,
 ) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
@@ -95,6 +113,10 @@ def command(
     kubectl get quota,limits -n hub -o yaml |
         roost validate -f values.yaml -n hub --quotas /dev/stdin
     """
+    if loose:
+        raise UsageError(
+            f"found {loose[0]} without an option, expected roost validate -f {loose[0]}"
+        )
     faults, unread = _find(options)
     if quotas and not unread and all(fault.severity != "error" for fault in faults):
         from roost.doctor.given import find_faults as find_refused  # noqa: PLC0415 - loads all checks of the doctor
@@ -112,7 +134,8 @@ def command(
         if errors or warnings
         else "no faults"
     )
-    sys.stderr.write(f"{total}\n")
+    if errors or not unread:
+        sys.stderr.write(f"{total} in {_checked(options)}\n")
     if unread:
         raise UsageError("\n".join(map(str, unread)))
     if pod is not None and not errors:

@@ -23,6 +23,7 @@ HOST_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
 _PORT_VARIABLE: Final = "KUBERNETES_SERVICE_PORT"
 # A kubelet replaces a token long before it expires.
 TOKEN_SECONDS: Final = 60.0
+_FIX: Final = "Give --kubeconfig, or run inside a cluster."
 
 
 def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[], str]:
@@ -42,7 +43,7 @@ def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> C
                 token = _content(file)
                 until = clock() + TOKEN_SECONDS
             except (OSError, ValueError) as error:
-                raise unusable("the pod's service account", error) from None
+                raise unusable("the pod's service account", error, _FIX) from None
         return f"Bearer {token}"
 
     return header
@@ -62,7 +63,7 @@ def connect(
     try:
         return connect_in_pod(ACCOUNT_FOLDER, os.environ, on_request)
     except (OSError, ValueError) as error:
-        raise unusable("the pod's service account", error) from None
+        raise unusable("the pod's service account", error, _FIX) from None
 
 
 def connect_in_pod(

@@ -208,12 +208,10 @@ class Client:
         return answer
 
 
-def unusable(where: str, error: Exception) -> ClusterError:
+def unusable(where: str, error: Exception, fix: str) -> ClusterError:
     """The error of credentials that can't be used."""
     reason = " ".join(str(error).split()).rstrip(".")
-    return ClusterError(
-        f"{where} can't be used: {reason}. Give --kubeconfig, or run inside a cluster."
-    )
+    return ClusterError(f"{where} can't be used: {reason}. {fix}")
 
 
 def _reason(answer: urllib3.BaseHTTPResponse) -> str:

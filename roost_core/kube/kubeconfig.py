@@ -21,6 +21,7 @@ from roost_core.kube.client import RETRIES, Client, unusable
 # Its functions carry no types.
 _config: Final[Any] = kubernetes_config
 _client: Final[Any] = ApiClient
+_FIX: Final = "Give a kubeconfig that `kubectl get nodes` works with."
 
 
 def connect_by_files(
@@ -47,18 +48,18 @@ def connect_by_files(
             namespace = str(active["context"].get("namespace") or "")
     except yaml.YAMLError:
         # Its message quotes the file, where tokens are.
-        raise unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML")) from None
+        raise unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML"), _FIX) from None
     except (ConfigException, OSError, ValueError) as error:
-        raise unusable(f"kubeconfig {files}", error) from None
+        raise unusable(f"kubeconfig {files}", error, _FIX) from None
     except (TypeError, AttributeError, KeyError):
         # What the client says where a list or a text stands for a mapping would help nobody.
-        raise unusable(f"kubeconfig {files}", ValueError("it isn't a kubeconfig")) from None
+        raise unusable(f"kubeconfig {files}", ValueError("it isn't a kubeconfig"), _FIX) from None
 
     def authorization() -> str:
         try:
             return str(configuration.auth_settings().get("BearerToken", {}).get("value") or "")
         except ConfigException as error:
-            raise unusable(f"kubeconfig {files}", error) from None
+            raise unusable(f"kubeconfig {files}", error, _FIX) from None
 
     client = Client(
         configuration.host,

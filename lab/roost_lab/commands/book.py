@@ -214,7 +214,7 @@ def command(
             said, faults = _book_calendar(bookings, order, data, now)
             sys.stdout.write(said)
             # What is right is booked all the same: one wrong line keeps no lecture from its room.
-            return refuse("book", "\n".join(faults)) if faults else 0
+            return refuse("book", "\n".join(faults), code=1) if faults else 0
         elif timetable:
             # Else the same would be told of each line.
             bookings.limits({})

@@ -35,11 +35,14 @@ def format_option(*forms: str, text: str) -> Callable[..., Any]:
     )
 
 
-def refuse(command: str, why: object) -> int:
-    """Say on stderr, line by line, what keeps the command from its work; its exit code."""
+def refuse(command: str, why: object, code: int = 2) -> int:
+    """Say on stderr, line by line, what keeps the command from its work; its exit code.
+
+    code: 2 for what can't be read or reached, 1 for what was read and is faulty or holds no answer.
+    """
     for line in str(why).splitlines():
         click.echo(f"roost {command}: {line}", err=True)
-    return 1
+    return code
 
 
 def moment_option(name: str, text: str, zone: tzinfo = UTC, more: str = "") -> int:

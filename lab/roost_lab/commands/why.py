@@ -34,7 +34,7 @@ def command(*, pod: str, database: str, at: str | None) -> int:
             when = f" at {show_time(at_us)}" if at_us is not None else ""
             near = similar_names(store, pod_name)
             hint = f" Similar names: {show_plain(', '.join(near))}." if near else ""
-            return refuse("why", f"no pod {pod} was recorded{when}.{hint}")
+            return refuse("why", f"no pod {pod} was recorded{when}.{hint}", code=1)
         click.echo(explain(read_story(store, pods[0])), nl=False)
         if len(pods) > 1:
             click.echo(

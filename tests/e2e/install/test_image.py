@@ -149,7 +149,9 @@ def test_the_labs_image_adds_a_layer_with_its_packages_alone(
     for command in ("record", "why", "report", "records", "top", "view", "simulate"):
         told = inside(tmp_path / "root", settings, "roost", command, "--help")
         assert (told.returncode, told.stderr) == (0, ""), command
-    assert inside(root, config, "roost", "record").stderr.endswith("pip install roost-lab\n")
+    assert inside(root, config, "roost", "record").stderr.endswith(
+        "pip install ./lab, or its wheel.\n"
+    )
     loaded = inside(
         tmp_path / "root",
         settings,

@@ -101,12 +101,12 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(
     warned = roost("validate", "-f", values)
     assert warned.code == 0
     assert "warning: imageGate.mode: " in warned.out
-    assert warned.err == "0 errors, 1 warning\n"
+    assert warned.err == f"0 errors, 1 warning in {values}\n"
     assert roost("validate", "-f", values, "--strict").code == 1
-    assert roost("validate").err == "no faults\n"
+    assert roost("validate").err == "no faults in the chart's own values: give yours with -f FILE\n"
     values.write_text("a: 1\na: 2\n")
     broken = roost("validate", "-f", values)
-    assert (broken.code, broken.err) == (1, "1 error, 0 warnings\n")
+    assert (broken.code, broken.err) == (1, f"1 error, 0 warnings in {values}\n")
 
 
 def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(
@@ -168,8 +168,8 @@ def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(
 ) -> None:
     values.write_text("singleuser: {image: {name: a/b}}\n")
     hinted = roost("validate", "-f", values, "--strict")
-    assert (hinted.code, hinted.err) == (0, "no faults\n")
-    assert "not set: hint: singleuser.networkTools.image.name: empty: " in hinted.out
+    assert (hinted.code, hinted.err) == (0, f"no faults in {values}\n")
+    assert "hint: singleuser.networkTools.image.name isn't set: if " in hinted.out
     assert "hint: " not in roost("render", "-f", values).err
 
 
@@ -184,7 +184,7 @@ def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_other
     faulty.write_text("webhook: {replicas: many}\n")
     broken.write_text("a: 1\na: 2\n")
     done = roost("validate", "-f", faulty, "-f", broken)
-    assert (done.code, done.err) == (1, "2 errors, 0 warnings\n")
+    assert (done.code, done.err) == (1, f"2 errors, 0 warnings in {faulty}, {broken}\n")
     done = roost("validate", "-f", absent, "-f", faulty)
     assert (done.code, done.out.count("webhook.replicas")) == (2, 1)
     assert f"{absent}: can't be read" in done.err
@@ -239,7 +239,7 @@ def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path)
     # What nobody set is in no file of the operator's.
     values.write_text("")
     assert roost("validate", "-f", values).out.startswith(
-        "not set: hint: image.name: no registry has "
+        "hint: image.name isn't set: no registry has "
     )
 
 

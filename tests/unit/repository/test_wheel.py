@@ -166,7 +166,9 @@ def test_a_command_of_the_lab_says_what_to_install(command: str) -> None:
     done = roost(command)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.endswith(f"roost {command} belongs to roost-lab: pip install roost-lab\n")
+    assert f"roost {command} belongs to the distribution roost-lab, which isn't" in done.stderr
+    # Never a name that a stranger could publish.
+    assert done.stderr.endswith("pip install ./lab, or its wheel.\n")
 
 
 def test_an_option_that_needs_one_more_package_says_which() -> None:
@@ -219,7 +221,10 @@ def test_kubectl_finds_the_plugin_and_runs_it(
 
     assert str(tmp_path / "kubectl-roost") in run("plugin", "list").stdout
     done = run("roost", "validate", "--set", "image.name=registry.example.org/roost")
-    assert (done.returncode, done.stderr) == (0, "no faults\n")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "no faults in the chart's own values: give yours with -f FILE\n",
+    )
     assert run("roost", "nope").returncode == 2
 
 

@@ -257,7 +257,7 @@ def test_a_release_that_reads_no_bookings_and_a_change_meanwhile_are_told(
     monkeypatch.setattr(
         cluster, "find", lambda path: found if path == BOOKINGS else cluster.objects.get(path)
     )
-    assert run(["book", "5", "tomorrow", "9:00"]) == 1
+    assert run(["book", "5", "tomorrow", "9:00"]) == 2
     assert "changed meanwhile; nothing was booked: try again" in capsys.readouterr().err
 
 
