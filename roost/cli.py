@@ -7,6 +7,7 @@ CommandGroup. roost-lab adds those that watch, record and study.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -15,11 +16,13 @@ from typing import Final, NamedTuple
 import click
 
 _ENTRY_POINTS: Final = "roost.commands"
+# The variable by which a shell asks for completions.
+_COMPLETION: Final = "_ROOST_COMPLETE"
 _FIRST_STEPS: Final = """\
 First steps:
   roost import config.yaml > values.yaml    from your hub's values; says what to switch off there
   roost validate -f values.yaml             every fault at once: file, line, key, fix
-  roost render -f values.yaml --release roost --namespace hub | kubectl diff -f -
+  roost render -f values.yaml --release roost --namespace hub --summary     what would be created
 """
 # Commands of roost-lab, a distribution of its own.
 _ELSEWHERE: Final = (
@@ -174,8 +177,13 @@ def cli() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; prints help and usage errors."""
+    if _COMPLETION in os.environ:
+        # A shell asks: click answers, and ends the process.
+        cli.main(args=arguments, prog_name="roost")
     try:
-        code = cli.main(args=arguments, prog_name="roost", standalone_mode=False)
+        # Without `cli.main`, which ends with 1 where the reader of stdout has closed it.
+        with cli.make_context("roost", arguments) as context:
+            code = cli.invoke(context)
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:

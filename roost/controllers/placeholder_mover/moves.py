@@ -7,6 +7,7 @@ placeholder (`why_placeholder_stays`). Nothing moves while anything is unsettled
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
@@ -88,11 +89,12 @@ def why_placeholder_stays(view: View, judge: NodeJudge, pod: Pod, mark: NodeMark
 MAX_PREDICTIONS: Final = 20
 # Until the model takes in the next part of a large cluster.
 MODEL_SECONDS: Final = 0.5
+_ELSEWHERE: Final = Reason("the scheduler would put them elsewhere")
 
 
-# Why placeholders of a set stay where they are for now although they aren't on the marked node, and
+# Why placeholders of a set stay where they are for now although they aren't on the marked node ->
 # how many.
-Hold = tuple[Reason, int]
+Holds = Mapping[Reason, int]
 
 
 def plan_moves(
@@ -101,7 +103,7 @@ def plan_moves(
     marks: Mapping[str, NodeMark],
     memory: MoveMemory,
     model: SchedulerModel,
-) -> tuple[list[Action], MoveMemory, Mapping[str, Hold]]:
+) -> tuple[list[Action], MoveMemory, Mapping[str, Holds]]:
     """Choose evictions, at most as many as the minute's budget still allows; return what holds
     others, by set, too.
     """
@@ -110,7 +112,7 @@ def plan_moves(
     memory, notices = settle_moves(memory, view.snapshot, settings, now)
     requested: dict[str, Move] = {}
     evictions: list[Action] = []
-    holds: dict[str, Hold] = {}
+    holds: dict[str, Holds] = {}
     served = {
         placeholder_set.name: memory.served.get(placeholder_set.name, -inf)
         for placeholder_set in settings.sets
@@ -137,11 +139,11 @@ def plan_moves(
         elif reason is None and not model.follow_once(view.snapshot):
             reason = Reason("the scheduler's model is being made", MODEL_SECONDS)
         if reason is not None:
-            holds[name] = reason, len(elsewhere)
+            holds[name] = {reason: len(elsewhere)}
             continue
         assert mark is not None  # noqa: S101 - without a mark, the set stays
         served[name] = now.steady
-        chosen, hold = _choose_moves(view, judge, model, mark, elsewhere, budget=budget)
+        chosen, holds[name] = _choose_moves(view, judge, model, mark, elsewhere, budget=budget)
         for pod, move in chosen:
             requested[move.uid] = move
             why = (
@@ -149,11 +151,12 @@ def plan_moves(
                 f" {move.source}"
             )
             evictions.append(EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why))
-        if hold is not None:
-            holds[name] = hold
     model.undo()
     view.waits += [
-        reason.seconds_left for reason, _ in holds.values() if reason.seconds_left is not None
+        reason.seconds_left
+        for held in holds.values()
+        for reason in held
+        if reason.seconds_left is not None
     ]
     return [*evictions, *notices], replace(memory, requested=requested, served=served), holds
 
@@ -166,15 +169,14 @@ def _choose_moves(
     elsewhere: Sequence[Pod],
     *,
     budget: int,
-) -> tuple[Sequence[tuple[Pod, Move]], Hold | None]:
-    """Return one set's evictions, users' fullest node first, and what holds the rest.
+) -> tuple[Sequence[tuple[Pod, Move]], Holds]:
+    """Return one set's evictions, users' fullest node first, and what holds each other placeholder.
 
     Each prediction builds on the moves chosen before it.
     """
     target = view.snapshot.nodes[mark.node]
     chosen: list[tuple[Pod, Move]] = []
-    hold_reason: Reason | None = None
-    staying = 0
+    held: Counter[Reason] = Counter()
     # Nodes whose placeholders the scheduler would put elsewhere than on the marked node.
     repelled: set[str] = set()
     # Users should find room where most of them are: placeholders leave that node first.
@@ -182,36 +184,39 @@ def _choose_moves(
         elsewhere, key=lambda pod: (-view.count_users(pod.node_name), pod.node_name, pod.name)
     ):
         if pod.node_name in repelled:
+            held[_ELSEWHERE] += 1
             continue
         if (reason := why_placeholder_stays(view, judge, pod, mark)) is not None:
-            # One that ends by itself says when to plan again.
-            if hold_reason is None or (
-                hold_reason.seconds_left is None and reason.seconds_left is not None
-            ):
-                hold_reason = reason
-            staying += 1
+            held[reason] += 1
             continue
         profile = view.settings.profiles.get(pod.scheduler_name)
         if profile is None:
-            return chosen, (Reason("their scheduler is not one of Roost's"), len(elsewhere))
+            ends = Reason("their scheduler is not one of Roost's")
+            break
         # A prediction costs more than counting, so the room is counted first.
         if not view.has_room(target, pod.spec):
-            return chosen, None
+            ends = Reason("the marked node has no room")
+            break
         if model.predictions >= MAX_PREDICTIONS:
-            return chosen, (Reason("the next plan goes on"), len(elsewhere) - len(chosen))
+            ends = Reason("the next plan goes on")
+            break
         prediction = model.try_move(pod, mark.node, profile)
         if prediction is Prediction.REJECTED:
-            return chosen, None
+            ends = Reason("the marked node refuses them")
+            break
         if prediction is Prediction.ELSEWHERE:
             repelled.add(pod.node_name)
+            held[_ELSEWHERE] += 1
             continue
         if len(chosen) == budget:
-            return chosen, (
-                Reason("the minute's evictions are used up"),
-                len(elsewhere) - len(chosen),
-            )
+            ends = Reason("the minute's evictions are used up")
+            break
         set_name = pod.labels[PLACEHOLDER_SET_LABEL]
         chosen.append(
             (pod, Move(set_name, pod.key, pod.uid, pod.node_name, mark.node, view.now.steady))
         )
-    return chosen, None if hold_reason is None else (hold_reason, staying)
+    else:
+        return chosen, held
+    # Whatever ended the choice holds this placeholder and those after it.
+    held[ends] += len(elsewhere) - len(chosen) - held.total()
+    return chosen, held

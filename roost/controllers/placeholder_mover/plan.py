@@ -16,7 +16,7 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.marks import NodeMark, plan_marks
 from roost.controllers.placeholder_mover.move_memory import MoveMemory, note_moves
-from roost.controllers.placeholder_mover.moves import Hold, plan_moves
+from roost.controllers.placeholder_mover.moves import Holds, plan_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge, follow_nodes
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
@@ -98,7 +98,7 @@ def _complaints(view: View) -> list[Notice]:
 
 
 def _gauges(
-    view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Hold]
+    view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Holds]
 ) -> Gauges:
     snapshot = view.snapshot
     now = view.now
@@ -119,9 +119,10 @@ def _gauges(
         back_offs[name,] = max(0.0, back_off.until - now.steady) if back_off is not None else 0.0
         if mark is not None:
             ages[name,] = now.steady - snapshot.sight_of(snapshot.nodes[mark.node], now).created
-    held: dict[tuple[str, ...], float] = {
-        (name, reason.text): number for name, (reason, number) in holds.items()
-    }
+    held: dict[tuple[str, ...], float] = {}
+    for name, reasons in holds.items():
+        for reason, number in reasons.items():
+            held[name, reason.text] = held.get((name, reason.text), 0) + number
     return {
         "placeholders": states,
         "placeholder_moves_planned": planned,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +58,21 @@ def test_bash_completes_commands() -> None:
         ["bash", "-c", script, sys.executable], capture_output=True, text=True, check=False
     )
     assert (done.returncode, "_roost_completion roost" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("command", [["render"], ["--help"], ["completion", "bash"], ["version"]])
+def test_a_reader_that_ends_early_is_no_fault(command: list[str]) -> None:
+    """As with `roost render | head -c 10`."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "roost", *command],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 
 
 def test_values_without_an_option_are_answered_with_the_option(run: _Run) -> None:

@@ -2,6 +2,7 @@
 rendered values.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -85,6 +86,17 @@ def test_a_placeholder_that_the_scheduler_would_put_back_stays() -> None:
     world.add_node("new")
     assert world.marked_after(600) == ["new"]
     assert not world.evictions
+    why = "the scheduler would put them elsewhere"
+    assert world.gauge("placeholder_moves_held", why) == 6
+
+
+def test_placeholders_that_find_no_room_on_the_marked_node_are_held_for_it() -> None:
+    world = settled_world()
+    world.add_node("new", pods=4)
+    assert world.marked_after(600) == ["new"]
+    elsewhere = 6 - world.count_placeholders("new")
+    assert 0 < elsewhere < 6
+    assert world.gauge("placeholder_moves_held", "the marked node has no room") == elsewhere
 
 
 @pytest.mark.parametrize("nominated", ["gone-long-ago", "another"])
@@ -123,23 +135,21 @@ FLAPPING = Reason("flapping", 90.0)
 
 
 @pytest.mark.parametrize(
-    ("of_nodes", "shown"),
+    "of_nodes",
     [
-        ([CORDONED, FLAPPING], FLAPPING),
-        ([FLAPPING, CORDONED], FLAPPING),
-        ([FLAPPING, Reason("flapping", 30.0)], FLAPPING),
-        ([CORDONED, Reason("not ready")], CORDONED),
+        [CORDONED, FLAPPING],
+        [FLAPPING, CORDONED],
+        [FLAPPING, Reason("flapping", 30.0)],
+        [CORDONED, CORDONED],
     ],
 )
-def test_of_two_nodes_reasons_to_keep_placeholders_the_first_that_ends_by_itself_is_shown(
-    of_nodes: list[Reason], shown: Reason
-) -> None:
+def test_each_nodes_reason_to_keep_placeholders_is_counted(of_nodes: list[Reason]) -> None:
     reasons = dict(zip("ab", of_nodes, strict=True))
     nodes = {name: SimpleNamespace(name=name) for name in ("a", "b", "marked")}
     view = SimpleNamespace(snapshot=SimpleNamespace(nodes=nodes), count_users=lambda _node: 0)
     judge = SimpleNamespace(why_unmoved=lambda node: reasons[node.name])
     pods = [Pod("jhub", f"placeholder-{name}", f"uid-{name}", node_name=name) for name in "ab"]
-    chosen, hold = moves._choose_moves(
+    chosen, held = moves._choose_moves(
         cast("Any", view),
         cast("Any", judge),
         cast("Any", None),
@@ -148,7 +158,9 @@ def test_of_two_nodes_reasons_to_keep_placeholders_the_first_that_ends_by_itself
         budget=5,
     )
     assert chosen == []
-    assert hold == (Reason(f"their node: {shown.text}", shown.seconds_left), 2)
+    assert held == Counter(
+        Reason(f"their node: {reason.text}", reason.seconds_left) for reason in of_nodes
+    )
 
 
 def test_nothing_moves_while_a_puller_is_at_work_on_either_node() -> None:
