@@ -54,7 +54,7 @@ def command(
         )
     except ClusterError as error:
         print(f"roost cleanup: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
+        return 2
     for action in actions:
         click.echo(action)
     for action in failed:

@@ -77,7 +77,7 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
     for line in describe_waits(store):
         click.echo(line)
     if not counts.used and not code:
-        return refuse("records", f"{', '.join(paths)}: {NOTHING_FOUND}", code=1)
+        return refuse("records", f"{', '.join(paths)}: {NOTHING_FOUND}")
     return code
 
 

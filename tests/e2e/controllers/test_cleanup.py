@@ -141,6 +141,6 @@ def test_an_unreachable_cluster_is_named_without_a_traceback(tmp_path: Path) -> 
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text("apiVersion: v1\nkind: Config\n")
     done = cleanup(kubeconfig, "hub")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert str(kubeconfig) in done.stderr

@@ -116,7 +116,7 @@ def test_a_log_that_is_not_a_hubs_is_refused_by_name_and_the_rest_is_read(
 ) -> None:
     path = tmp_path / "hub.json"
     path.write_text('{"level": "INFO", "message": "User ada took 3.250 seconds to start"}\n')
-    assert run(["records", "import", str(path), "--database", str(tmp_path / "h.db")]) == 1
+    assert run(["records", "import", str(path), "--database", str(tmp_path / "h.db")]) == 2
     assert f"{path}: found no pod's Event" in (err := capsys.readouterr().err)
     assert "a hub's log in JupyterHub's own format" in err
 

@@ -290,7 +290,7 @@ def test_a_file_without_history_says_what_is_accepted(
 ) -> None:
     file = tmp_path / "odd.json"
     file.write_text(content)
-    assert run(["records", "import", str(file), "--database", str(tmp_path / "h.db")]) == 1
+    assert run(["records", "import", str(file), "--database", str(tmp_path / "h.db")]) == 2
     error = capsys.readouterr().err
     assert f"roost records: {file}: {said}" in error
     assert "Traceback" not in error
@@ -303,7 +303,7 @@ def test_a_file_that_is_not_there_is_named(
         run(
             ["records", "import", str(tmp_path / "none.json"), "--database", str(tmp_path / "h.db")]
         )
-        == 1
+        == 2
     )
     assert (
         f"roost records: {tmp_path}/none.json: No such file or directory\n"

@@ -54,7 +54,7 @@ def test_a_url_that_cannot_be_read_is_said_without_any_of_it(url: str) -> None:
 def test_a_database_of_another_kind_or_driver_is_named_with_what_is_accepted(
     capsys: pytest.CaptureFixture[str], url: str, shown: str, found: str
 ) -> None:
-    assert run(["why", "p", "--database", url]) == 1
+    assert run(["why", "p", "--database", url]) == 2
     accepted = "SQLite's own driver" if url.startswith("sqlite") else "SQLite or PostgreSQL"
     said = (
         f"roost why: database {shown}: found '{found}', expected {accepted}: give a file, or"

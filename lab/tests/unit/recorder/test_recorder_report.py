@@ -43,7 +43,7 @@ def test_a_database_of_something_else_is_said(
 ) -> None:
     path = tmp_path / "other.db"
     path.touch()
-    assert main(["report", "--database", str(path)]) == 1
+    assert main(["report", "--database", str(path)]) == 2
     assert "no recorder has written to it" in capsys.readouterr().err
 
 
@@ -56,7 +56,7 @@ def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFi
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert (capsys.readouterr().out, main([*database, "--format", "json"])) == ("", 0)
     assert capsys.readouterr().out.startswith("{")
-    assert main([*database, "--output", str(tmp_path / "none" / "report.html")]) == 1
+    assert main([*database, "--output", str(tmp_path / "none" / "report.html")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
 
 
@@ -195,7 +195,7 @@ def test_a_value_that_no_pod_has_is_said_with_those_that_pods_have(
     ):
         gather(store, scope=Scope(pod_class="users"))
     database = ["report", "--database", str(tmp_path / "roost.db")]
-    assert main([*database, "--hub", "chemistry"]) == 1
+    assert main([*database, "--hub", "chemistry"]) == 2
     assert (
         "--hub: found 'chemistry', expected one that pods of the record have: physics, maths"
         in (capsys.readouterr().err)

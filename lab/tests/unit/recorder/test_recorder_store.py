@@ -359,10 +359,10 @@ def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
     for revision, says in expected.items():
         path.write_bytes(written)
         stamp(path, revision)
-        assert read(str(path)) == 1
+        assert read(str(path)) == 2
         assert says in capsys.readouterr().err
     missing = tmp_path / "typo.db"
-    assert read(str(missing)) == 1
+    assert read(str(missing)) == 2
     assert "typo.db: no such file" in capsys.readouterr().err
     assert not missing.exists()
 

@@ -171,13 +171,13 @@ def test_the_latest_state_is_read_once_for_all_who_look(
 def test_the_command_says_what_it_cannot_open(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["view", "--database", str(tmp_path / "none.db")]) == 1
+    assert main(["view", "--database", str(tmp_path / "none.db")]) == 2
     assert capsys.readouterr().err == f"roost view: {tmp_path / 'none.db'}: no such file\n"
     empty_store(tmp_path)
     with bind("127.0.0.1", 0) as taken:
         taken.listen(1)
         port = str(taken.getsockname()[1])
-        assert main(["view", "--database", str(tmp_path / "roost.db"), "--port", port]) == 1
+        assert main(["view", "--database", str(tmp_path / "roost.db"), "--port", port]) == 2
     assert f"roost view: 127.0.0.1:{port} can't be listened on" in capsys.readouterr().err
     assert main(["view", "--database", "x", "--at", "soon"]) == 2
     assert "soon: expected a time such as" in capsys.readouterr().err
@@ -219,5 +219,5 @@ def test_a_view_needs_a_record_or_a_cluster(
     assert main(["view", "--live", "--at", "2026-11-17T09:00"]) == 2
     assert "a live cluster has no past" in capsys.readouterr().err
     missing = str(tmp_path / "none")
-    assert main(["view", "--kubeconfig", missing]) == 1
+    assert main(["view", "--kubeconfig", missing]) == 2
     assert missing in capsys.readouterr().err

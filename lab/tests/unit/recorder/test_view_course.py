@@ -206,10 +206,10 @@ def test_the_file_holds_what_the_page_would_ask_for_and_nothing_of_the_network(
         assert seen is not None
         assert frame == json.loads(json.dumps(as_json(seen), default=list))
     monkeypatch.setattr(shareable, "MOST_BYTES", 1000)
-    assert main(["view", "--database", database, "--output", str(page)]) == 1
+    assert main(["view", "--database", database, "--output", str(page)]) == 2
     assert f"--output: {page}: 12 moments take more than 1,000 bytes" in capsys.readouterr().err
     assert (
         main(["view", "--database", database, "--output", str(page), "--at", "2030-01-01T00:00Z"])
-        == 1
+        == 2
     )
     assert "--at: expected a time from " in capsys.readouterr().err

@@ -129,5 +129,5 @@ def test_faults_are_said_in_a_line(
     Path("HUGE").write_text(
         "placeholders: [{name: default, replicas: 1, resources: {requests: {memory: 900G}}}]"
     )
-    assert run([*EVENT, *more]) == 1
+    assert run([*EVENT, *more]) == 2
     assert said in capsys.readouterr().err

@@ -58,7 +58,7 @@ def test_a_replay_of_each_policy_is_recorded(
         assert users >= 120
         store.close()
     assert sorted(path.name for path in folder.iterdir()) == ["same.db", "z2jh.db"]
-    assert simulate(*asked, "--record", str(folder)) == 1
+    assert simulate(*asked, "--record", str(folder)) == 2
     assert "z2jh.db exists" in capsys.readouterr().err
 
 
@@ -108,7 +108,7 @@ def test_an_image_that_no_disk_holds_is_refused(
 ) -> None:
     trace = write(tmp_path, recorded(), recorded(image_bytes=9 * 10**12, image="quay.io/huge:1"))
     asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
-    assert simulate(*asked) == 1
+    assert simulate(*asked) == 2
     said = (
         "expected at least 9,000,000,000,000, which the trace says of image quay.io/huge:1; or 0:"
         " endless."

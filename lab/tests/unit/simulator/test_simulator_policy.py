@@ -158,7 +158,7 @@ def test_what_fits_nowhere_is_said_before_anything_is_replayed(
 ) -> None:
     file = tmp_path / "prod.yaml"
     file.write_text(yaml.safe_dump({"placeholders": [LARGE]}), encoding="utf-8")
-    assert run(["simulate", "--days", "0.01", "--seeds", "2", "--values", str(file)]) == 1
+    assert run(["simulate", "--days", "0.01", "--seeds", "2", "--values", str(file)]) == 2
     assert (
         f"roost simulate: {file}:2: placeholders[0]: found pods that fit no node"
         in capsys.readouterr().err
