@@ -28,6 +28,13 @@ def pods_path(namespace: str = "") -> str:
     return f"{NAMESPACES_PATH}/{namespace}/pods" if namespace else "/api/v1/pods"
 
 
+def quotas_path(namespace: str = "") -> str:
+    """Where the ResourceQuotas of a namespace are listed; "": of all namespaces."""
+    if namespace:
+        return f"{NAMESPACES_PATH}/{namespace}/resourcequotas"
+    return "/api/v1/resourcequotas"
+
+
 class Watches:
     """Watches of one client that start together.
 

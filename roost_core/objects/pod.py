@@ -147,11 +147,17 @@ class Pod:
     created: float = 0.0
     started: float | None = None
     priority: int = 0
+    # Of its spec; "": it names none.
+    priority_class: str = ""
     # Its preemptionPolicy isn't Never.
     preempts: bool = True
     scheduler_name: str = DEFAULT_SCHEDULER
     owner: Owner | None = None
     spec: PodSpec = PodSpec()
+    # As `PodSpec.requests`; nothing but quotas counts them.
+    limits: tuple[tuple[str, int], ...] = ()
+    # It has an activeDeadlineSeconds.
+    has_deadline: bool = False
     # Empty unless the reader was told to keep them.
     containers: tuple[ContainerState, ...] = ()
     # A scheduler pre-empted it.

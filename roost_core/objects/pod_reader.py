@@ -38,6 +38,7 @@ from roost_core.objects.requests import (
     SPEC_REQUESTS,
     STATUS_REQUESTS,
     is_sidecar,
+    read_limits,
     sum_requests,
 )
 from roost_core.objects.selectors import (
@@ -74,6 +75,7 @@ _POD: Final[Shape] = {
     "spec": {
         "nodeName": str,
         "priority": int,
+        "priorityClassName": str,
         "schedulerName": str,
         "schedulingGates": list,
         "containers": _CONTAINERS,
@@ -145,9 +147,12 @@ def read_pod(
         created=read_moment(metadata.get("creationTimestamp")) or 0.0,
         started=read_moment(status.get("startTime")),
         priority=spec.get("priority") or 0,
+        priority_class=intern(spec.get("priorityClassName") or ""),
         preempts=spec.get("preemptionPolicy") != "Never",
         scheduler_name=intern(spec.get("schedulerName") or DEFAULT_SCHEDULER),
         spec=_pooled(_read_spec(spec, status), specs),
+        limits=read_limits(spec),
+        has_deadline=spec.get("activeDeadlineSeconds") is not None,
         owner=_owner(metadata),
         containers=_container_states(spec, status) if keep_containers else (),
         preempted=any(

@@ -34,7 +34,7 @@ _NON_ZERO_DEFAULTS: Final = {
     MEMORY: Fraction(DEFAULT_MEMORY_BYTES),
 }
 # What `sum_requests` reads, but for the quantities.
-_RESOURCES: Final[Shape] = {"requests": {}}
+_RESOURCES: Final[Shape] = {"requests": {}, "limits": {}}
 CONTAINER_REQUESTS: Final[dict[str, Shape]] = {"resources": _RESOURCES}
 SPEC_REQUESTS: Final[dict[str, Shape]] = {"resources": _RESOURCES, "overhead": {}}
 _STATUSES: Final[Shape] = [{"name": str, "resources": _RESOURCES, "allocatedResources": {}}]
@@ -69,6 +69,33 @@ def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
         return sum_requests(spec, NOTHING, containers, inits)[0]
 
     return _remembered(parts, sum_up)
+
+
+def read_limits(spec: JSONObject) -> tuple[tuple[str, int], ...]:
+    """Return a pod's total limits by resource, as quotas count them: summed up as requests are.
+
+    Raises MalformedObjectError when they can't be read.
+    """
+    containers = child_objects(spec, "containers", "spec")
+    inits = child_objects(spec, "initContainers", "spec")
+    own = spec.get("resources") or NOTHING
+    parts = (own, *(container.get("resources") or NOTHING for container in (*containers, *inits)))
+    if not any(part.get("limits") for part in parts):
+        return ()
+    as_requests: JSONObject = {
+        "containers": [_limits_as_requests(container) for container in containers],
+        "initContainers": [
+            {**_limits_as_requests(container), "restartPolicy": container.get("restartPolicy")}
+            for container in inits
+        ],
+        "resources": {"requests": own.get("limits")},
+        "overhead": spec.get("overhead"),
+    }
+    return read_requests(as_requests)
+
+
+def _limits_as_requests(container: JSONObject) -> JSONObject:
+    return {"resources": {"requests": (container.get("resources") or NOTHING).get("limits")}}
 
 
 def requested(resources: Mapping[str, Any]) -> dict[str, Any]:

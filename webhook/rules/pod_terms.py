@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.quotas import ACROSS_NAMESPACES
 from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.release.pod_classes import TIE_BREAK, PodClass
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.patch import PreferPods
 from webhook.rules.contract import Case, Note, Reads, Rule
 from webhook.rules.scheduler import is_bound_by_roost, own_scheduler_name
-
-# The scope of quotas of pods whose affinities name other namespaces.
-ACROSS_NAMESPACES: Final = "CrossNamespacePodAffinity"
 
 
 def joins_unless_warm(settings: ReleaseSettings, pod_class: PodClass) -> bool:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from roost_core.objects.quotas import NOT_BEST_EFFORT
 from roost_core.objects.requests import EPHEMERAL_STORAGE, read_requests
 from webhook.patch import RequestByDefault
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 
-# The scope and the resources of quotas that may refuse pods with requests, and admit them without:
-# a quota of CPU or memory refuses pods without.
-NOT_BEST_EFFORT: Final = "NotBestEffort"
+# Resources of quotas that may refuse pods with requests, and admit them without, as those of scope
+# NotBestEffort do: a quota of CPU or memory refuses pods without.
 STORAGE: Final = frozenset({EPHEMERAL_STORAGE, f"requests.{EPHEMERAL_STORAGE}"})
 _UNKNOWN: Final = "none given: ResourceQuotas can't be read"
 _REFUSED: Final = "none given: a ResourceQuota of the namespace could refuse the pod for them"

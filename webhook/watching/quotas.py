@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from roost_core.kube.watches import Watched, Watches
+from roost_core.kube.watches import Watched, Watches, quotas_path
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.quotas import ACROSS_NAMESPACES, NOT_BEST_EFFORT, read_quota
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
-from webhook.rules.pod_terms import ACROSS_NAMESPACES
-from webhook.rules.requests import NOT_BEST_EFFORT, STORAGE
+from webhook.rules.requests import STORAGE
 
 # Scopes and resources that rules look for.
 _NAMES: Final = frozenset({ACROSS_NAMESPACES, NOT_BEST_EFFORT, *STORAGE})
@@ -29,12 +29,8 @@ class WatchedQuotas(Watched[tuple[str, frozenset[str]]]):
             not pod_class.resources for pod_class in settings.classes.values()
         )
         if rulebook.classes_that_read(Reads.QUOTAS) and not gives_nothing:
-            path = (
-                f"/api/v1/namespaces/{settings.namespace}/resourcequotas"
-                if is_alone
-                else "/api/v1/resourcequotas"
-            )
-            self.cache = watches.add(path, read_quota, kind="resourcequotas")
+            path = quotas_path(settings.namespace if is_alone else "")
+            self.cache = watches.add(path, _read_quota, kind="resourcequotas")
 
     @property
     def fact(self) -> Mapping[str, frozenset[str]] | None:
@@ -56,14 +52,8 @@ def _is_alone(settings: ReleaseSettings) -> bool:
     )
 
 
-def read_quota(quota: JSONObject) -> tuple[str, frozenset[str]] | None:
+def _read_quota(body: JSONObject) -> tuple[str, frozenset[str]] | None:
     """The quota's namespace, and what rules look for of it; None for a quota without any."""
-    spec = quota.get("spec") or {}
-    expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    names = (
-        *(spec.get("hard") or ()),
-        *(spec.get("scopes") or ()),
-        *(expression.get("scopeName") for expression in expressions),
-    )
-    matches = _NAMES.intersection(names)
-    return (str(quota["metadata"]["namespace"]), matches) if matches else None
+    quota = read_quota(body)
+    matches = _NAMES.intersection({*quota.hard, *(scope.name for scope in quota.scopes)})
+    return (quota.namespace, matches) if matches else None

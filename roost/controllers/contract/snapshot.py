@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from roost.controllers.contract.bookings import BookingSource
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
+from roost_core.objects.quotas import ContainerDefaults, Quota
 from roost_core.placement.kubelet_pulls import PullEvent
 
 
@@ -65,6 +66,9 @@ class StatefulSetState:
     replicas: int
     # Its template changed, and not all of its pods have been replaced yet.
     is_rolling: bool = False
+    # Of its template: the container's resources as written, and the PriorityClass's name.
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    priority_class: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,11 @@ class Snapshot:
     claimable: frozenset[str] = frozenset()
     # Labels of namespaces, by name; None: no class asks for them.
     namespaces: Mapping[str, Mapping[str, str]] | None = None
+    # Of the release's namespace, and of hubs' where they may be read, by namespace and name; None:
+    # not read yet, or not readable.
+    quotas: Mapping[str, Quota] | None = field(default_factory=dict)
+    # What LimitRanges of the release's namespace give containers, by namespace and name.
+    container_defaults: Mapping[str, ContainerDefaults] = field(default_factory=dict)
     # By name of the node.
     sights: Mapping[str, Sight] = field(default_factory=dict)
 

@@ -37,6 +37,9 @@ class Booked:
 
     # Placeholders, by name of the set.
     extra: Mapping[str, int] = field(default_factory=dict)
+    # People who have yet to come to the release's namespace, by name of the set, however many
+    # placeholders they get.
+    people: Mapping[str, int] = field(default_factory=dict)
     # The events that they are for, by name of the set, in words.
     why: Mapping[str, str] = field(default_factory=dict)
     # When that may change although nothing in the cluster does.
@@ -57,6 +60,7 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
         return Booked(seconds_left=seconds_left)
     came = _came(bookings, snapshot, settings)
     extra: dict[str, int] = {}
+    people = Counter[str]()
     why: dict[str, list[str]] = {}
     needs = Counter[str]()
     for booking, number in zip(bookings, came, strict=True):
@@ -67,13 +71,16 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
         need = min(left[booking.hub], event.people - number)
         left[booking.hub] -= need
         extra[event.set_name] = extra.get(event.set_name, 0) + need
+        if booking.hub in ("", snapshot.namespace):
+            people[event.set_name] += event.people - number
         cut = ", as many as events.maxPlaceholders allows" if need < event.people - number else ""
         at = local_time(booking.start, event.starts.time_zone)
         why.setdefault(event.set_name, []).append(
             f"event {event.name} at {at} with {event.people} people{cut}"
         )
     seconds_left = FOLLOW_SECONDS if seconds_left is None else min(seconds_left, FOLLOW_SECONDS)
-    return Booked(extra, {name: " and ".join(texts) for name, texts in why.items()}, seconds_left)
+    texts = {name: " and ".join(reasons) for name, reasons in why.items()}
+    return Booked(extra, people, texts, seconds_left)
 
 
 def share_out(needs: Mapping[str, int], total: int) -> dict[str, int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from operator import itemgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import (
     Action,
@@ -21,11 +22,19 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
 from roost.controllers.headroom.learning import (
+    PATIENCE_SECONDS,
     Learned,
     ceiling_of,
     learned_number,
     observe,
     seconds_until_change,
+)
+from roost.controllers.headroom.quota_room import (
+    Cut,
+    Demand,
+    counts_placeholders,
+    cut_by_quotas,
+    demand_of,
 )
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
@@ -35,6 +44,8 @@ from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 # the image gate can't wait for the next minute.
 MOST_NOTICES: Final = 50
 NOTICE_SECONDS: Final = 60.0
+# What a quota leaves is told so often.
+CUT_NOTICE_SECONDS: Final = 3600.0
 GAUGES: Final[Sequence[PlanGauge]] = (
     PlanGauge(
         "headroom_replicas",
@@ -88,6 +99,11 @@ GAUGES: Final[Sequence[PlanGauge]] = (
         "People of the coming week who wait because of `monthlyCeiling`.",
         ("set",),
     ),
+    PlanGauge(
+        "headroom_quota_cut",
+        "Placeholders that ResourceQuotas leave no room for, so that people find some.",
+        ("set",),
+    ),
 )
 
 
@@ -99,6 +115,10 @@ class SetMemory:
     period: tuple[float, Period] | None = None
     # Of a set that learns.
     learned: Learned | None = None
+    # A quota cuts its number.
+    is_cut: bool = False
+    # Steady seconds when that was told last, and of which demand; None: it wasn't.
+    told_cut: tuple[float, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +127,8 @@ class HeadroomMemory:
 
     # By name.
     sets: Mapping[str, SetMemory] = field(default_factory=dict)
+    # Steady seconds of the first plan; None: there was none.
+    since: float | None = None
     # What was said of booked events.
     told: frozenset[Notice] = frozenset()
     # Steady seconds since when notices are counted, and how many there were.
@@ -117,14 +139,14 @@ def plan_headroom(
     snapshot: Snapshot, memory: HeadroomMemory, settings: HeadroomSettings, now: Moment
 ) -> Planned[HeadroomMemory]:
     """Scale each set to what its windows and booked events say, or its users taught."""
-    plan = _Plan(snapshot, settings, now)
-    # The chart renders no replicas for these sets.
-    sets = {
-        placeholder_set.name: plan.plan_set(
-            placeholder_set, memory.sets.get(placeholder_set.name, SetMemory())
-        )
+    since = now.steady if memory.since is None else memory.since
+    plan = _Plan(snapshot, settings, now, is_new=now.steady - since < PATIENCE_SECONDS)
+    numbers = [
+        plan.number(placeholder_set, memory.sets.get(placeholder_set.name, SetMemory()))
         for placeholder_set in settings.sets
-    }
+    ]
+    cuts = cut_by_quotas([number.demand for number in numbers], snapshot, settings)
+    sets = {number.name: plan.scale(number, cuts.get(number.name)) for number in numbers}
     # After what matters to nodes.
     notices = frozenset(
         booking_notices(snapshot, settings.events, now.wall) if settings.events is not None else ()
@@ -140,7 +162,7 @@ def plan_headroom(
     told = (memory.told & notices) | frozenset(now_told)
     return Planned(
         actions=[*plan.actions, *now_told],
-        memory=HeadroomMemory(sets, told, (began, count + len(now_told))),
+        memory=HeadroomMemory(sets, since, told, (began, count + len(now_told))),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(plan.waits)) + 0.05 if plan.waits else None,
         gauges=plan.gauges,
@@ -171,11 +193,34 @@ def _in_turn(notices: Iterable[Notice]) -> Sequence[Notice]:
     return [notice for _, notice in sorted(ranked, key=itemgetter(0))]
 
 
+class _Number(NamedTuple):
+    """What one set should have, before quotas are looked at."""
+
+    placeholder_set: PlaceholderSet
+    keeper: StatefulSetState | None
+    replicas: int
+    why: str
+    is_learned: bool
+    demand: Demand
+    # What to remember.
+    memory: SetMemory
+
+    @property
+    def name(self) -> str:
+        """The set's."""
+        return self.placeholder_set.name
+
+
 class _Plan:
     """One plan in the making."""
 
-    def __init__(self, snapshot: Snapshot, settings: HeadroomSettings, now: Moment) -> None:
+    def __init__(
+        self, snapshot: Snapshot, settings: HeadroomSettings, now: Moment, *, is_new: bool
+    ) -> None:
+        """is_new: these controllers began just now, so quotas may yet have to be listed."""
         self._snapshot = snapshot
+        self._waits_for_quotas = is_new and snapshot.quotas is None
+        self._counts_placeholders = counts_placeholders(snapshot)
         self._settings = settings
         self._now = now
         self._booked = plan_booked(snapshot, settings, now.wall)
@@ -190,8 +235,8 @@ class _Plan:
             booking.is_unread for booking in snapshot.bookings.values()
         )
 
-    def plan_set(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
-        """Plan one set's number; return what to remember."""
+    def number(self, placeholder_set: PlaceholderSet, before: SetMemory) -> _Number:
+        """Find one set's number, as windows, bookings and what was learned have it."""
         name = placeholder_set.name
         now = self._now
         keeper = self._snapshot.stateful_sets.get(placeholder_set.stateful_set)
@@ -205,6 +250,7 @@ class _Plan:
             self.gauges["headroom_next_change_seconds"][name,] = period.until - now.wall
             self.waits.append(period.until - now.wall)
         replicas = period.replicas + extra
+        people = 0
         why = ""
         learned = None
         if (learn := placeholder_set.learn) is not None:
@@ -223,13 +269,64 @@ class _Plan:
             replicas, why = learned_number(learn, learned, period, extra, present=present, now=now)
             self.waits.append(seconds_until_change(now))
             self._show_learned(name, learn, learned)
+            people = _people_ahead(learned)
         replicas = min(MAX_REPLICAS, replicas)
-        self.gauges["headroom_replicas"][name,] = replicas
-        if keeper is not None:
-            self._scale(
-                name, keeper, replicas, why or _why(placeholder_set, period), is_learned=bool(why)
-            )
-        return replace(before, period=(computed_at, period), learned=learned)
+        # Each placeholder stands for somebody who may come, and so do bookings without one.
+        people = max(people, replicas - extra + self._booked.people.get(name, 0))
+        return _Number(
+            placeholder_set,
+            keeper,
+            replicas,
+            why or _why(placeholder_set, period),
+            bool(why),
+            demand_of(name, keeper, placeholder_set.requests, replicas=replicas, people=people),
+            replace(before, period=(computed_at, period), learned=learned),
+        )
+
+    def scale(self, number: _Number, cut: Cut | None) -> SetMemory:
+        """Scale one set to its number, or what quotas leave of it; return what to remember."""
+        name = number.name
+        before = number.memory
+        keeper = number.keeper
+        replicas = number.replicas if cut is None else cut.replicas
+        why = number.why
+        after = replace(before, is_cut=cut is not None)
+        if cut is None:
+            after = replace(after, told_cut=None)
+        else:
+            why = f"{why}; {cut.why}"
+            self.gauges["headroom_quota_cut"][name,] = number.replicas - replicas
+        is_scaled = name in self._settings.scaled
+        if is_scaled:
+            self.gauges["headroom_replicas"][name,] = replicas
+        if keeper is None:
+            return after
+        if self._waits_for_quotas:
+            replicas = min(replicas, keeper.replicas)
+        if is_scaled or self._counts_placeholders or before.is_cut:
+            self._scale(name, keeper, replicas, why, is_learned=number.is_learned)
+        if cut is not None:
+            after = self._tell_of_cut(number, keeper, cut, after)
+        return after
+
+    def _tell_of_cut(
+        self, number: _Number, keeper: StatefulSetState, cut: Cut, before: SetMemory
+    ) -> SetMemory:
+        """Say what a quota leaves and what to ask for: once an hour, and for each other reason."""
+        booked = self._booked.why.get(number.name, "")
+        if before.told_cut is not None:
+            told_at, told_of = before.told_cut
+            if told_of == booked and self._now.steady - told_at < CUT_NOTICE_SECONDS:
+                return before
+        purpose = f" ({booked})" if booked else ""
+        message = (
+            f"{cut.replicas} of {number.replicas} placeholders of set {number.name}{purpose}, so"
+            f" that nobody is refused for them: {cut.why}."
+        )
+        self.actions.append(
+            Notice.on_set(self._snapshot.namespace, keeper, "HeadroomQuota", message, warning=True)
+        )
+        return replace(before, told_cut=(self._now.steady, booked))
 
     def _show_learned(self, name: str, learn: LearnSettings, learned: Learned) -> None:
         """Show what was learned, and what that saved and cost."""
@@ -276,6 +373,13 @@ def _period(
         if computed_at <= now.wall and (period.until is None or now.wall < period.until):
             return computed_at, period
     return now.wall, period_at(placeholder_set.windows, placeholder_set.replicas, now.wall)
+
+
+def _people_ahead(learned: Learned) -> int:
+    """How many more may come, in placeholders: as many as were ever there, or are forecast."""
+    most = max(learned.history.levels, default=0)
+    level = 0.0 if learned.view is None else learned.view.level
+    return max(learned.uncut, ceil(most - level))
 
 
 def _why(placeholder_set: PlaceholderSet, period: Period) -> str:

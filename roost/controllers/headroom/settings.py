@@ -15,8 +15,10 @@ from roost_core.release.placeholder_sets import PlaceholderSet
 class HeadroomSettings:
     """What headroom reads of release.json."""
 
-    # Those with windows, `learn` or nodes; all if events can be booked.
     sets: tuple[PlaceholderSet, ...] = ()
+    # Names of those with windows or `learn`; of all if events can be booked. The others keep the
+    # values' number, or what a quota leaves of it.
+    scaled: frozenset[str] = frozenset()
     # None: no events can be booked.
     events: BookingSettings | None = None
     # The ConfigMap with what was learned; its keys are names of sets.
@@ -26,17 +28,18 @@ class HeadroomSettings:
 
 
 def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
-    """Read release.json; None if no set has windows, learns or can be booked."""
+    """Read release.json; None if there is no set."""
     books = release.events is not None
-    sets = tuple(
-        placeholder_set
-        for placeholder_set in release.placeholder_sets
-        if books or placeholder_set.windows or placeholder_set.learn is not None
-    )
+    sets = release.placeholder_sets
     if not sets:
         return None
     return HeadroomSettings(
         sets=sets,
+        scaled=frozenset(
+            placeholder_set.name
+            for placeholder_set in sets
+            if books or placeholder_set.windows or placeholder_set.learn is not None
+        ),
         events=release.events,
         history_name=release.history_name,
         is_user=release.is_users,

@@ -8,7 +8,7 @@ from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import admits, labels_of, listed, namespace_of
 from roost.doctor.quotas import BOUNDS, bounds, find_counted, find_refused, named, scopes
 from roost.doctor.try_pod import make_pod, opted_out, refusal_of
-from webhook.rules.pod_terms import ACROSS_NAMESPACES
+from roost_core.objects.quotas import ACROSS_NAMESPACES
 
 
 def check(install: Install) -> Told:

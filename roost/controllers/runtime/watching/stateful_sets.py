@@ -35,11 +35,15 @@ def read_stateful_set(body: JSONObject) -> StatefulSetState:
     """Read one of our StatefulSets."""
     replicas = body["spec"].get("replicas")
     status = body.get("status") or {}
+    pod = (body["spec"].get("template") or {}).get("spec") or {}
+    containers = pod.get("containers") or [{}]
     return StatefulSetState(
         name=body["metadata"]["name"],
         uid=body["metadata"].get("uid") or "",
         replicas=1 if replicas is None else int(replicas),
         is_rolling=_is_rolling(body["metadata"], status),
+        resources=containers[0].get("resources") or {},
+        priority_class=pod.get("priorityClassName") or "",
     )
 
 

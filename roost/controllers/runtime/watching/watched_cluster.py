@@ -16,6 +16,7 @@ from roost.controllers.runtime.watching.namespaces import WatchedNamespaces
 from roost.controllers.runtime.watching.nodes import WatchedNodes
 from roost.controllers.runtime.watching.pods import WatchedPods
 from roost.controllers.runtime.watching.pull_events import WatchedPullEvents
+from roost.controllers.runtime.watching.quotas import WatchedLimitRanges, WatchedQuotas
 from roost.controllers.runtime.watching.stateful_sets import WatchedStatefulSets
 from roost_core.kube.client import Client
 from roost_core.kube.readiness import ReadyVerdict
@@ -61,6 +62,8 @@ class WatchedCluster:
         self.namespaces = WatchedNamespaces(vital, release, all_namespaces=all_namespaces)
         self.device_classes = WatchedDeviceClasses(others, all_namespaces=all_namespaces)
         self.histories = WatchedHistories(others, release)
+        self.quotas = WatchedQuotas(others, release)
+        self.limit_ranges = WatchedLimitRanges(others, release)
         self.bookings = WatchedBookings(
             vital, others, release, self.namespaces, all_namespaces=all_namespaces
         )
@@ -115,5 +118,7 @@ class WatchedCluster:
             bookings=self.bookings.by_name,
             claimable=self.device_classes.claimable,
             histories=self.histories.by_set,
+            quotas=self.quotas.by_name,
+            container_defaults=self.limit_ranges.by_name,
             sights=self.nodes.sights,
         )

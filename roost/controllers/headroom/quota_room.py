@@ -1,0 +1,208 @@
+"""How many placeholders ResourceQuotas leave room for, so that nobody is refused because of them.
+
+A quota counts a pod when it is created. A placeholder that exists takes room of the quota, and a
+user's pod that was refused can't pre-empt it. So placeholders get what others leave, less what
+people who may come will need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
+from roost.controllers.headroom.settings import HeadroomSettings
+from roost_core.objects.pod import Pod
+from roost_core.objects.quotas import (
+    COUNT_PODS,
+    PRIORITY_CLASS,
+    Counted,
+    Quota,
+    amount_in_words,
+    counted_container,
+    counted_pod,
+)
+from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
+
+# So many people may come at once though nobody foresaw them, before placeholders can go.
+AT_ONCE: Final = 20
+
+
+class Demand(NamedTuple):
+    """What one set asks for, before quotas are looked at."""
+
+    name: str
+    # Placeholders, and people who may come to the release's namespace.
+    replicas: int
+    people: int
+    # What one of its placeholders asks for, as written: `requests` and `limits`.
+    resources: Mapping[str, Mapping[str, object]]
+    priority_class: str
+
+
+class Cut(NamedTuple):
+    """What a quota leaves of a demand."""
+
+    replicas: int
+    # In words, for an operator: what is in the way, and what to ask for.
+    why: str
+
+
+class _Tight(NamedTuple):
+    """One key of a quota that leaves too little."""
+
+    room: int
+    why: str
+
+
+def cut_by_quotas(
+    demands: Sequence[Demand], snapshot: Snapshot, settings: HeadroomSettings
+) -> dict[str, Cut]:
+    """Return what quotas of the release's namespace leave of each demand, where that is less."""
+    quotas = [
+        quota
+        for _, quota in sorted((snapshot.quotas or {}).items())
+        if quota.namespace == snapshot.namespace
+    ]
+    if not quotas:
+        return {}
+    there = _There(snapshot, settings)
+    defaults = tuple(snapshot.container_defaults.values())
+    placeholders = {
+        demand.name: counted_container(
+            demand.resources, defaults, priority_class=demand.priority_class
+        )
+        for demand in demands
+    }
+    cuts: dict[str, Cut] = {}
+    for quota in quotas:
+        counted = [demand for demand in demands if quota.counts(placeholders[demand.name])]
+        for key in quota.hard:
+            tight = _tight(quota, key, counted, placeholders, there)
+            if tight is None:
+                continue
+            asked = _sum(counted, placeholders, key)
+            for demand in counted:
+                if not placeholders[demand.name].amount(key):
+                    continue
+                replicas = demand.replicas * tight.room // asked if asked else 0
+                before = cuts.get(demand.name)
+                if before is None or replicas < before.replicas:
+                    cuts[demand.name] = Cut(replicas, tight.why)
+    return cuts
+
+
+def counts_placeholders(snapshot: Snapshot) -> bool:
+    """Whether the release's namespace has a quota; it may count placeholders."""
+    return any(quota.namespace == snapshot.namespace for quota in (snapshot.quotas or {}).values())
+
+
+def demand_of(
+    name: str,
+    keeper: StatefulSetState | None,
+    requests: Mapping[str, object],
+    *,
+    replicas: int,
+    people: int,
+) -> Demand:
+    """What a set asks for. requests: of its entry in release.json, where its StatefulSet doesn't
+    say.
+    """
+    resources = keeper.resources if keeper is not None and keeper.resources else None
+    return Demand(
+        name,
+        replicas,
+        people,
+        resources or {"requests": requests},
+        "" if keeper is None else keeper.priority_class,
+    )
+
+
+class _There:
+    """The pods of the release's namespace, as quotas count them."""
+
+    def __init__(self, snapshot: Snapshot, settings: HeadroomSettings) -> None:
+        self.users: list[Counted] = []
+        # Users' too; without our placeholders.
+        self.others: list[Counted] = []
+        self.finished: list[Counted] = []
+        self.placeholders: list[Counted] = []
+        for pod in snapshot.pods.values():
+            if pod.namespace != snapshot.namespace:
+                continue
+            counted = counted_pod(pod)
+            if _is_own_placeholder(pod, snapshot.release):
+                self.placeholders.append(counted)
+            elif pod.is_finished:
+                self.finished.append(counted)
+            else:
+                self.others.append(counted)
+                if settings.is_user(pod, snapshot.namespaces):
+                    self.users.append(counted)
+
+    def taken_by_others(self, quota: Quota, key: str) -> int:
+        """How much of the key all but our placeholders take."""
+        if key != COUNT_PODS:
+            return _amount(self.others, quota, key)
+        seen = _amount([*self.others, *self.finished], quota, key)
+        # Others' finished pods aren't watched, but counted.
+        told = quota.used.get(key, 0) - _amount(self.placeholders, quota, key)
+        return max(seen, told)
+
+    def person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
+        """How much of the key one more person takes: as those who are there, or as a placeholder;
+        0: the quota doesn't count users.
+        """
+        users = [user for user in self.users if quota.counts(user)]
+        if not users and (self.users or not _may_count_users(quota, placeholders)):
+            return 0
+        mean = -(-sum(user.amount(key) for user in users) // len(users)) if users else 0
+        return max(mean, *(placeholder.amount(key) for placeholder in placeholders))
+
+
+def _is_own_placeholder(pod: Pod, release: str) -> bool:
+    return PLACEHOLDER_SET_LABEL in pod.labels and pod.labels.get(OWN_INSTANCE_LABEL) == release
+
+
+def _amount(pods: Iterable[Counted], quota: Quota, key: str) -> int:
+    return sum(pod.amount(key) for pod in pods if quota.counts(pod))
+
+
+def _may_count_users(quota: Quota, placeholders: Sequence[Counted]) -> bool:
+    """Whether a quota that counts such placeholders may count users, too, of whom none is there."""
+    own_classes = {placeholder.priority_class for placeholder in placeholders}
+    return not any(
+        scope.name == PRIORITY_CLASS and scope.operator == "In" and scope.values <= own_classes
+        for scope in quota.scopes
+    )
+
+
+def _sum(demands: Sequence[Demand], placeholders: Mapping[str, Counted], key: str) -> int:
+    return sum(demand.replicas * placeholders[demand.name].amount(key) for demand in demands)
+
+
+def _tight(
+    quota: Quota,
+    key: str,
+    demands: Sequence[Demand],
+    placeholders: Mapping[str, Counted],
+    there: _There,
+) -> _Tight | None:
+    """What a key leaves for placeholders; None: enough for all."""
+    asked = _sum(demands, placeholders, key)
+    if not asked:
+        return None
+    hard = quota.hard[key]
+    taken = there.taken_by_others(quota, key)
+    people = max(AT_ONCE, sum(demand.people for demand in demands))
+    one = there.person(quota, key, [placeholders[demand.name] for demand in demands])
+    room = max(0, hard - taken - people * one)
+    if room >= asked:
+        return None
+    come = f", and {people} people may come" if one else ""
+    why = (
+        f"ResourceQuota {quota.name} allows {amount_in_words(key, hard)} {key}, others take"
+        f" {amount_in_words(key, taken)}{come}; for all placeholders ask for"
+        f" {amount_in_words(key, taken + people * one + asked)}"
+    )
+    return _Tight(room, why)

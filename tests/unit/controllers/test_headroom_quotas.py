@@ -1,0 +1,279 @@
+"""Placeholders and ResourceQuotas: nobody is refused for a placeholder."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.controllers.contract.actions import Notice, Planned, ScaleSet
+from roost.controllers.contract.planner import Planner
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
+from roost.controllers.headroom.quota_room import AT_ONCE
+from roost_core.objects.pod import Pod, PodSpec
+from roost_core.objects.quotas import ContainerDefaults, Quota, read_container_defaults, read_quota
+from roost_core.placement.headroom_windows import parse_moment
+from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
+from tests.builders import NAMESPACE, RELEASE, release_document
+from tests.unit.controllers.planners import planner_from
+
+MIB = 2**20
+CLASS = "hub-placeholder"
+NOW = parse_moment("2026-10-05T12:00", "Europe/Berlin")
+TINY = {"requests": {"cpu": "100m", "memory": "128Mi"}}
+
+
+def _planner(*sets: dict[str, Any], events: dict[str, Any] | None = None) -> Planner[Any]:
+    document = release_document({"placeholders": [{"name": each["name"]} for each in sets]})
+    for entry, each in zip(document["placeholders"], sets, strict=True):
+        entry |= {"resources": TINY, **each}
+    if events is not None:
+        document["events"] |= {"enabled": True, "maxPeople": 500, "maxPlaceholders": 1000, **events}
+    return planner_from(HEADROOM, document)
+
+
+def _quota(name: str = "team", scopes: dict[str, Any] | None = None, **hard: Any) -> Quota:
+    given = {key.replace("__", "/").replace("_", "."): str(most) for key, most in hard.items()}
+    spec = {"hard": given, **(scopes or {})}
+    return read_quota({"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
+
+
+def _pod(name: str, labels: dict[str, str], **changes: Any) -> Pod:
+    given: dict[str, Any] = {
+        "spec": PodSpec(requests=(("cpu", 100), ("memory", 128 * MIB))),
+        "created": NOW - 3600,
+        **changes,
+    }
+    return Pod(NAMESPACE, name, labels=labels, **given)
+
+
+def _users(count: int, **changes: Any) -> list[Pod]:
+    labels = {"component": "singleuser-server"}
+    return [_pod(f"jupyter-{number}", labels, **changes) for number in range(count)]
+
+
+def _placeholders(count: int, set_name: str = "default") -> list[Pod]:
+    labels = {
+        PLACEHOLDER_SET_LABEL: set_name,
+        OWN_INSTANCE_LABEL: RELEASE,
+        "component": "user-placeholder",
+    }
+    return [_pod(f"{set_name}-{number}", labels, priority_class=CLASS) for number in range(count)]
+
+
+def _plan(
+    planner: Planner[Any],
+    *quotas: Quota,
+    pods: list[Pod] | None = None,
+    replicas: int = 1,
+    resources: dict[str, Any] | None = None,
+    defaults: ContainerDefaults | None = None,
+    sets: tuple[str, ...] = ("default",),
+    knows_quotas: bool = True,
+    steady: float = 1000.0,
+) -> Planned[Any]:
+    states = {}
+    for name in sets:
+        keeper = f"{RELEASE}-roost-placeholder-{name}"
+        states[keeper] = StatefulSetState(
+            keeper, f"uid-{name}", replicas, resources=resources or TINY, priority_class=CLASS
+        )
+    snapshot = Snapshot(
+        RELEASE,
+        NAMESPACE,
+        pods={pod.key: pod for pod in pods or ()},
+        stateful_sets=states,
+        quotas={quota.name: quota for quota in quotas} if knows_quotas else None,
+        container_defaults={} if defaults is None else {"limits": defaults},
+    )
+    return planner.plan(snapshot, Moment(NOW, steady))
+
+
+def _number(planned: Planned[Any], before: int = 1) -> int:
+    numbers = [action.replicas for action in planned.actions if isinstance(action, ScaleSet)]
+    return numbers[0] if numbers else before
+
+
+BOOKED = {
+    "booked": [
+        {"name": "lecture", "people": 30, "start": "2026-10-05T12:05", "timeZone": "Europe/Berlin"}
+    ]
+}
+NONE = {"name": "default", "replicas": 0}
+
+
+@pytest.mark.parametrize(
+    ("quota", "number"),
+    [
+        # Nothing is left beside thirty people; some is; all is.
+        ({"pods": 20}, 0),
+        ({"pods": 50}, 20),
+        ({"pods": 60}, 30),
+        ({"count__pods": 50}, 20),
+        # What is scarcest counts: 3 CPU for people, and 1 for ten placeholders.
+        ({"pods": 60, "requests_cpu": "4"}, 10),
+        ({"cpu": "4"}, 10),
+        ({"requests_memory": "5Gi"}, 10),
+        # No pod's affair.
+        ({"requests_storage": 1, "services": 1, "count__jobs_batch": 0}, 30),
+        # Placeholders without limits take nothing of it.
+        ({"limits_memory": "1Gi"}, 30),
+    ],
+)
+def test_people_who_are_booked_find_room_in_the_quota(quota: dict[str, Any], number: int) -> None:
+    planned = _plan(_planner(NONE, events=BOOKED), _quota(**quota), replicas=1)
+    assert _number(planned) == number
+    assert planned.gauges["headroom_replicas"]["default",] == number
+    assert planned.gauges["headroom_quota_cut"].get(("default",), 0) == 30 - number
+
+
+def test_what_a_quota_leaves_is_told_once_with_what_to_ask_for() -> None:
+    planner = _planner(NONE, events=BOOKED)
+    told = [
+        action
+        for steady in (1000.0, 1010.0, 1020.0)
+        for action in _plan(planner, _quota(pods=20), steady=steady).actions
+        if isinstance(action, Notice) and action.reason == "HeadroomQuota"
+    ]
+    (notice,) = told
+    assert notice.message == (
+        "0 of 30 placeholders of set default (event lecture at Mon 2026-10-05 12:05 CEST with 30"
+        " people), so that nobody is refused for them: ResourceQuota team allows 20 pods, others"
+        " take 0, and 30 people may come; for all placeholders ask for 60."
+    )
+
+
+def test_as_people_come_they_and_those_to_come_always_find_room() -> None:
+    planner = _planner(NONE, events=BOOKED)
+    number = 1
+    for came in range(31):
+        pods = [*_users(came, created=NOW), *_placeholders(number)]
+        number = _number(_plan(planner, _quota(pods=50), pods=pods, replicas=number), number)
+        assert number + max(AT_ONCE, 30 - came) + came <= 50
+
+
+def test_the_values_own_number_leaves_room_for_people_whom_nobody_foresaw() -> None:
+    static = _planner({"name": "default", "replicas": 3})
+    assert _number(_plan(static, _quota(pods=20), replicas=3), 3) == 0
+    assert _number(_plan(static, _quota(pods=22), replicas=0), 0) == 2
+    # It comes back once there is room, and is left alone where there is no quota.
+    assert _number(_plan(static, _quota(pods=40), replicas=0), 0) == 3
+    assert _number(_plan(static, replicas=0), 0) == 0
+    assert _number(_plan(static, replicas=7), 7) == 7
+
+
+def test_a_number_that_a_quota_cut_comes_back_when_the_quota_goes() -> None:
+    static = _planner({"name": "default", "replicas": 3})
+    assert _number(_plan(static, _quota(pods=20), replicas=3), 3) == 0
+    assert _number(_plan(static, replicas=0), 0) == 3
+
+
+@pytest.mark.parametrize(
+    ("scopes", "number"),
+    [
+        ({"scopes": ["BestEffort"]}, 30),
+        ({"scopes": ["NotBestEffort"]}, 0),
+        ({"scopes": ["Terminating"]}, 30),
+        ({"scopes": ["NotTerminating"]}, 0),
+        ({"scopes": ["CrossNamespacePodAffinity"]}, 30),
+        ({"scopes": ["SomethingNew"]}, 30),
+        ({"scopeSelector": [("PriorityClass", "In", ["users"])]}, 30),
+        ({"scopeSelector": [("PriorityClass", "NotIn", [CLASS])]}, 30),
+        ({"scopeSelector": [("PriorityClass", "DoesNotExist", [])]}, 30),
+        ({"scopeSelector": [("PriorityClass", "Exists", [])]}, 0),
+        # Placeholders' own: nobody else needs it.
+        ({"scopeSelector": [("PriorityClass", "In", [CLASS])]}, 20),
+        ({"scopeSelector": [("PriorityClass", "In", [CLASS, "users"])]}, 0),
+    ],
+)
+def test_a_quota_counts_by_its_scopes(scopes: dict[str, Any], number: int) -> None:
+    if "scopeSelector" in scopes:
+        expressions = [
+            {"scopeName": name, "operator": operator, "values": values}
+            for name, operator, values in scopes["scopeSelector"]
+        ]
+        scopes = {"scopeSelector": {"matchExpressions": expressions}}
+    planned = _plan(_planner(NONE, events=BOOKED), _quota(scopes=scopes, pods=20), replicas=1)
+    assert _number(planned) == number
+
+
+def test_a_limit_ranges_defaults_count() -> None:
+    body = {
+        "metadata": {"name": "limits", "namespace": NAMESPACE},
+        "spec": {
+            "limits": [
+                {"type": "Container", "default": {"memory": "1Gi"}},
+                {"type": "Pod", "max": {"memory": "64Gi"}},
+            ]
+        },
+    }
+    planner = _planner(NONE, events=BOOKED)
+    planned = _plan(
+        planner, _quota(limits_memory="40Gi"), defaults=read_container_defaults(body), replicas=1
+    )
+    assert _number(planned) == 10
+
+
+def test_devices_of_a_set_count() -> None:
+    gpu = {"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}}
+    quota = read_quota(
+        {
+            "metadata": {"name": "gpus", "namespace": NAMESPACE},
+            "spec": {"hard": {"requests.nvidia.com/gpu": "24"}},
+        }
+    )
+    planner = _planner({"name": "default", "replicas": 8, "resources": gpu})
+    assert _number(_plan(planner, quota, resources=gpu, replicas=8), 8) == 4
+
+
+def test_people_who_are_larger_than_placeholders_need_more() -> None:
+    spec = PodSpec(requests=(("cpu", 1000), ("memory", 1024 * MIB)))
+    limits = (("memory", 2048 * MIB),)
+    static = _planner({"name": "default", "replicas": 8})
+    pods = _users(10, spec=spec, limits=limits)
+    # Ten take 10 CPU, twenty may come: 0.5 are left, at 0.1 each.
+    planned = _plan(static, _quota(requests_cpu="30500m"), pods=pods, replicas=8)
+    assert _number(planned, 8) == 5
+
+
+def test_sets_share_what_is_left() -> None:
+    planner = _planner({"name": "default", "replicas": 30}, {"name": "gpu", "replicas": 10})
+    planned = _plan(planner, _quota(pods=60), sets=("default", "gpu"), replicas=0)
+    numbers = {
+        action.name.rpartition("-")[2]: action.replicas
+        for action in planned.actions
+        if isinstance(action, ScaleSet)
+    }
+    assert numbers == {"default": 15, "gpu": 5}
+
+
+def test_nothing_grows_before_quotas_are_known_but_for_a_minute_at_most() -> None:
+    planner = _planner({**NONE, "replicas": 3}, events=BOOKED)
+    assert _number(_plan(planner, knows_quotas=False, replicas=2), 2) == 2
+    assert _number(_plan(planner, knows_quotas=False, replicas=2, steady=1061.0), 2) == 33
+
+
+@given(
+    hard=st.tuples(st.integers(0, 120), st.integers(0, 12_000)),
+    others=st.integers(0, 40),
+    replicas=st.integers(0, 60),
+    people=st.integers(1, 60),
+    present=st.integers(0, 60),
+)
+def test_whoever_is_foreseen_is_never_refused(
+    hard: tuple[int, int], others: int, replicas: int, people: int, present: int
+) -> None:
+    pods, cpu = hard
+    booked = {"booked": [{**BOOKED["booked"][0], "people": people}]}
+    planner = _planner({"name": "default", "replicas": replicas}, events=booked)
+    there = [*_users(others), *_placeholders(present)]
+    planned = _plan(
+        planner, _quota(pods=pods, requests_cpu=f"{cpu}m"), pods=there, replicas=present
+    )
+    number = _number(planned, present)
+    assert number <= replicas + people
+    if number:
+        come = max(AT_ONCE, people)
+        assert others + come + number <= pods
+        assert 100 * (others + come + number) <= cpu
