@@ -15,10 +15,12 @@ import argparse
 import json
 import sys
 import tempfile
+from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from unittest import mock
 
 from benchmarks.figures import say, table
 from roost_lab.simulator.engine.builds import Build, BuildWorld
@@ -30,9 +32,11 @@ from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.pushes import with_pushes
 from tests.recorded_data import LAUNCHES
+from webhook.rendezvous import rank_nodes
+from webhook.rules import home
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
@@ -41,6 +45,7 @@ DAY: Final = 86_400
 # Without Roost, build pods request nothing, and neither users nor placeholders avoid them.
 _BARE: Final[dict[str, Any]] = {"profile": "", "resources": {"cpu": None, "memory": None}}
 _OTHERS: Final = {name: {"avoid": {"build": None}} for name in ("user", "placeholder")}
+REMEMBERING: Final = "the same, and before them the node that built the repository last"
 ARMS: Final[dict[str, dict[str, Any]]] = {
     "no home (the default scheduler, builds off each other)": {
         **_OTHERS,
@@ -51,6 +56,7 @@ ARMS: Final[dict[str, dict[str, Any]]] = {
         "build": {**_BARE, "home": {"weights": [100], "maxLoad": 0}, "avoid": {"build": None}},
     },
     "Roost's: the first three, skipped under load": {},
+    REMEMBERING: {},
 }
 
 
@@ -68,6 +74,7 @@ class Run(NamedTuple):
     p95: float
     mean: float
     busiest_share: float
+    node_hours: float
 
 
 class PushedBuilds(BuildWorld):
@@ -77,6 +84,8 @@ class PushedBuilds(BuildWorld):
         super().__init__(assumptions, chance)
         self.pushed: set[str] = set()
         self.reachable = 0
+        # Repository -> the node of the build that began last.
+        self.last: dict[str, str] = {}
 
     def push(self, image: str, second: int) -> str:
         """What a push makes of an image, as a trace names a commit."""
@@ -91,7 +100,14 @@ class PushedBuilds(BuildWorld):
     def begin(self, repository: str, node: str, now: float) -> Build:
         """As in the replays; notes whether any node held layers."""
         self.reachable += bool(self.holders(repository, now))
+        self.last[repository] = node
         return super().begin(repository, node, now)
+
+
+class PushedWorld(World):
+    """A world whose builds these are."""
+
+    builds_type = PushedBuilds
 
 
 def policy_of(arm: str) -> Policy:
@@ -102,14 +118,32 @@ def policy_of(arm: str) -> Policy:
         return load_policy(arm, [str(policy_files()["roost"]), str(path)])
 
 
+@contextmanager
+def remembered(last: Mapping[str, str]) -> Iterator[None]:
+    """Webhooks take a repository's last node before its ring, if it is one of the nodes that they
+    may choose.
+    """
+    ring = rank_nodes
+
+    def rank(key: str, nodes: Iterable[str]) -> list[str]:
+        ranked = ring(key, nodes)
+        known = last.get(key)
+        return [known, *(node for node in ranked if node != known)] if known in ranked else ranked
+
+    with mock.patch.object(home, "rank_nodes", rank):
+        yield
+
+
 def run(policy: Policy, days: float, pushes_per_day: float, seed: int) -> Run:
     """One replay of the trace's first days."""
     assumptions, chance = make_assumptions({"with_builds": True}, "builds"), Chance(seed)
     attempts = list(trace_of((str(LAUNCHES),)).open(seed))
     chosen = takewhile(lambda attempt: attempt.moment < attempts[0].moment + days * DAY, attempts)
-    world = World(policy, assumptions, seed)
-    world.builds = builds = PushedBuilds(assumptions, world.chance)
-    result = world.play(with_pushes(chosen, chance, pushes_per_day, builds.push))
+    world = PushedWorld(policy, assumptions, seed)
+    builds = world.builds
+    assert isinstance(builds, PushedBuilds)
+    with remembered(builds.last if policy.name == REMEMBERING else {}):
+        result = world.play(with_pushes(chosen, chance, pushes_per_day, builds.push))
     return Run(
         builds=result.builds,
         warm=result.build_cache_hits,
@@ -120,6 +154,7 @@ def run(policy: Policy, days: float, pushes_per_day: float, seed: int) -> Run:
         p95=result.build_seconds.quantile(0.95),
         mean=result.build_seconds.total / max(1, result.builds),
         busiest_share=result.busiest_builder_share,
+        node_hours=result.node_hours,
     )
 
 
@@ -143,7 +178,7 @@ def show(found: dict[str, list[Run]]) -> str:
         "bound: a living node had layers",
         "bound: not the repository's first",
     ]
-    head += ["median, s", "p95, s", "mean, s", "on the busiest node"]
+    head += ["median, s", "p95, s", "mean, s", "on the busiest node", "node-hours"]
     return table(head, [[arm, *cells(runs)] for arm, runs in found.items()])
 
 

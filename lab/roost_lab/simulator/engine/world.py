@@ -45,6 +45,7 @@ class World(Cluster):
     """
 
     # What a world that follows another has in their place.
+    builds_type: type[BuildWorld] = BuildWorld
     hub_type: type[Hub] = Hub
     kubelets_type: type[Kubelets] = Kubelets
 
@@ -86,7 +87,7 @@ class World(Cluster):
             assumptions.min_nodes,
             node_bytes=assumptions.node_memory_bytes,
         )
-        self.builds = BuildWorld(assumptions, self.chance)
+        self.builds = self.builds_type(assumptions, self.chance)
         self.hub = self.hub_type(
             cluster=self,
             pods=self,
