@@ -12,6 +12,7 @@ from typing import Final
 from roost_lab.pages.html_page import Part
 from roost_lab.pages.table import Cell, Table, Unit
 from roost_lab.report import (
+    disks,
     failed_tries,
     gaps,
     key_figures,
@@ -32,7 +33,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, start_phases.NEW_NODES),
     *(BY_REPOSITORY, pulls.SECTION, AHEAD, occupancy.SECTION),
     learned_room.SECTION,
-    *(failed_tries.SECTION, removals.SECTION, gaps.SECTION),
+    *(failed_tries.SECTION, removals.SECTION, disks.SECTION, gaps.SECTION),
 )
 
 

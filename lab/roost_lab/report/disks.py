@@ -1,0 +1,206 @@
+"""Disks: when nodes were under disk pressure, what kubelets removed, and what was pulled again.
+
+All of it is in records that others need too: taints of nodes, the images that nodes report, pulls,
+and evictions. A kubelet reports its 50 largest images by default: one that larger ones push out of
+that list looks like a removed one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+import sqlalchemy as sa
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.table import Unit
+from roost_lab.recorder.store import schema
+from roost_lab.report.query import Query, bounded, count, total
+from roost_lab.report.statistics import Span, unite
+from roost_lab.report.subject import Field, Section, TableOf
+
+# The node controller writes it for as long as the kubelet says DiskPressure.
+_PRESSURE: Final = "node.kubernetes.io/disk-pressure="
+# The taint comes after the kubelet's condition, and the kubelet evicts from the condition on.
+_AROUND_US: Final = 60 * US
+
+
+@dataclass(slots=True)
+class NodeDisk:
+    """What happened to one node's disk within the window."""
+
+    pressure_us: int = 0
+    times: int = 0
+    # Names of images that were on it no longer, and their bytes.
+    removed: int = 0
+    removed_bytes: int = 0
+    # Pulls of such an image, to the same node.
+    pulled_again: int = 0
+    # Pods that were evicted around that pressure.
+    evicted: int = 0
+
+    @property
+    def has_news(self) -> bool:
+        """Whether anything happened."""
+        return bool(self.pressure_us or self.removed or self.evicted)
+
+
+@dataclass(slots=True)
+class Disks:
+    """By node, the most pressure first."""
+
+    by_node: dict[str, NodeDisk] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Four queries; pressure is put together from the changes of taints."""
+        nodes: defaultdict[str, NodeDisk] = defaultdict(NodeDisk)
+        spans = _pressure(query)
+        for name, united in spans.items():
+            nodes[name].pressure_us = sum(span.to_us - span.from_us for span in united)
+            nodes[name].times = len(united)
+        image = schema.image_on_node.c
+        node = schema.node.c
+        # What left with its node wasn't removed from it.
+        removed = sa.and_(
+            query.within(image.gone_us),
+            sa.or_(node.gone_us.is_(None), image.gone_us < node.gone_us),
+        )
+        on_node = schema.image_on_node.join(schema.node, node.uid == image.node_uid)
+        for row in query.rows(
+            sa.select(node.name, count(), total(bounded(image.image_bytes)).label("bytes"))
+            .select_from(on_node)
+            .where(removed, ~image.image.contains("@"))
+            .group_by(node.name)
+        ):
+            nodes[row.name].removed += row.number
+            nodes[row.name].removed_bytes += row.bytes
+        pull = schema.pull.c
+        was_removed = (
+            sa.select(1)
+            .select_from(on_node)
+            .where(
+                removed,
+                node.name == pull.node_name,
+                image.image == pull.image,
+                image.gone_us <= pull.at_us,
+            )
+        )
+        for row in query.rows(
+            sa.select(pull.node_name, count())
+            .where(query.within(pull.at_us), pull.warm.is_(False), was_removed.exists())
+            .group_by(pull.node_name)
+        ):
+            nodes[row.node_name].pulled_again += row.number
+        removal = schema.preemption.c
+        for row in query.rows(
+            sa.select(removal.node_name, removal.at_us).where(
+                query.within(removal.at_us), removal.kind == "evicted"
+            )
+        ):
+            if any(
+                span.from_us - _AROUND_US <= row.at_us < span.to_us + _AROUND_US
+                for span in spans.get(row.node_name, ())
+            ):
+                nodes[row.node_name].evicted += 1
+        told = {name: disk for name, disk in nodes.items() if disk.has_news}
+        return cls(
+            dict(
+                sorted(
+                    told.items(), key=lambda item: (-item[1].pressure_us, -item[1].removed, item[0])
+                )
+            )
+        )
+
+
+def _pressure(query: Query) -> dict[str, list[Span]]:
+    """When each node was under disk pressure, within the window."""
+    change = schema.node_change.c
+    node = schema.node.c
+    says = sa.or_(change.old.contains(_PRESSURE), change.new.contains(_PRESSURE))
+    changes: defaultdict[str, list[tuple[int, bool, bool]]] = defaultdict(list)
+    for row in query.rows(
+        sa.select(change.node_uid, change.at_us, change.old, change.new)
+        .where(change.field == "taints", says, change.at_us < query.window.to_us)
+        .order_by(change.at_us)
+    ):
+        changes[row.node_uid].append((row.at_us, _PRESSURE in row.old, _PRESSURE in row.new))
+    under = node.taints.contains(_PRESSURE)
+    spans: defaultdict[str, list[Span]] = defaultdict(list)
+    for row in query.rows(
+        sa.select(
+            node.uid, node.name, node.created_us, node.gone_us, under.label("is_under")
+        ).where(sa.or_(node.uid.in_(list(changes)), under))
+    ):
+        ends_us = query.window.to_us if row.gone_us is None else row.gone_us
+        spans[row.name] += _spans(
+            changes.get(row.uid, []), row.created_us, ends_us, is_under=bool(row.is_under)
+        )
+    window = query.window
+    return {
+        name: unite(
+            Span(max(span.from_us, window.from_us), min(span.to_us, window.to_us))
+            for span in found
+            if span.from_us < window.to_us and span.to_us > window.from_us
+        )
+        for name, found in spans.items()
+    }
+
+
+def _spans(
+    changes: Iterable[tuple[int, bool, bool]], from_us: int, to_us: int, *, is_under: bool
+) -> list[Span]:
+    """The pressure of one node from its changes: when, whether before, whether after.
+
+    is_under: whether it is now, which counts where nothing changed.
+    """
+    spans: list[Span] = []
+    begun_us: int | None = None
+    known = False
+    for at_us, before, after in changes:
+        if not known and before:
+            begun_us = from_us
+        known = True
+        if after and begun_us is None:
+            begun_us = at_us
+        elif not after and begun_us is not None:
+            spans.append(Span(begun_us, at_us))
+            begun_us = None
+    if not known and is_under:
+        begun_us = from_us
+    if begun_us is not None:
+        spans.append(Span(begun_us, to_us))
+    return spans
+
+
+BY_NODE: Final = TableOf[tuple[str, NodeDisk]](
+    "disks_by_node",
+    "Disks by node",
+    (
+        Field("node", "node", Unit.TEXT, lambda row: row[0]),
+        Field(
+            "pressure_seconds",
+            "under disk pressure",
+            Unit.SECONDS,
+            lambda row: row[1].pressure_us / US,
+        ),
+        Field("pressures", "times", Unit.COUNT, lambda row: row[1].times),
+        Field("evicted", "pods evicted then", Unit.COUNT, lambda row: row[1].evicted),
+        Field("removed", "images removed", Unit.COUNT, lambda row: row[1].removed),
+        Field("removed_bytes", "bytes removed", Unit.BYTES, lambda row: row[1].removed_bytes),
+        Field("pulled_again", "pulled again", Unit.COUNT, lambda row: row[1].pulled_again),
+    ),
+    lambda report: report[Disks].by_node.items(),
+)
+SECTION: Final = Section(
+    "disks",
+    "Disks",
+    Disks,
+    (BY_NODE,),
+    (),
+    "Disk pressure, images that kubelets removed, and how often the same node pulled one of them"
+    " again. What to set: docs/faster-starts.md#disks.",
+    "No disk was under pressure, and no image was removed.",
+)
