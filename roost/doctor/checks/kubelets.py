@@ -1,4 +1,4 @@
-"""Kubelets report the images that they hold, and delete none too early.
+"""Kubelets report the images that they hold, delete none too early, and have room on their disks.
 
 Source: KubeletConfiguration v1beta1, as the kubelet's /configz returns it through the API server
 (right: nodes/proxy).
@@ -20,6 +20,11 @@ _ASKED: Final = 5
 _LOOK_YOURSELF: Final = (
     "nodeStatusMaxImages, imageGCHighThresholdPercent and featureGates.ImageVolume"
 )
+# The node controller's taint, while the kubelet says DiskPressure.
+_PRESSURE: Final = "node.kubernetes.io/disk-pressure"
+# What kubelets write into the status of a pod that they evict for its disk.
+_OF_DISK: Final = ("ephemeral-storage", "DiskPressure", "imagefs", "nodefs", "inodes")
+_OFF: Final = ("", "0", "0s")
 # A kubelet that hangs mustn't hold up the rest.
 _SILENCE_SECONDS: Final = 5.0
 
@@ -33,6 +38,28 @@ class PullSettings(NamedTuple):
     deleted_from_percent: int
     # False: its feature gate ImageVolume is switched off.
     mounts_images: bool
+    # Share of the disk down to which they are deleted.
+    deleted_to_percent: int
+    # For how long an image may be unused, as the kubelet has it; "": for ever.
+    most_unused: str
+    # 0: any number.
+    pulls_at_once: int
+
+    @property
+    def habits(self) -> str:
+        """What it does with images, in words."""
+        if self.deleted_from_percent >= 100:
+            deleted = "unused images stay"
+        else:
+            deleted = (
+                f"unused images go from {self.deleted_from_percent} % of a disk on, down to"
+                f" {self.deleted_to_percent} %"
+            )
+        age = f", and after {self.most_unused}" if self.most_unused else ""
+        pulls = {0: "any number of pulls", 1: "one pull"}.get(
+            self.pulls_at_once, f"{self.pulls_at_once} pulls"
+        )
+        return f"{deleted}{age}; {pulls} at a time"
 
 
 def check(install: Install) -> Told:
@@ -41,12 +68,20 @@ def check(install: Install) -> Told:
         or install.values["popularImages"]["enabled"]
         or _has_warm_set(install)
     )
-    if not (install.values["enabled"] and uses):
-        yield "nothing that depends on kubelets' images is used"
+    pressed = [node for node in install.nodes if _is_pressed(node)]
+    evicted = _evicted_for_disk(install)
+    if not (install.values["enabled"] and uses) and not pressed and not evicted:
+        yield "nothing that depends on kubelets' images is used, and no disk is under pressure"
         return
-    nodes = _sample([node for node in install.nodes if node.ready])
+    ready = [node for node in install.nodes if node.ready]
+    nodes = [*pressed, *(node for node in _sample(ready) if node not in pressed)][:_ASKED]
     settings, silent, refusal = _ask(install, nodes)
-    yield f"{count(len(settings), 'kubelet')} asked"
+    habits = sorted({kubelet.habits for kubelet in settings.values()})
+    told = f": {', or '.join(habits)}" if habits else ""
+    yield f"{count(len(settings), 'kubelet')} asked{told}"
+    yield from _find_pressure(settings, [node.name for node in pressed], evicted)
+    if not (install.values["enabled"] and uses):
+        return
     if refusal is not None:
         yield unknown(
             f"Not allowed to look at kubelets' configuration: {refusal}",
@@ -74,10 +109,60 @@ def check(install: Install) -> Told:
 def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
     """Read a KubeletConfiguration; what is missing or malformed counts as the kubelet's default."""
     gates = config.get("featureGates")
+    age = config.get("imageMaximumGCAge")
     return PullSettings(
         reported=_integer(config.get("nodeStatusMaxImages"), DEFAULT_REPORTED),
         deleted_from_percent=_integer(config.get("imageGCHighThresholdPercent"), 85),
         mounts_images=not isinstance(gates, dict) or gates.get("ImageVolume") is not False,
+        deleted_to_percent=_integer(config.get("imageGCLowThresholdPercent"), 80),
+        most_unused="" if age in _OFF or not isinstance(age, str) else age,
+        pulls_at_once=1
+        if config.get("serializeImagePulls") is not False
+        else _integer(config.get("maxParallelImagePulls"), 0),
+    )
+
+
+def _is_pressed(node: Node) -> bool:
+    return any(taint.key == _PRESSURE for taint in node.taints)
+
+
+def _evicted_for_disk(install: Install) -> list[str]:
+    """Pods of the release's namespace that kubelets evicted for their disks, as long as they are
+    there.
+    """
+    found = []
+    for pod in install.pods:
+        status = pod.get("status") or {}
+        if status.get("reason") == "Evicted" and any(
+            word in str(status.get("message", "")) for word in _OF_DISK
+        ):
+            found.append(pod["metadata"]["name"])
+    return found
+
+
+def _find_pressure(
+    kubelets: Mapping[str, PullSettings], pressed: Sequence[str], evicted: Sequence[str]
+) -> Told:
+    """Disks that are full, with what their kubelets do about it."""
+    if not pressed and not evicted:
+        return
+    parts = []
+    if pressed:
+        parts.append(f"Nodes under disk pressure, which take no pods: {some(pressed)}.")
+    if evicted:
+        parts.append(f"Pods that kubelets evicted for their disks: {some(evicted)}.")
+    asked = {name: kubelet.habits for name, kubelet in kubelets.items() if name in pressed}
+    parts += [f"On {name} {habits}." for name, habits in sorted(asked.items())[:1]]
+    look = (
+        ""
+        if asked or not pressed
+        else f" Its thresholds: kubectl get --raw /api/v1/nodes/{pressed[0]}/proxy/configz."
+    )
+    yield warning(
+        " ".join(parts),
+        "Give nodes a larger boot disk, or lower imageGCHighThresholdPercent and"
+        " imageGCLowThresholdPercent in the kubelets' configuration, and set imageMaximumGCAge:"
+        f" 168h (docs/faster-starts.md#disks).{look}",
     )
 
 

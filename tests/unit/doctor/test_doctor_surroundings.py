@@ -322,5 +322,58 @@ def test_one_kubelet_of_each_pool_is_asked_first_and_five_at_most() -> None:
         "down": ApiError(503, "gone"),
     }
     ((_, looked_at, findings),) = run_checks(cluster.install, {"kubelets": check})
-    assert looked_at == "5 kubelets asked"
+    usual = "unused images go from 85 % of a disk on, down to 80 %; one pull at a time"
+    assert looked_at == f"5 kubelets asked: {usual}, or unused images stay; one pull at a time"
     assert ["100): other." in finding.evidence for finding in findings] == [True]
+
+
+PRESSURE = "node.kubernetes.io/disk-pressure"
+
+
+def evicted(name: str, message: str) -> JSONObject:
+    status = {"phase": "Failed", "reason": "Evicted", "message": message}
+    return pod(name, PLACED, spec={"nodeName": "full"}, status=status)
+
+
+def test_full_disks_are_told_with_what_their_kubelet_does() -> None:
+    cluster = Cluster("podClasses: {user: {warm: null}}")
+    cluster.lists[NODES] = [node("well"), node("full", taints=[PRESSURE])]
+    cluster.kubelets = {
+        "full": {
+            "imageGCHighThresholdPercent": 70,
+            "imageGCLowThresholdPercent": 60,
+            "imageMaximumGCAge": "48h0m0s",
+            "serializeImagePulls": False,
+            "maxParallelImagePulls": 3,
+        }
+    }
+    cluster.tells(
+        "kubelets",
+        "warning",
+        "disk pressure, which take no pods: full.",
+        "On full unused images go from 70 % of a disk on, down to 60 %, and after 48h0m0s; 3 pulls",
+        fix="larger boot disk",
+    )
+    cluster.kubelets = {"full": ApiError(403, "nodes/proxy is forbidden")}
+    cluster.tells(
+        "kubelets",
+        "warning",
+        "disk pressure, which take no pods: full.",
+        fix="kubectl get --raw /api/v1/nodes/full/proxy/configz",
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "is_told"),
+    [
+        ("The node was low on resource: ephemeral-storage. Container notebook was using", True),
+        ("The node had condition: [DiskPressure]. ", True),
+        ("The node was low on resource: memory. Container notebook was using 9Gi", False),
+    ],
+)
+def test_pods_that_were_evicted_for_their_disks_are_told(message: str, is_told: bool) -> None:
+    cluster = Cluster("podClasses: {user: {warm: null}}")
+    cluster.lists[NODES] = [node("full")]
+    cluster.lists[PODS] = [evicted("jupyter-ada", message)]
+    findings = [finding for finding in cluster.said("kubelets") if "evicted" in finding.evidence]
+    assert ["jupyter-ada" in finding.evidence for finding in findings] == [True] * is_told
