@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import Final
 
 from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_range, show_span, show_time
+from roost_lab.recorder.answers.after_binding import LEAST_US, AfterBinding, Wait, short_cause
 from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
 from roost_lab.recorder.answers.pod_story import PodStory, Row, spellings
 from roost_lab.recorder.answers.waiting import advise, node_lines, rules
@@ -18,6 +20,8 @@ from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Ver
 
 MAX_CANDIDATES: Final = 6
 MAX_FAILURES: Final = 3
+# A step of which so much isn't explained is worth a question.
+_WORTH_ASKING_US: Final = 10 * US
 
 
 def explain(story: PodStory) -> str:
@@ -273,8 +277,12 @@ def _waits(story: PodStory) -> Iterator[str]:
         [f"{show_time(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts"
     )
     yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
-    for row in story.pulls:
-        yield f"  {_pull(row)}"
+    after = story.after_binding
+    waits = after.waits if after is not None else ()
+    told = [(wait.from_us, _after_binding(wait)) for wait in waits if wait.span_us >= LEAST_US]
+    told += [(row["at_us"], _pull(row)) for row in story.pulls]
+    for _, line in sorted(told, key=itemgetter(0)):
+        yield f"  {line}"
     accepted_us, initialized_us = story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)
     started_us, ready_us = story.at(Phase.STARTED), story.at(Phase.READY)
     for what, from_us, to_us in (
@@ -286,10 +294,16 @@ def _waits(story: PodStory) -> Iterator[str]:
         # A step in whole seconds may seem to come before the one that it follows.
         if from_us is None or to_us is None or to_us < from_us:
             continue
-        # Pulls are told by themselves.
-        span_us = to_us - story.pulled_us(from_us, to_us)
+        # Pulls are told by themselves, and what failed.
+        begin_us = story.pulled_us(from_us, to_us)
+        known_us = after.explained_us(begin_us, to_us) if after is not None else 0
+        span_us = to_us - begin_us - known_us
+        is_unknown = to_us <= (started_us or 0) and span_us >= _WORTH_ASKING_US
         if span_us >= US:
-            yield f"  about {show_span(span_us)} {what}"
+            why = ", for nothing that was recorded" if is_unknown else _probe_failed(story, to_us)
+            yield f"  about {show_span(span_us)} {what}{why}"
+    if after is not None and accepted_us is None and initialized_us is None:
+        yield from _rest(story, after)
     if (answer := story.wait_us(Phase.STARTED, Phase.ANSWERED)) is not None:
         yield f"  {show_range(*answer)} until it answered"
     for row in story.pulling:
@@ -298,6 +312,31 @@ def _waits(story: PodStory) -> Iterator[str]:
         last = f"; the last such pull took {show_span(earlier['last_us'])}" if earlier else ""
         where = f" to {story.bind['node_name']}" if story.bind else ""
         yield f"  Now: pulling {row['detail']}{where}{so_far}{last}"
+
+
+def _after_binding(wait: Wait) -> str:
+    so_far = " so far" if wait.goes_on else ""
+    cause = f": {wait.cause}" if wait.cause else ""
+    return f"{show_span(wait.span_us)}{so_far} for {wait.what}{cause}"
+
+
+def _rest(story: PodStory, after: AfterBinding) -> Iterator[str]:
+    """What nothing explains of a start whose steps aren't known."""
+    is_under_way = not after.is_over and (story.pulling or story.heard_us is None)
+    if after.unexplained_us >= US and not is_under_way:
+        so_far = "" if after.is_over else " so far"
+        yield (
+            f"  {show_span(after.unexplained_us)}{so_far} after it was bound, for nothing that was"
+            " recorded"
+        )
+
+
+def _probe_failed(story: PodStory, to_us: int) -> str:
+    """What a probe said last before the pod was ready; "" for other steps."""
+    failed = [row for row in story.events if row["reason"] == "Unhealthy" and row["at_us"] <= to_us]
+    if not failed or to_us != story.at(Phase.READY):
+        return ""
+    return f": {short_cause(failed[-1]['message'])}"
 
 
 def _show_wait(story: PodStory, begin: Phase, end: Phase) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from roost_lab.pages.dates import MAX_US, US
+from roost_lab.recorder.answers.after_binding import AfterBinding, find_waits
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase, unpack_candidates
@@ -30,6 +31,8 @@ class PodStory:
     # Of the binding, best first; see `unpack_candidates`.
     candidates: Sequence[Row]
     pulls: Sequence[Row]
+    # Of the table `pod_event`.
+    events: Sequence[Row]
     # Within its start, which ends when it is ready or gone, or now.
     gaps: Sequence[Row]
     autoscaler: Sequence[Row]
@@ -99,6 +102,14 @@ class PodStory:
             if not row["warm"] and from_us <= row["at_us"] <= to_us
         ]
         return max([from_us, *ends])
+
+    @property
+    def after_binding(self) -> AfterBinding | None:
+        """What it waited for since it was bound; None: it isn't."""
+        bound_us = self.scheduled_us
+        if bound_us is None:
+            return None
+        return find_waits(self.phases, self.pulls, self.events, bound_us, self.heard_us)
 
     @property
     def others(self) -> list[Row]:
@@ -261,6 +272,7 @@ def read_story(store: Store, pod: Row) -> PodStory:
                 ),
             ),
             pulls=pulls,
+            events=rows(schema.pod_event, schema.pod_event.c.pod_uid == uid),
             gaps=rows(schema.gap, gap.to_us >= created_us, gap.from_us <= end_us, by="from_us"),
             autoscaler=rows(
                 schema.autoscaler,

@@ -23,6 +23,7 @@ from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.importing.clocks import Clocks, corrected, pod_corrected
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.event_records import records_of_event
+from roost_lab.recorder.recording.pod_events import container_of
 from roost_lab.recorder.recording.pod_records import phase_record
 from roost_lab.recorder.recording.reading import (
     SECOND_US,
@@ -57,7 +58,6 @@ _CLASS_OF_NAME: Final = (
     (re.compile(r"(.+-)?user-placeholder-"), "placeholder"),
 )
 KEY_SOURCES: Final = (KeySource("annotation", "binder-repo"), BINDER_REPOSITORY)
-_CONTAINER: Final = re.compile(r"spec\.(?P<kind>containers|initContainers)\{(?P<name>[^}]+)\}")
 _STARTED: Final = re.compile(r"Started container (\S+)")
 _IMAGE: Final = re.compile(r'[Ii]mage "([^"]+)"')
 _EVICTED: Final = {"Evicted": "", "TaintManagerEviction": "Marking for deletion"}
@@ -102,7 +102,7 @@ def event_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
         raise Unusable("an Event of something else than a pod")
     if not uid or not name:
         raise Unusable("an Event without the uid of its pod")
-    container = _CONTAINER.fullmatch(str(about.get("fieldPath") or ""))
+    container, is_init = container_of(event.field_path)
     labels = about.get("labels")
     known_labels = labels if isinstance(labels, dict) else None
     pod = PodRecord(
@@ -113,7 +113,7 @@ def event_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
         if known_labels
         else class_of_name(name, namespace),
         hub=hub_of(known_labels or {}, namespace),
-        image=_image(event) if container is not None and container["kind"] == "containers" else "",
+        image=_image(event) if container and not is_init else "",
         scheduler=event.controller[:MAX_SCHEDULER]
         if event.reason in ("Scheduled", "FailedScheduling")
         else "",
@@ -122,13 +122,10 @@ def event_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
     )
     if event.reason == "Started":
         started = _STARTED.match(event.note)
-        name_of_container = (
-            container["name"] if container is not None else started[1] if started else ""
-        )
+        name_of_container = container or (started[1] if started else "")
         if name_of_container:
-            records.append(
-                phase_record(uid, Phase.STARTED, when, "event", name_of_container[:MAX_DETAIL])
-            )
+            phase = Phase.INIT_STARTED if is_init else Phase.STARTED
+            records.append(phase_record(uid, phase, when, "event", name_of_container[:MAX_DETAIL]))
     reason = _end_reason(event)
     if reason:
         pod = replace(pod, deleted_us=when.at_us, end_reason=reason)

@@ -46,7 +46,10 @@ def pod_in_server_time(pod: PodReading, behind: int) -> PodReading:
         kind: one if kind in _NOT_THE_KUBELETS else one._replace(since_us=moved(one.since_us))
         for kind, one in pod.conditions.items()
     }
-    containers = tuple(replace(one, started_us=moved(one.started_us)) for one in pod.containers)
+    containers = tuple(
+        replace(one, started_us=moved(one.started_us), ended_us=moved(one.ended_us))
+        for one in pod.containers
+    )
     return replace(
         pod, accepted_us=moved(pod.accepted_us), conditions=conditions, containers=containers
     )

@@ -9,6 +9,7 @@ from typing import Final
 
 from roost_core.placement.kubelet_pulls import image_in_message, read_pulled_message
 from roost_lab.recorder.recording.decision_records import decision, failed_attempt
+from roost_lab.recorder.recording.pod_events import pod_event
 from roost_lab.recorder.recording.pod_records import phase_record
 from roost_lab.recorder.recording.reading import EventReading
 from roost_lab.recorder.store.records import (
@@ -56,6 +57,8 @@ def records_of_event(event: EventReading) -> Iterator[Record]:
             yield phase_record(uid, Phase.PULLING, event.when, _SOURCE, image[:MAX_IMAGE])
         case "Preempted":
             yield from _preemption_records(event, uid)
+        case _ if (kept := pod_event(event, uid)) is not None and kind == "Pod":
+            yield kept
         case _ if event.controller.startswith(_AUTOSCALERS):
             yield AutoscalerRecord(
                 event_uid=event.uid,

@@ -86,7 +86,10 @@ def steps_of(pod: PodReading) -> Steps:
     put(Phase.INITIALIZED, pod.condition("Initialized").reached_us)
     put(Phase.READY, pod.condition("Ready").reached_us)
     for container in pod.containers:
-        put(Phase.STARTED, container.started_us, container.name)
+        name = container.name[:MAX_DETAIL]
+        put(Phase.INIT_STARTED if container.init else Phase.STARTED, container.started_us, name)
+        if container.init:
+            put(Phase.INIT_ENDED, container.ended_us, name)
     put(Phase.TERMINATING, pod.deletion_us)
     return steps
 

@@ -71,6 +71,8 @@ class ContainerTimes:
     image_id: str
     started_us: int | None
     init: bool
+    # When it last ended; None: it hasn't.
+    ended_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,8 @@ class EventReading:
     count: int
     # When the API server got it; 0: not known.
     created_us: int = 0
+    # The part of `about` that it is about, as spec.containers{notebook}.
+    field_path: str = ""
 
 
 def micros(text: object) -> int | None:
@@ -285,6 +289,7 @@ def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
                     image_id=str(container.get("imageID") or ""),
                     started_us=started or None,
                     init=init,
+                    ended_us=micros((state.get("terminated") or _NOTHING).get("finishedAt")),
                 )
             )
     return containers
@@ -335,6 +340,7 @@ def read_event(item: JSONObject) -> EventReading:
         last_us=max(first_us, last_us),
         count=max(1, int(series.get("count") or item.get("deprecatedCount") or 1)),
         created_us=created_us,
+        field_path=str((item.get("regarding") or _NOTHING).get("fieldPath") or ""),
     )
 
 

@@ -330,6 +330,7 @@ class Store:
         """
         counts: Counter[str] = Counter()
         pod, decision, pull = schema.pod.c, schema.decision.c, schema.pull.c
+        pod_event = schema.pod_event.c
         ended = sa.select(pod.uid).where(pod.deleted_us < time_us).limit(FORGOTTEN_PODS)
         # Rows of pods that are known from Events only.
         is_known = sa.select(pod.uid)
@@ -345,6 +346,9 @@ class Store:
             .limit(FORGOTTEN_PODS),
             sa.select(pull.pod_uid)
             .where(pull.at_us < time_us, pull.pod_uid.not_in(is_known))
+            .limit(FORGOTTEN_PODS),
+            sa.select(pod_event.pod_uid)
+            .where(pod_event.last_us < time_us, pod_event.pod_uid.not_in(is_known))
             .limit(FORGOTTEN_PODS),
         )
         for query in (ended, *orphans):
@@ -378,7 +382,7 @@ class Store:
             uids = list(connection.execute(query).scalars())
             start_rows.forget(connection, uids)
             decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
-            by_pod = (schema.decision, schema.phase, schema.pull, schema.waiting)
+            by_pod = (schema.decision, schema.phase, schema.pull, schema.pod_event, schema.waiting)
             for table, condition in (
                 (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),
                 *((table, table.c.pod_uid.in_(uids)) for table in by_pod),

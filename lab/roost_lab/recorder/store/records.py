@@ -284,7 +284,9 @@ class Phase(StrEnum):
     PULLING = "pulling"
     PULLED = "pulled"
     INITIALIZED = "initialized"
-    # Of one container, in `detail`.
+    # Of one container, in `detail`; of init containers, when each started and when it had ended.
+    INIT_STARTED = "init-started"
+    INIT_ENDED = "init-ended"
     STARTED = "started"
     READY = "ready"
     # The hub's verdict on the start: the server has answered it, or the hub gave the start up.
@@ -490,6 +492,21 @@ class PullRecord(
     pull_us: int | None = column(LARGE, Merge.EARLIER, default=None)
     pull_and_wait_us: int | None = column(LARGE, Merge.EARLIER, default=None)
     image_bytes: int | None = column(LARGE, Merge.EARLIER, default=None)
+
+
+class PodEventRecord(Record, name="pod_event"):
+    """An Event of a bound pod: of volumes, its sandbox, a container, an image, a probe."""
+
+    pod_uid: str = column(UID, key=True)
+    reason: str = column(UID, key=True)
+    subject: str = column(
+        DETAIL, comment="the volume, container or image; empty: the whole pod", key=True
+    )
+    at_us: int = column(LARGE, Merge.MIN)
+    resolution_us: int = column(LARGE)
+    last_us: int = column(LARGE, Merge.MAX)
+    tries: int = column(NUMBER, Merge.MAX, "how often, at least", default=1)
+    message: str = column(TEXT, Merge.LAST)
 
 
 class ImageRecord(Record, name="image_on_node"):

@@ -29,6 +29,7 @@ decision = records.DecisionRecord.table
 candidates = records.CandidatesRecord.table
 waiting = records.WaitingRecord.table
 pull = records.PullRecord.table
+pod_event = records.PodEventRecord.table
 image_on_node = records.ImageRecord.table
 preemption = records.PreemptionRecord.table
 autoscaler = records.AutoscalerRecord.table

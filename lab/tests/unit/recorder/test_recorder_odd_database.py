@@ -232,6 +232,8 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
                 "c" * 128,
             ),
             ("Pulled", pulled, "kubelet"),
+            ("FailedMount", f'failed for volume "{"v" * 990}', "kubelet"),
+            ("Failed", f'Failed to pull image "{image}"', "kubelet"),
             ("Preempted", f"Preempted by pod {'1' * 36} on node {name}", "c" * 128),
             ("r" * 128, "n" * 1024, f"cluster-autoscaler{'c' * 110}"),
         )
