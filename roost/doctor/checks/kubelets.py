@@ -7,6 +7,7 @@ Source: KubeletConfiguration v1beta1, as the kubelet's /configz returns it throu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from generator.render.managed_images import managed_images
@@ -68,9 +69,15 @@ def check(install: Install) -> Told:
         or install.values["popularImages"]["enabled"]
         or _has_warm_set(install)
     )
-    pressed = [node for node in install.nodes if _is_pressed(node)]
-    evicted = _evicted_for_disk(install)
-    if not (install.values["enabled"] and uses) and not pressed and not evicted:
+    is_used = install.values["enabled"] and uses
+    pressed: list[Node] = []
+    evicted: list[str] = []
+    # Who may not list these is told so by the checks that need them.
+    with suppress(ClusterError):
+        pressed = [node for node in install.nodes if _is_pressed(node)]
+    with suppress(ClusterError):
+        evicted = _evicted_for_disk(install)
+    if not is_used and not pressed and not evicted:
         yield "nothing that depends on kubelets' images is used, and no disk is under pressure"
         return
     ready = [node for node in install.nodes if node.ready]
@@ -80,7 +87,7 @@ def check(install: Install) -> Told:
     told = f": {', or '.join(habits)}" if habits else ""
     yield f"{count(len(settings), 'kubelet')} asked{told}"
     yield from _find_pressure(settings, [node.name for node in pressed], evicted)
-    if not (install.values["enabled"] and uses):
+    if not is_used:
         return
     if refusal is not None:
         yield unknown(

@@ -377,3 +377,11 @@ def test_pods_that_were_evicted_for_their_disks_are_told(message: str, is_told: 
     cluster.lists[PODS] = [evicted("jupyter-ada", message)]
     findings = [finding for finding in cluster.said("kubelets") if "evicted" in finding.evidence]
     assert ["jupyter-ada" in finding.evidence for finding in findings] == [True] * is_told
+
+
+def test_kubelets_are_asked_though_pods_may_not_be_listed() -> None:
+    cluster = with_kubelets(LISTED, {"imageGCHighThresholdPercent": 100})
+    cluster.refused = {PODS}
+    ((_, looked_at, findings),) = run_checks(cluster.install, {"kubelets": check})
+    assert looked_at.startswith("1 kubelet asked")
+    assert ["never delete images" in finding.evidence for finding in findings] == [True]
