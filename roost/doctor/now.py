@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from roost.doctor.evidence import count, label_items, some
 from roost_core.objects.fields import JSONObject
-from roost_core.objects.timestamps import event_moment, read_moment
+from roost_core.objects.timestamps import event_beginning, event_moment, read_moment
 from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import COMPONENT_LABEL
 
@@ -25,6 +25,10 @@ _KINDS: Final = {
 }
 # What a kubelet says while nothing is wrong: an Event says more.
 _STARTING: Final = ("ContainerCreating", "PodInitializing")
+# What a kubelet says when a container comes further.
+_PROGRESS: Final = ("Pulled", "Created", "Started")
+# A kubelet says so of volumes after minutes.
+_LATE: Final = ("timed out waiting for the condition", "context deadline exceeded")
 # Words of a cause, and what to do; the first that match count.
 _TO_DO: Final = {
     "Insufficient|Too many pods": (
@@ -37,6 +41,9 @@ _TO_DO: Final = {
     "olume": (
         "kubectl describe pvc: its zone, its storage class, and the driver's pods on that node."
     ),
+    "PodSandBox|NetworkNotReady": (
+        "the pod has no address yet: the network plugin's pods on that node, its free addresses."
+    ),
     "taint": "kubectl describe node: a taint that nobody tolerates, or a node that isn't ready.",
     "^pulling": (
         "nothing for as long as such pulls take. Longer: kubectl describe pod, the registry, the"
@@ -45,6 +52,7 @@ _TO_DO: Final = {
     "Image|Registry": (
         "not found: correct the reference. Denied: the pull secrets. No answer: the registry."
     ),
+    "runs before the rest": "kubectl logs -c with that container's name: what takes it so long.",
     "Container|CrashLoop|Hook": "kubectl logs --previous, kubectl describe pod.",
     "has not looked": (
         "is that scheduler there (kubectl get lease)? roost doctor -f values.yaml says why not."
@@ -180,15 +188,36 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> tuple[str, float
         if reason == "Pulling":
             return f"pulling {image_in_message(message)}", event_moment(event)
         if event.get("type") == "Warning" and reason != "FailedScheduling":
-            return f"{reason}: {message}", event_moment(event)
-        if reason in ("Pulled", "Created", "Started"):
+            return f"{reason}: {message}", _warned_since(event, events, status)
+        if reason in _PROGRESS:
             break
-    running = [
-        container["name"] for container in statuses if "running" in (container.get("state") or {})
-    ]
-    return (
-        f"{some(running)} runs before the rest" if running else "its containers are being made"
-    ), None
+    running = {
+        container["name"]: container["state"]["running"]
+        for container in statuses
+        if "running" in (container.get("state") or {})
+    }
+    if not running:
+        return "its containers are being made", None
+    since = [read_moment((state or {}).get("startedAt")) for state in running.values()]
+    return f"{some([*running])} runs before the rest", max(filter(None, since), default=None)
+
+
+def _warned_since(last: JSONObject, events: list[JSONObject], status: Any) -> float:  # noqa: ANN401 - JSON
+    """Since when a pod waits for what its last warning says: kubelets repeat it, in one Event or in
+    several.
+    """
+    if any(words in str(last.get("message")) for words in _LATE):
+        for condition in status.get("conditions") or []:
+            bound = read_moment(condition.get("lastTransitionTime"))
+            if condition.get("type") == "PodScheduled" and bound:
+                return bound
+    since = event_beginning(last)
+    for event in reversed(events):
+        if event.get("reason") in _PROGRESS:
+            break
+        if event.get("reason") == last.get("reason"):
+            since = min(since, event_beginning(event) or since)
+    return since
 
 
 def _short(text: str, pod: str) -> str:

@@ -35,6 +35,12 @@ def event_moment(event: Mapping[str, object]) -> float:
     return next((moment for time in times if (moment := read_moment(time))), 0.0)
 
 
+def event_beginning(event: Mapping[str, object]) -> float:
+    """Unix time of an Event of the core API, of its first occurrence; 0 when it has none."""
+    times = (event.get(key) for key in ("firstTimestamp", "eventTime", "lastTimestamp"))
+    return next((moment for time in times if (moment := read_moment(time))), 0.0)
+
+
 # An object repeats the same timestamps each time that it changes.
 @lru_cache(maxsize=4096)
 def _seconds_of(text: str) -> float | None:

@@ -1,5 +1,6 @@
 """`roost doctor --now`: pods that wait, by cause, from what a kubeconfig alone shows."""
 
+import random
 from datetime import UTC, datetime
 from typing import Any
 
@@ -105,3 +106,66 @@ def test_each_cause_is_told_with_what_to_do(
 
 def test_where_nothing_waits_that_is_all_it_says() -> None:
     assert show_waits([], 3, NOW) == "Waiting: 0 of 3 pods."
+
+
+def a_pod(name: str, **status: Any) -> JSONObject:
+    metadata = {"name": name, "uid": name, "creationTimestamp": stamp(NOW - 70)}
+    bound = {"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp(NOW - 60)}
+    status = {"phase": "Pending", "conditions": [bound], **status}
+    return {"metadata": metadata, "spec": {"nodeName": "node-a"}, "status": status}
+
+
+def stamp(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def warned(pod: str, reason: str, message: str, first: float, last: float) -> JSONObject:
+    return {
+        "involvedObject": {"uid": pod},
+        "reason": reason,
+        "message": message,
+        "type": "Warning",
+        "firstTimestamp": stamp(NOW - first),
+        "lastTimestamp": stamp(NOW - last),
+    }
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    ("reason", "message", "to_do"),
+    [
+        ("FailedMount", "MountVolume.SetUp failed", "kubectl describe pvc"),
+        ("FailedAttachVolume", "Multi-Attach error", "kubectl describe pvc"),
+        ("FailedCreatePodSandBox", "Failed to create pod sandbox: x", "network plugin"),
+    ],
+)
+def test_a_wait_that_is_told_again_and_again_is_as_old_as_its_first_event(
+    reason: str, message: str, to_do: str, seed: int
+) -> None:
+    rng = random.Random(seed)
+    first, last = rng.randint(30, 59), rng.randint(0, 5)
+    # One Event that is repeated, or several whose words differ; another pod's, and older ones of
+    # another cause.
+    events = [warned("p", reason, message, first, last)]
+    for number in range(rng.randint(0, 3)):
+        begin = rng.randint(last, first)
+        events.append(warned("p", reason, f"{message} {number}", begin, rng.randint(last, begin)))
+    events += [warned("q", reason, message, 300, 1), warned("p", "FailedScheduling", "x", 69, 65)]
+    rng.shuffle(events)
+    (wait,) = find_waits([a_pod("p")], events)
+    assert NOW - wait.since == first
+    text = show_waits([wait], 1, NOW)
+    assert f"newest {first} s, oldest {first} s" in text
+    assert to_do in text
+
+
+def test_a_mount_that_timed_out_began_with_the_binding_and_an_init_container_with_its_start() -> (
+    None
+):
+    late = warned("p", "FailedMount", "Unable to mount: timed out waiting for the condition", 3, 1)
+    (wait,) = find_waits([a_pod("p")], [late])
+    assert NOW - wait.since == 60
+    init = {"name": "chown", "state": {"running": {"startedAt": stamp(NOW - 41)}}}
+    (wait,) = find_waits([a_pod("p", initContainerStatuses=[init])], [])
+    assert (wait.cause, NOW - wait.since) == ("chown runs before the rest", 41)
+    assert "kubectl logs -c" in show_waits([wait], 1, NOW)
