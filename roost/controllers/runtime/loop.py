@@ -194,6 +194,7 @@ class Loop:
             return 1.0
         snapshot = self._snapshot()
         self._observe(snapshot)
+        self._metrics.show_pressed_disks(snapshot.nodes.values())
         wait_seconds = self._run_planners(snapshot)
         self._metrics.show_budgets(
             {"writes": self._applier.writes.left, "evictions": self._applier.evictions.left},

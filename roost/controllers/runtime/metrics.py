@@ -16,8 +16,11 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from roost.controllers.contract.actions import Done, Gauges, PlanGauge
+from roost_core.objects.node import Node
 from roost_core.start_counts import START_BUCKETS, StartCounts
 
+# The node controller writes it while the kubelet says DiskPressure.
+_DISK_PRESSURE: Final = "node.kubernetes.io/disk-pressure"
 PREFIX: Final = "roost_controllers_"
 # Seconds. A cycle on a large cluster takes tenths of a second.
 CYCLE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -95,6 +98,10 @@ class ControllersMetrics(Collector):
         self._eviction_budget = self._gauge(
             "eviction_budget_per_minute", "Evictions allowed within any minute."
         )
+        self._pressed_disks = self._gauge(
+            "nodes_under_disk_pressure",
+            "Nodes whose kubelets report DiskPressure: they take no pods, and evict some.",
+        )
         self._certificate_expiry = self._gauge(
             "certificate_expiry_timestamp_seconds",
             "When the webhook's certificates that the leader keeps end, in Unix time.",
@@ -115,8 +122,15 @@ class ControllersMetrics(Collector):
         self._leader.set_function(is_leader)
 
     def forget_plans(self) -> None:
-        """Show no plan's gauges: a replica that doesn't lead makes none."""
+        """Show no plan's gauges, and no disks: a replica that doesn't lead looks at nothing."""
         self._planned = {}
+        self._pressed_disks.set(0)
+
+    def show_pressed_disks(self, nodes: Iterable[Node]) -> None:
+        """Show how many of these nodes have the taint of disk pressure."""
+        self._pressed_disks.set(
+            sum(any(taint.key == _DISK_PRESSURE for taint in node.taints) for node in nodes)
+        )
 
     def show_certificates(self, ends: Mapping[str, float]) -> None:
         """Show when `ca` and `leaf` expire, in Unix time, and no other kinds."""

@@ -35,6 +35,7 @@ from roost.controllers.runtime.loop import (
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.node import read_node
 from roost_core.release.reader import SettingsError
 
 
@@ -364,6 +365,23 @@ def test_memory_is_lost_with_the_lease_and_findings_are_shown_by_the_leader_only
             if shown
             else "placeholders{" not in text
         )
+
+
+def test_nodes_under_disk_pressure_are_shown_by_the_leader_only() -> None:
+    pressed = {
+        "spec": {"taints": [{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}]}
+    }
+    bodies = [
+        {"metadata": {"name": "full", "uid": "1"}, **pressed},
+        {"metadata": {"name": "well", "uid": "2"}},
+    ]
+    nodes = {node.name: node for node in map(read_node, bodies)}
+    world = World()
+    loop = world.loop(snapshot=lambda: Snapshot("hub", "hub", nodes=nodes))
+    for world.leads, shown in ((False, "0.0"), (True, "1.0"), (False, "0.0")):
+        loop.turn()
+        text = world.metrics.text().decode()
+        assert f"roost_controllers_nodes_under_disk_pressure {shown}" in text
 
 
 def test_what_became_of_actions_is_told_to_their_planner() -> None:
