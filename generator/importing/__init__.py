@@ -19,6 +19,8 @@ By subject:
 - `images.py`: images, profiles, pullers
 - `profile_pools.py`, `lost_overrides.py`: profiles
 - `builds.py`: BinderHub
-- `reach.py`: what decides namespace, labels and scheduler of users' pods, the hub's Python too
+- `reach.py`: what the hub sets beside the chart's keys; whether its users are within reach
+- `hub_code.py`, `python_names.py`, `profile_filters.py`: the hub's Python, read and never run
+- `traits.py`, `chart_traits.py`: KubeSpawner's traits, and what the chart's keys set of them
 - `resources.py`, `quantities.py`: requests and limits of pods
 """

@@ -12,8 +12,9 @@ from typing import Final
 
 from generator.checks.contract import listing
 from generator.importing.culling import note_culling
+from generator.importing.hub_code import LIMITS
 from generator.importing.images import map_images
-from generator.importing.reach import LIMITS, map_reach, traits_of
+from generator.importing.reach import map_reach, traits_of
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
@@ -66,12 +67,12 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_limits(draft, hub, traits)
     note_culling(draft, hub)
     map_user_terms(draft, hub)
-    sizes = map_users(draft, charts)
+    sizes = map_users(draft, charts, traits)
     profiles = hub.get("singleuser.profileList", "any")
     if "profile_list" in traits:
         # The hub's Python has the last word.
         profiles, _ = traits["profile_list"]
-    map_placeholders(draft, hub, sizes, profiles)
+    map_placeholders(draft, hub, sizes, profiles, traits)
     map_images(draft, charts, traits)
     draft.places_users_once, followed = map_reach(draft, hub)
     note_run_time(draft, hub, followed)

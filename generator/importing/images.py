@@ -19,11 +19,21 @@ from generator.importing.resources import (
 )
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
+from generator.importing.traits import (
+    CONTAINERS,
+    LISTS,
+    OLD_NAMES,
+    SetTraits,
+    entries,
+    entries_of,
+    known_of,
+    overridden,
+)
 from generator.importing.users import hub_size, node_selector
 from roost_core.objects.image_references import is_reference
 
 
-def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, Path]]) -> None:
+def map_images(draft: Draft, charts: Charts, traits: SetTraits) -> None:
     """Map the users' images and pods, the nodes that they are for, and the pullers. traits: the
     spawner's.
     """
@@ -74,7 +84,7 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         profiles = listed
         keys = set_at
     if profiles and isinstance(profiles, Mapping):
-        profiles = by_key(profiles)
+        profiles = [profile for profile in by_key(profiles) if profile is not None]
         draft.notes.append(f"{hub.show(keys)}: its profiles were read in the order of their keys.")
     if isinstance(profiles, list):
         # Where only a function knows which profiles there are, none is the usual one.
@@ -82,10 +92,11 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         usual = next(
             (profile for profile in known if child(profile, "default")), known[0] if known else None
         )
+        base = {trait: found[0] for trait in LISTS if (found := known_of(traits, trait))}
         kept = {
             at: read
             for at, profile in enumerate(profiles)
-            if (read := profile_images(profile, is_usual=profile is usual))
+            if (read := profile_images(profile, base, is_usual=profile is usual))
         }
         if kept and known and usual is profiles[0] and 0 not in kept:
             # Else the next would be taken for the default profile.
@@ -111,19 +122,24 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
             )
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
-    draft.put("singleuser.nodeSelector", *node_selector(hub))
-    _map_containers(draft, hub)
+    draft.put("singleuser.nodeSelector", *node_selector(hub, traits))
+    _map_containers(draft, hub, traits)
     _map_secrets(draft, hub, profiles if isinstance(profiles, list) else [])
     _map_pullers(draft, charts)
 
 
-def _map_containers(draft: Draft, hub: HubSection) -> None:
+def _map_containers(draft: Draft, hub: HubSection, traits: SetTraits) -> None:
     """What runs beside the image in every user's pod; the chart's pullers bring it too."""
-    for key in ("initContainers", "extraContainers"):
+    for key, trait in zip(("initContainers", "extraContainers"), CONTAINERS, strict=True):
         at = (*hub.path, "singleuser", key)
+        listed = hub.items(f"singleuser.{key}") or []
+        found = known_of(traits, trait)
+        if found is not None and entries(found[0]) is not None:
+            listed = entries_of(found[0])
+            at = (*hub.path, *found[1])
         kept = [
             {part: named for part in ("name", "image") if (named := text(child(container, part)))}
-            for container in hub.items(f"singleuser.{key}") or []
+            for container in listed
             if text(child(container, "image"))
         ]
         draft.put(f"singleuser.{key}", kept, at, "Their images are pulled to nodes, too.")
@@ -183,22 +199,27 @@ def _tag(hub: HubSection) -> str | None:
     return None
 
 
-def profile_images(profile: object, *, is_usual: bool) -> dict[str, object]:
+def profile_images(
+    profile: object, base: Mapping[str, object], *, is_usual: bool
+) -> dict[str, object]:
     """What Roost reads of a profile: its names, images and node selectors, also of its choices. {}
     when it has none.
 
-    is_usual: of the default profile also the size, which placeholders have.
+    base: lists that the hub gives by name, which an override by name adds to. is_usual: of the
+    default profile also the size, which placeholders have.
     """
-    entry = _override(profile, is_usual=is_usual)
+    entry = _override(profile, base, is_usual=is_usual)
+    override = mapping(child(profile, "kubespawner_override"))
+    base = {**base, **{key: overridden(base.get(key), override[key]) for key in override}}
     options: dict[str, object] = {}
     for option_name, option in mapping(child(profile, "profile_options")).items():
         choices: dict[str, object] = {
-            name: _override(choice, is_usual=is_usual)
+            name: _override(choice, base, is_usual=is_usual)
             for name, choice in mapping(child(option, "choices")).items()
         }
         unlisted = child(option, "unlisted_choice")
         if any("kubespawner_override" in mapping(choice) for choice in choices.values()):
-            typed = {"unlisted_choice": {"enabled": True, **_override(unlisted)}}
+            typed = {"unlisted_choice": {"enabled": True, **_override(unlisted, base)}}
             options[option_name] = {"choices": choices} | (
                 typed if child(unlisted, "enabled") is True else {}
             )
@@ -210,15 +231,20 @@ def profile_images(profile: object, *, is_usual: bool) -> dict[str, object]:
     return {**{key: name for key, name in names.items() if isinstance(name, str)}, **entry}
 
 
-def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
+def _override(
+    holder: object, base: Mapping[str, object], *, is_usual: bool = False
+) -> dict[str, object]:
     """`kubespawner_override` as far as it says which images go to which nodes; {} when it
     doesn't.
     """
-    override = child(holder, "kubespawner_override")
+    override = {
+        OLD_NAMES.get(key, key): value
+        for key, value in mapping(child(holder, "kubespawner_override")).items()
+    }
     choice: dict[str, object] = {}
-    for key in ("image", "image_spec"):
-        if (image := text(child(override, key))) and ("{" in image or is_reference(image)):
-            choice.setdefault("image", image)
+    image = text(child(override, "image"))
+    if image and ("{" in image or is_reference(image)):
+        choice["image"] = image
     for key in ("node_selector", "extra_resource_limits", "extra_resource_guarantees"):
         if kept := mapping(child(override, key)):
             # A label's value is text, or null, which takes it away.
@@ -229,16 +255,13 @@ def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
         ("tolerations", lint_toleration),
         ("node_affinity_required", lint_required_term),
     ):
-        entries = child(override, key)
-        if isinstance(entries, list):
+        listed = entries(overridden(base.get(key), override.get(key)))
+        if key in override and listed is not None:
             # An empty list is kept: KubeSpawner takes it in place of the users'.
-            choice[key] = [entry for entry in entries if not lint_entry(entry)]
+            choice[key] = [entry for entry in listed if not lint_entry(entry)]
     for key in ("init_containers", "extra_containers"):
-        containers = child(override, key)
-        images = [
-            child(container, "image")
-            for container in [*mapping(containers).values(), *listing(containers)]
-        ]
+        containers = overridden(base.get(key), override.get(key))
+        images = [child(container, "image") for container in entries_of(containers)]
         if any(images):
             choice[key] = [{"image": image} for image in images if text(image)]
     for key in ("cpu_guarantee", "mem_guarantee") if is_usual else ():

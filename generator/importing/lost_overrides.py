@@ -6,11 +6,12 @@ Source: KubeSpawner 7, traits of KubeSpawner; a name that is no trait changes no
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from generator.checks.contract import mapping
+from generator.checks.contract import mapping, text
 from generator.checks.controllers import IMAGE
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path
@@ -18,7 +19,8 @@ from generator.importing.profile_pools import SIZES
 from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
 from generator.importing.result import Draft
 from generator.importing.source import child, kind_of
-from generator.importing.unread import POD_KEEPS_IT, SPAWNER_TRAITS, places_pods
+from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait, nearest_trait
+from generator.importing.unread import POD_KEEPS_IT, SPAWNER_TRAITS, places_pods, runtime_class
 from roost_core.objects.image_references import is_reference
 
 _NAMESPACE: Final = (
@@ -33,7 +35,11 @@ _KEPT: Final[Mapping[str, str]] = {
         "make room only for priorities above theirs"
     ),
 }
-_CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
+_CHOICE_KEYS: Final = frozenset({"default", "description", "display_name", "kubespawner_override"})
+_PROFILE_KEYS: Final = _CHOICE_KEYS | {"profile_options", "slug"}
+_OPTION_KEYS: Final = frozenset({"choices", "display_name", "unlisted_choice"})
+_MEANT: Final = ("kubespawner_override", "profile_options", "choices", "unlisted_choice")
+_NEAR: Final = 0.75
 _Lost = tuple[Path, object, str]
 _MAPPINGS: Final = ("node_selector", "extra_resource_limits", "extra_resource_guarantees")
 _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
@@ -49,13 +55,48 @@ def note_lost(draft: Draft, listed: Path, profiles: Sequence[object]) -> None:
         source: Path = (*listed, at)
         if not isinstance(profile, Mapping):
             draft.refuse(source, profile, f"expected a profile, found a {kind_of(profile)}")
+        for keys, value, reason in _misplaced(profile):
+            draft.refuse((*source, *keys), value, reason)
         for below, override in _overrides(profile):
-            for keys, value, reason in _lost(override):
+            for keys, value, reason in lost_of(override):
                 is_taken_over = keys == ("scheduler_name",) and (
                     value == "default-scheduler" or [value] in taken_over
                 )
                 if not is_taken_over:
                     draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
+
+
+def note_lost_of_groups(draft: Draft, listed: Path, overrides: object) -> None:
+    """Note each override of `group_overrides` that Roost can't carry over. listed: where they are.
+
+    Roost's values have no groups: of each, the trial says how its users fare.
+    """
+    for name, entry in mapping(overrides).items():
+        below: Path = (*listed, name, "spawner_override")
+        for keys, value, reason in lost_of(mapping(child(entry, "spawner_override"))):
+            draft.refuse((*below, *keys), value, reason)
+
+
+def _misplaced(profile: object) -> Iterator[_Lost]:
+    """Keys of a profile, its options and choices, that nobody reads, and mean something."""
+    holders: list[tuple[Path, object, frozenset[str]]] = [((), profile, _PROFILE_KEYS)]
+    for name, option in mapping(child(profile, "profile_options")).items():
+        below: Path = ("profile_options", name)
+        holders.append((below, option, _OPTION_KEYS))
+        holders += [
+            ((*below, "choices", key), choice, _CHOICE_KEYS)
+            for key, choice in mapping(child(option, "choices")).items()
+        ]
+    for path, holder, known in holders:
+        for key, value in mapping(holder).items():
+            if key in known:
+                continue
+            near = difflib.get_close_matches(str(key), _MEANT, 1, _NEAR)
+            if near and near[0] in known:
+                yield (*path, key), value, f"nobody reads a key of this name; {near[0]} is one"
+            elif places_pods(str(key), value) and re.fullmatch(SPAWNER_TRAITS, str(key)):
+                reason = "KubeSpawner ignores it here: it reads traits below kubespawner_override"
+                yield (*path, key), value, reason
 
 
 def _overrides(profile: object) -> Iterator[tuple[Path, Mapping[str, object]]]:
@@ -71,8 +112,20 @@ def _overrides(profile: object) -> Iterator[tuple[Path, Mapping[str, object]]]:
         yield path, mapping(child(holder, "kubespawner_override"))
 
 
-def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
-    for key, value in override.items():
+def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
+    """What of an override Roost can't carry over: its keys below the override, value, reason."""
+    for written, value in override.items():
+        key = str(written)
+        if not is_trait(key):
+            near = nearest_trait(key)
+            meant = f"; {near} is one" if near else ""
+            yield (
+                (written,),
+                value,
+                f"KubeSpawner has no trait of this name and ignores it{meant}",
+            )
+            continue
+        key = OLD_NAMES.get(key, key)
         if value in (None, 0, "", "0") or (isinstance(value, str) and "{" in value):
             continue
         if key in ("image", "image_spec"):
@@ -102,22 +155,18 @@ def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
                 )
         elif key in _LINTS:
             yield from _lost_entries(key, value)
-        elif (trait := _CAMEL.sub(r"_\1", key).lower()) != key and re.fullmatch(
-            SPAWNER_TRAITS, trait
-        ):
-            yield (
-                (key,),
-                value,
-                f"KubeSpawner has no trait of this name and ignores it; {trait} is one",
-            )
+        elif name := text(child(value, "runtimeClassName") or child(value, "runtime_class_name")):
+            yield (written,), value, runtime_class(name)
         elif re.fullmatch(SPAWNER_TRAITS, key) and value and places_pods(key, value):
             yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
 
 
 def _lost_entries(key: str, value: object) -> Iterator[_Lost]:
-    if not isinstance(value, list):
-        yield (key,), value, f"expected a list, found a {kind_of(value)}"
+    if entries(value) is None:
+        expected = "a list, or a mapping of entries by name"
+        yield (key,), value, f"expected {expected}, found a {kind_of(value)}"
         return
-    for at, entry in enumerate(value):
-        if wrong := _LINTS[key](entry):
+    named = value.items() if isinstance(value, Mapping) else enumerate(entries_of(value))
+    for at, entry in named:
+        if entry is not None and (wrong := _LINTS[key](entry)):
             yield (key, at), entry, f"{wrong}; the API server would refuse such a pod"

@@ -15,7 +15,16 @@ from generator.checks.terms import by_key, lint_required_term, lint_toleration
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.result import free_name
 from generator.importing.source import child
+from generator.importing.traits import (
+    LISTS,
+    OLD_NAMES,
+    entries,
+    entries_of,
+    overridden,
+    pod_config_of,
+)
 from generator.render.go_json import to_json
+from roost_core.objects.pod import REQUIRED
 
 # What KubeSpawner is told of a pod, by its names.
 Traits = Mapping[str, Any]
@@ -47,10 +56,10 @@ COSTLY: Final = (
 # Where a pool says what it is for only by its labels or taints.
 _GPU_WORDS: Final = ("gpu", "accelerator")
 # KubeSpawner takes nothing else for these.
-_SHAPES: Final[Mapping[str, type]] = {
+_SHAPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "node_selector": dict,
-    "tolerations": list,
-    "node_affinity_required": list,
+    "tolerations": (list, dict),
+    "node_affinity_required": (list, dict),
 }
 # By trait: its part of a pod's resources, which of these, and its key below `singleuser.cpu` or
 # `.memory`.
@@ -59,6 +68,11 @@ SIZES: Final = {
     "cpu_limit": ("limits", "cpu", "limit"),
     "mem_guarantee": ("requests", "memory", "guarantee"),
     "mem_limit": ("limits", "memory", "limit"),
+}
+# By the chart's key below `singleuser.extraResource`.
+EXTRA_RESOURCES: Final = {
+    "guarantees": "extra_resource_guarantees",
+    "limits": "extra_resource_limits",
 }
 _NODES: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 
@@ -179,7 +193,7 @@ def kinds_of(
     told: of traits, what makes a choice worth naming, and what else tells kinds apart. most:
     options multiply; beyond it a choice is taken with the first of the others only.
     """
-    kinds: list[Kind] = [((name,), _overridden(usual, profile))]
+    kinds: list[Kind] = [((name,), overridden_by(usual, profile))]
     for option in by_key(child(profile, "profile_options")):
         choices = sorted(
             mapping(child(option, "choices")).items(),
@@ -193,7 +207,7 @@ def kinds_of(
         found: dict[object, Kind] = {}
         for key, choice in choices:
             for chosen, before in kinds[: max(1, most // len(choices))]:
-                traits = _overridden(before, choice)
+                traits = overridden_by(before, choice)
                 named = (*chosen, str(key))
                 as_told = told(traits)
                 found.setdefault(
@@ -203,18 +217,20 @@ def kinds_of(
     return kinds
 
 
-def _overridden(traits: Traits, holder: object) -> Traits:
+def overridden_by(traits: Traits, holder: object) -> Traits:
     """KubeSpawner merges dictionaries, and replaces all else."""
     changed = dict(traits)
-    for name, value in mapping(child(holder, "kubespawner_override")).items():
+    for written, value in mapping(child(holder, "kubespawner_override")).items():
+        name = OLD_NAMES.get(str(written), str(written))
         if not isinstance(value, _SHAPES.get(name, object)):
             continue
-        before = {} if changed.get(name) is None else changed[name]
-        changed[name] = UNKNOWN_IMAGE if isinstance(value, str) and "{value}" in value else value
-        if isinstance(value, dict) and isinstance(before, dict):
-            changed[name] = {
-                key: item for key, item in {**before, **value}.items() if item is not None
-            }
+        if name in LISTS and name in _SHAPES and entries(value) is None:
+            continue
+        before = changed.get(name)
+        if before is None and name not in LISTS:
+            before = {}
+        typed = isinstance(value, str) and "{value}" in value
+        changed[name] = UNKNOWN_IMAGE if typed else overridden(before, value)
     return changed
 
 
@@ -256,21 +272,26 @@ def room_of(traits: Traits) -> Room:
             quantity(least) or 0
         ):
             del sizes["limits"][name]
-    selector = mapping(traits["node_selector"])
+    instead = _pod_config(traits)
+    selector = mapping(instead.get("nodeSelector", traits["node_selector"]))
+    terms = traits["node_affinity_required"]
+    if isinstance(instead.get("affinity"), Mapping):
+        terms = at(instead, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     return {
         "resources": {part: amounts for part, amounts in sizes.items() if amounts},
         "nodeSelector": {key: value for key, value in selector.items() if isinstance(value, str)},
         "tolerations": [
             toleration
-            for toleration in listing(traits["tolerations"])
+            for toleration in entries_of(instead.get("tolerations", traits["tolerations"]))
             if not lint_toleration(toleration)
         ],
-        "requiredNodeTerms": [
-            term
-            for term in listing(traits["node_affinity_required"])
-            if not lint_required_term(term)
-        ],
+        "requiredNodeTerms": [term for term in entries_of(terms) if not lint_required_term(term)],
     }
+
+
+def _pod_config(traits: Traits) -> dict[str, Any]:
+    """The known entries of extra_pod_config, each of which takes the place of a pod's field."""
+    return pod_config_of({"extra_pod_config": (traits.get("extra_pod_config"), ())})
 
 
 def _pool_and_sizes(traits: Traits) -> tuple[str, str]:

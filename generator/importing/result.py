@@ -13,10 +13,36 @@ from generator.faults import Fault, one_line
 from generator.faults import Path as SourcePath
 from generator.importing.printing import print_yaml
 from generator.importing.source import UNKNOWN, HubSection, Path, child, kind_of, show_key
-from generator.importing.summary import HubSummary, Seen, summary_of
+from generator.importing.summary import (
+    IMAGES,
+    IS_NOT_KNOWN,
+    PLACEHOLDERS,
+    HubSummary,
+    Seen,
+    summary_of,
+)
 from generator.values.sources import Places
 
 _SHORT_LINES: Final = 12
+# What isn't promised, what of the hub then stays on, and why.
+_ORDERS: Final = (
+    (
+        IMAGES,
+        "puller",
+        (
+            "it isn't promised that Roost's brings what users run. Two pullers pull twice: Roost's"
+            " is off by prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub"
+        ),
+    ),
+    (
+        PLACEHOLDERS,
+        "placeholders",
+        (
+            "it isn't promised that Roost's keep room for these users. placeholders: [] leaves"
+            " Roost's away until they do"
+        ),
+    ),
+)
 # Their pods have what `corePods` says, where they say nothing themselves.
 _CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder")
 
@@ -54,7 +80,9 @@ class ImportResult:
     warnings: list[Fault] = field(default_factory=list)
     # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
     keep: list[str] = field(default_factory=list)
-    summary: HubSummary = field(default_factory=lambda: HubSummary([], [], [], is_inert=False))
+    summary: HubSummary = field(
+        default_factory=lambda: HubSummary([], [], [], is_inert=False, promises=frozenset())
+    )
     # The hub's own values; None: there is no hub.
     hub: HubSection | None = None
     # Whether images are built for its users; and whether BinderHub's chart is around it, which
@@ -63,8 +91,10 @@ class ImportResult:
     is_binder: bool = False
     # What must be true before users are placed; empty: they are.
     places_users_once: list[str] = field(default_factory=list)
-    # Which line of `switch_off` is about the hub's "scheduler" or "puller".
+    # Which line of `switch_off` is about the hub's "scheduler", "puller" or "placeholders".
     replaced: dict[str, str] = field(default_factory=dict)
+    # Knows file and line of each key.
+    places: Places = field(default_factory=lambda: Places([]))
     # How users fare, line by line, if that was tried.
     tried: list[str] = field(default_factory=list)
 
@@ -75,14 +105,22 @@ class ImportResult:
             seen = seen._replace(unplaced=self.places_users_once)
         self.summary = summary_of(values, self.places_users_once, seen, has_builds=self.has_builds)
         self.tried = seen.lines if seen is not None else []
+        for promise, part, reason in _ORDERS if seen is not None else ():
+            if promise not in self.summary.promises:
+                self.keep_on(part, reason)
         if unplaced := self.places_users_once if seen is None else seen.unplaced:
             self.keep_on(
                 "scheduler", f"Roost doesn't place all users until {' and '.join(unplaced)}"
             )
 
+    def line_of(self, source: SourcePath) -> str:
+        """Where a key stands, for people: ", line 7"; "" where that isn't known."""
+        line = self.places.of(source)[1]
+        return f", line {line}" if line else ""
+
     def keep_on(self, part: str, reason: str) -> None:
-        """Have the hub keep its "scheduler" or "puller", instead of the line that switches it
-        off.
+        """Have the hub keep its "scheduler", "puller" or "placeholders", instead of the line that
+        switches it off.
         """
         if line := self.replaced.pop(part, ""):
             self.switch_off.remove(line)
@@ -116,10 +154,12 @@ class ImportResult:
         proposals: lines that name them. Without details at most 12 lines, and two of the first
         week.
         """
-        lines = [*self.summary.will]
+        # What isn't known is never among the lines that are left out.
+        unknown = [line for line in self.tried if IS_NOT_KNOWN in line]
+        lines = [*self.summary.will, *unknown]
         lines += [f"switch off there: {line}" for line in self.switch_off]
         lines += [f"keep it on there: {line}" for line in self.keep]
-        lines += self.tried
+        lines += [line for line in self.tried if line not in unknown]
         lines += proposals
         lines += [str(note) for note in self.unmapped]
         lines += [str(warning) for warning in self.warnings]
@@ -150,13 +190,9 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class Draft(ImportResult):
-    """The result while values are read: collects pieces and notes.
-
-    `places`: knows file and line of each key.
-    """
+    """The result while values are read: collects pieces and notes."""
 
     defaults: Mapping[str, object]
-    places: Places
     release: str
     pieces: list[Piece] = field(default_factory=list)
 

@@ -127,7 +127,15 @@ class HubSection:
         )
 
     def items(self, dotted: str) -> list[object] | None:
-        """Like `get` for a list; None tells an absent list from an empty or deleted one."""
+        """Like `get` for a list, or a mapping of named entries in the order of their names; None
+        tells an absent list from an empty or deleted one.
+        """
+        named = child(self.data, *dotted.split("."))
+        if isinstance(named, Mapping) and all(
+            item is None or isinstance(item, Mapping) for item in named.values()
+        ):
+            self.tick_off(dotted)
+            return [named[name] for name in sorted(named, key=str) if named[name] is not None]
         value = self.get(dotted, "list")
         if self.is_deleted(dotted):
             return []

@@ -15,6 +15,8 @@ PLACE: Final = "place"
 IMAGES: Final = "images"
 GATE: Final = "gate"
 PLACEHOLDERS: Final = "placeholders"
+# In a line on users: of these something isn't promised, as only a run would show it.
+IS_NOT_KNOWN: Final = "n't known"
 
 
 class Seen(NamedTuple):
@@ -27,6 +29,8 @@ class Seen(NamedTuple):
     promises: frozenset[str]
     lines: list[str]
     unplaced: list[str]
+    # Whether nobody knows of any of them which room would be theirs.
+    room_is_unknown: bool = False
 
 
 # Of a timetable that `roost book` reads.
@@ -43,6 +47,8 @@ class HubSummary(NamedTuple):
     # How the classes of the first week find room, where placeholders are learned.
     first_week: list[str]
     is_inert: bool
+    # What is promised; the orders of what to switch off in the hub follow it.
+    promises: frozenset[str]
 
 
 def summary_of(
@@ -59,6 +65,7 @@ def summary_of(
     """
     will: list[str] = []
     wont: list[str] = []
+    promises: set[str] = set()
     has_scheduler = at(values, "scheduler", "target") != "none"
     if seen is not None and has_scheduler:
         once = [] if PLACE in seen.promises else seen.unplaced
@@ -73,12 +80,13 @@ def summary_of(
             tell(values, promised, wont)
         if seen is None or promise in seen.promises or (promise == PLACE and not has_scheduler):
             will += promised
+            promises |= {promise} if promised else set()
         else:
             wont += [
                 f"{line}: not for these users, as pods made of the hub's values show"
                 for line in promised
             ]
-    if _learns_from_none(values):
+    if _learns_from_none(values) and not (seen is not None and seen.room_is_unknown):
         will.append(
             "keep placeholders from the third day on, as many as earlier days needed, for 1 to 10 %"
             " more node-hours"
@@ -103,7 +111,7 @@ def summary_of(
             "Other hubs on these nodes? Count their users, too: one release, or sharedPools"
             " (docs/many-hubs.md)."
         )
-    return HubSummary([*head, *will], wont, _first_week(values), is_inert)
+    return HubSummary([*head, *will], wont, _first_week(values), is_inert, frozenset(promises))
 
 
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:

@@ -10,18 +10,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, text
 from generator.importing import profile_pools
-from generator.importing.reach import ANY, traits_of
+from generator.importing.chart_traits import chart_traits
+from generator.importing.hub_code import ANY
+from generator.importing.reach import traits_of
 from generator.importing.result import ImportResult
-from generator.importing.source import UNKNOWN, HubSection
-from generator.importing.users import PURPOSE_TERM
-from generator.values.files import read_defaults
-from generator.values.merge import coalesce
+from generator.importing.source import UNKNOWN
+from generator.importing.traits import (
+    NODES,
+    POD_AFFINITIES,
+    POD_KEYS,
+    SIZE_TRAITS,
+    camel_case,
+    entries_of,
+    is_known,
+)
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
+
+# What isn't known of a user's pod.
+PROFILES: Final = "profiles"
+WHERE: Final = "where"
+SIZE: Final = "size"
+BESIDE: Final = "beside"
 
 
 class UserPod(NamedTuple):
@@ -32,6 +46,8 @@ class UserPod(NamedTuple):
     chosen: tuple[str, ...]
     pod: dict[str, Any]
     namespace_labels: Mapping[str, str]
+    # What only a run, or the API server, would show of it, and by what.
+    unknown: Mapping[str, str] = {}
 
 
 def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
@@ -41,19 +57,81 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     if result.hub is None:
         return []
     names = listing(result.values.get("replaceSchedulers")) or [""]
-    of_chart = _chart_traits(result.hub, is_binder=result.is_binder)
+    of_chart = chart_traits(result.hub.data, is_binder=result.is_binder)
     usual = {"scheduler_name": names[0], "namespace": namespace, **of_chart}
-    usual |= {name: value for name, (value, _) in traits_of(result.hub).items()}
+    set_traits = traits_of(result.hub)
+    usual |= {name: value for name, (value, _) in set_traits.items()}
     if ANY in usual:
         usual["namespace"] = UNKNOWN
-    if usual.get("profile_list") == UNKNOWN:
-        # Only the hub's Python knows where their users go.
-        usual["node_selector"] = {UNKNOWN: ""}
+    where = {
+        name: f"{result.hub.show(keys)}{result.line_of((*result.hub.path, *keys))}"
+        for name, (_, keys) in set_traits.items()
+    }
+    groups: list[profile_pools.Kind] = [((), usual)]
+    for name, override in groups_of(usual.get("group_overrides")):
+        holder = {"kubespawner_override": override}
+        groups.append(((name,), profile_pools.overridden_by(usual, holder)))
+    found: list[UserPod] = []
+    for chosen, traits in groups:
+        found += [
+            UserPod(
+                (*chosen, *more), _pod_of(made), _namespace_labels(made), _unknown_of(made, where)
+            )
+            for more, made in _kinds_of(result, traits, len(groups))
+        ]
+    return found
+
+
+def groups_of(overrides: object) -> list[tuple[str, object]]:
+    """The overrides of each entry of `group_overrides`, with the name of its groups."""
+    found = []
+    for key, entry in sorted(mapping(overrides).items(), key=lambda item: str(item[0])):
+        groups = [str(name) for name in listing(at(entry, "groups"))]
+        found.append((f"group {' or '.join(groups) or key}", at(entry, "spawner_override")))
+    return found
+
+
+def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[str, str]:
+    """What isn't known of a pod of these traits, each with what sets it."""
+    found: dict[str, str] = {}
+    if traits.get("profile_list") == UNKNOWN:
+        found[PROFILES] = where.get("profile_list", "")
+    if ANY in traits or traits.get("group_overrides") == UNKNOWN:
+        by = where.get(ANY) or where.get("group_overrides", "")
+        found |= {WHERE: f"by {by}", SIZE: f"by {by}"}
+    for part, names in ((WHERE, NODES), (SIZE, SIZE_TRAITS), (BESIDE, POD_AFFINITIES)):
+        for name in names:
+            value = traits.get(name)
+            if not is_known(value) or (part == BESIDE and value):
+                found.setdefault(part, f"by {where.get(name, name)}")
+    own = mapping(traits.get("extra_pod_config"))
+    by = f"by {where.get('extra_pod_config', 'extra_pod_config')}"
+    for key, value in own.items():
+        if key in ("overhead", "resources", "containers", "initContainers") and value:
+            found.setdefault(SIZE, by)
+        elif (
+            (key in ("nodeName", "topologySpreadConstraints", "schedulingGates") and value)
+            or key == ANY
+            or (key in POD_KEYS and key != "schedulerName" and not is_known(value))
+        ):
+            found.setdefault(WHERE, by)
+    if name := text(own.get("runtimeClassName")):
+        found[WHERE] = f"by the RuntimeClass {name}"
+    affinity = at(own, "affinity")
+    if any(at(affinity, kind, REQUIRED) for kind in ("podAffinity", "podAntiAffinity")):
+        found.setdefault(BESIDE, by)
+    return found
+
+
+def _kinds_of(
+    result: ImportResult, usual: profile_pools.Traits, groups: int
+) -> list[profile_pools.Kind]:
+    """Whoever of these users takes a profile and choices."""
     taken: set[str] = set()
     kinds: list[profile_pools.Kind] = []
     profiles = list(profile_pools.named_profiles(usual.get("profile_list")))
     for place, (name, profile) in enumerate(profiles, start=1):
-        each = profile_pools.MOST_KINDS // len(profiles)
+        each = max(1, profile_pools.MOST_KINDS // len(profiles) // groups)
         kinds += profile_pools.kinds_of(
             usual, profile, f"{name} (profile {place})" if name in taken else name, _as_made, each
         )
@@ -67,59 +145,11 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
                 {**usual, "image": profile_pools.UNKNOWN_IMAGE},
             )
         )
-    return [UserPod(chosen, _pod_of(traits), _namespace_labels(traits)) for chosen, traits in kinds]
+    return kinds
 
 
 def _as_made(traits: profile_pools.Traits) -> tuple[str, str]:
-    return repr((_pod_of(traits), _namespace_labels(traits))), ""
-
-
-def _chart_traits(hub: HubSection, *, is_binder: bool) -> profile_pools.Traits:
-    """What the chart sets by its values."""
-    tolerations = at(read_defaults().values, "placeholder", "defaults", "tolerations")
-    user_pods = {"tolerations": tolerations, "nodeAffinity": {"matchNodePurpose": "prefer"}}
-    memory = {"guarantee": None if is_binder else "1G"}
-    data = coalesce(
-        hub.data, {"scheduling": {"userPods": user_pods}, "singleuser": {"memory": memory}}
-    )
-    single = mapping(data.get("singleuser"))
-    user_pods = mapping(at(data, "scheduling", "userPods"))
-    purpose = at(user_pods, "nodeAffinity", "matchNodePurpose")
-    priorities = at(data, "scheduling", "podPriority")
-    has_priority = at(priorities, "enabled") is True
-    priority = at(priorities, "defaultPriority") if has_priority else None
-    extra = mapping(single.get("extraNodeAffinity"))
-    network = at(single, "networkTools", "image")
-    guard = {"name": "block-cloud-metadata", "image": _reference(network)}
-    is_guarded = guard["image"] and at(single, "cloudMetadata", "blockWithIptables") is not False
-    guards = [guard] if is_guarded else []
-    required = [PURPOSE_TERM] if purpose == "require" else []
-    preferred = [{"weight": 100, "preference": PURPOSE_TERM}] if purpose == "prefer" else []
-    return {
-        "image": _reference(at(hub.data, "singleuser", "image")),
-        "node_selector": single.get("nodeSelector"),
-        "tolerations": listing(user_pods.get("tolerations"))
-        + listing(single.get("extraTolerations")),
-        "node_affinity_required": required + listing(extra.get("required")),
-        "node_affinity_preferred": preferred + listing(extra.get("preferred")),
-        "init_containers": guards + listing(single.get("initContainers")),
-        "extra_containers": listing(single.get("extraContainers")),
-        "extra_labels": single.get("extraLabels"),
-        "priority": priority,
-        "profile_list": single.get("profileList"),
-        **profile_pools.size_traits(single),
-    }
-
-
-def _reference(image: object) -> str:
-    """An image's name and tag; "" where the tag isn't known."""
-    name = at(image, "name")
-    tag = at(image, "tag")
-    if name and tag:
-        return f"{name}:{tag}"
-    # `tag: null` takes the chart's tag away. Without the key, the chart's own tag counts, which
-    # isn't known here.
-    return text(name) if "tag" in mapping(image) else ""
+    return repr((_pod_of(traits), _namespace_labels(traits), _unknown_of(traits, {}))), ""
 
 
 def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
@@ -137,21 +167,24 @@ def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
     sizes["requests"] = {**sizes["limits"], **sizes["requests"]}
     image = text(traits.get("image")) or text(traits.get("image_spec"))
     notebook = {"name": "notebook", "image": image, "resources": sizes}
-    node_affinity: dict[str, object] = {PREFERRED: listing(traits.get("node_affinity_preferred"))}
-    if required := listing(traits.get("node_affinity_required")):
+    node_affinity: dict[str, object] = {
+        PREFERRED: entries_of(traits.get("node_affinity_preferred"))
+    }
+    if required := entries_of(traits.get("node_affinity_required")):
         node_affinity[REQUIRED] = {"nodeSelectorTerms": required}
     spec: dict[str, object] = {
         "containers": [notebook, *_containers(traits.get("extra_containers"))],
         "initContainers": _containers(traits.get("init_containers")),
         "nodeSelector": mapping(traits.get("node_selector")),
-        "tolerations": listing(traits.get("tolerations")),
+        "tolerations": entries_of(traits.get("tolerations")),
         "affinity": {"nodeAffinity": node_affinity},
         "schedulerName": traits.get("scheduler_name") or "default-scheduler",
     }
     if traits.get("priority"):
         spec["priority"] = traits["priority"]
     for key, value in mapping(traits.get("extra_pod_config")).items():
-        spec[re.sub(r"_([a-z])", lambda found: found[1].upper(), key)] = value
+        if key != ANY and (is_known(value) or key == "schedulerName"):
+            spec[camel_case(str(key))] = value
     # Whatever extra_labels says of `component`, this one stands.
     labels = {
         **mapping(traits.get("extra_labels")),
@@ -163,10 +196,9 @@ def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
 
 def _containers(value: object) -> list[object]:
     """A list, or a mapping in the order of its keys; each has a name."""
-    listed = [value[key] for key in sorted(value)] if isinstance(value, dict) else listing(value)
     return [
         {"name": f"container-{place}", **mapping(container)}
-        for place, container in enumerate(listed)
+        for place, container in enumerate(entries_of(value))
     ]
 
 

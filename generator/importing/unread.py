@@ -13,6 +13,8 @@ from typing import Final
 from generator.checks.contract import mapping, text
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child, kind_of
+from generator.importing.traits import camel_case, is_trait, nearest_trait
+from roost_core.objects.pod import REQUIRED
 
 # Traits of KubeSpawner that decide where a pod runs or how much it requests.
 SPAWNER_TRAITS: Final = (
@@ -25,14 +27,14 @@ SPAWNER_TRAITS: Final = (
 # Of extra_pod_config, what decides where a pod runs; KubeSpawner takes either spelling.
 _PLACES: Final = re.compile(
     "affinity|node_affinity|nodeName|node_name|nodeSelector|node_selector|priorityClassName|priority_class_name"
-    "|schedulerName|scheduler_name|tolerations|topologySpreadConstraints|topology_spread_constraints"
+    "|runtimeClassName|runtime_class_name|schedulerName|scheduler_name|tolerations"
+    "|topologySpreadConstraints|topology_spread_constraints"
 )
 # In Python code, `image` and `namespace` alone mean too many things.
 _SPAWNER_WORDS: Final = re.compile(
     rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|\w*[Ss]pawner\.image)\b"
 )
 _CLASS: Final = "spawner_class"
-_AT_RUN_TIME: Final = "set in the hub at run time, where Roost can't read it"
 _ROOST_KEYS_OF_TRAITS: Final = {
     "component_label": "podClasses.user.match.labels.component",
     "enable_user_namespaces": "podClasses.user.match.namespaceSelector: {}",
@@ -96,6 +98,30 @@ def places_pods(trait: str, value: object) -> bool:
     return any(map(_PLACES.fullmatch, keys))
 
 
+def runtime_class(name: str) -> str:
+    """What a RuntimeClass may do to users' pods, and what to set."""
+    return (
+        "a RuntimeClass may add overhead, a nodeSelector and tolerations to users' pods: set"
+        " placeholder.defaults and placeholders[].resources as kubectl get runtimeclass"
+        f" {name} -o yaml says"
+    )
+
+
+def _has_more(pod_config: object) -> bool:
+    """Whether an extra_pod_config places pods by more than what is mapped of it."""
+    placing = {
+        camel_case(str(key)): value
+        for key, value in mapping(pod_config).items()
+        if value and _PLACES.fullmatch(str(key))
+    }
+    affinity = mapping(placing.pop("affinity", None))
+    in_nodes = mapping(affinity.get("nodeAffinity"))
+    mapped = {"nodeSelector", "tolerations", "schedulerName"}
+    return bool(placing.keys() - mapped or affinity.keys() - {"nodeAffinity"}) or bool(
+        in_nodes.keys() - {REQUIRED}
+    )
+
+
 def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> None:
     """Name what the hub sets by traits or in Python, where it is about placement. followed: traits
     that are mapped.
@@ -104,20 +130,27 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
         for trait, value in traits.items():
+            at: Path = ("hub", "config", class_name, trait)
+            if class_name == "KubeSpawner" and not is_trait(str(trait)):
+                near = nearest_trait(str(trait))
+                meant = f"; {near} is one" if near else ""
+                draft.reject(
+                    hub, at, f"KubeSpawner has no trait of this name and ignores it{meant}"
+                )
+                continue
+            if name := text(child(value, "runtimeClassName") or child(value, "runtime_class_name")):
+                draft.reject(hub, at, runtime_class(name))
+                continue
             if not places_pods(trait, value):
                 continue
             if (
                 re.fullmatch(SPAWNER_TRAITS, trait)
                 and value not in (None, "", [], {})
-                and trait not in followed
-            ):
+                and not (trait in followed and class_name == "KubeSpawner")
+            ) or (trait == "extra_pod_config" and _has_more(value)):
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
-                reason = (
-                    f"{_AT_RUN_TIME}; set {key} too if it is the same for all users"
-                    if key
-                    else _AT_RUN_TIME
-                )
-                draft.reject(hub, ("hub", "config", class_name, trait), reason)
+                reason = f"set {key} too, if it is the same for all users" if key else POD_KEEPS_IT
+                draft.reject(hub, at, reason)
     _note_spawner_class(
         draft, hub, hub.text("hub.config.JupyterHub.spawner_class"), "config", "JupyterHub", _CLASS
     )
@@ -182,6 +215,9 @@ def note_unread(draft: Draft, hub: HubSection) -> None:
             if known == ("singleuser", "extraPodConfig"):
                 # What isn't about placement is nobody's loss, and some of it is mapped.
                 known = leaf[:3]
+                if leaf[2] in ("runtimeClassName", "runtime_class_name"):
+                    groups[leaf] = runtime_class(str(value))
+                    continue
                 if not places_pods("extra_pod_config", dict.fromkeys(leaf[2:3])):
                     continue
             groups.setdefault(known if len(known) > 1 else leaf, _UNMAPPED.get(known, POD_KEEPS_IT))

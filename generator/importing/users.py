@@ -6,20 +6,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from generator.checks.contract import listing
+from generator.checks.contract import at as child_at
+from generator.checks.contract import mapping
 from generator.importing import profile_pools as pools
+from generator.importing.chart_traits import PURPOSE_TERM
 from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
+from generator.importing.traits import SetTraits, entries, entries_of, known_of, pod_config_of
 from roost_core.objects.pod import REQUIRED
-from roost_core.placement.labels import NODE_PURPOSE_LABEL
-
-PURPOSE_TERM: Final[Mapping[str, object]] = {
-    "matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]
-}
 
 
 def map_user_terms(draft: Draft, hub: HubSection) -> None:
@@ -56,9 +54,9 @@ def match_purpose(hub: HubSection, pods: str) -> str | None:
     return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
 
 
-def map_users(draft: Draft, charts: Charts) -> pools.Traits:
+def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> pools.Traits:
     """A user's size: as the hub writes it for `roost validate`, and (returned) as KubeSpawner is
-    told.
+    told. set_traits: what the hub sets beside the chart's keys.
     """
     hub = charts.hub
     traits = pools.size_traits(child(hub.data, "singleuser"))
@@ -69,8 +67,13 @@ def map_users(draft: Draft, charts: Charts) -> pools.Traits:
     ):
         # The chart's default; BinderHub's chart takes it away.
         traits["mem_guarantee"] = "1G"
+    sources: dict[str, Path] = {}
+    for trait in (*pools.SIZES, *pools.EXTRA_RESOURCES.values()):
+        if (found := known_of(set_traits, trait)) is not None:
+            traits[trait], sources[trait] = found
     for trait, (_, kind, key) in pools.SIZES.items():
         dotted = f"singleuser.{kind}.{key}"
+        source = sources.get(trait, tuple(dotted.split(".")))
         hub.tick_off(dotted)
         value = traits.get(trait)
         if value in (None, 0, "", "0"):
@@ -78,21 +81,19 @@ def map_users(draft: Draft, charts: Charts) -> pools.Traits:
         size = cpu_quantity(value) if kind == "cpu" else spawner_memory(value)
         if size is None:
             expected = "a number of CPUs" if kind == "cpu" else MEMORY
-            draft.reject(hub, tuple(dotted.split(".")), f"expected {expected}")
+            draft.reject(hub, source, f"expected {expected}")
         else:
-            draft.put(dotted, hub_size(value, size), (*hub.path, *dotted.split(".")))
-    for part in ("guarantees", "limits"):
-        for name, value in hub.mapping(f"singleuser.extraResource.{part}").items():
+            draft.put(dotted, hub_size(value, size), (*hub.path, *source))
+    for part, trait in pools.EXTRA_RESOURCES.items():
+        own = hub.mapping(f"singleuser.extraResource.{part}")
+        source = sources.get(trait, ("singleuser", "extraResource", part))
+        for name, value in (mapping(traits[trait]) if trait in sources else own).items():
             amount = quantity(value)
             if amount is not None and amount >= 0:
-                source = (*hub.path, "singleuser", "extraResource", part)
-                draft.put_each(f"singleuser.extraResource.{part}", {name: value}, source)
-            else:
-                draft.reject(
-                    hub,
-                    ("singleuser", "extraResource", part, name),
-                    "expected a Kubernetes quantity",
-                )
+                at = (*hub.path, *source)
+                draft.put_each(f"singleuser.extraResource.{part}", {name: value}, at)
+            elif value is not None:
+                draft.refuse((*hub.path, *source, name), value, "expected a Kubernetes quantity")
     return traits
 
 
@@ -105,7 +106,9 @@ def hub_size(value: object, quantity: str) -> object:
     return int(quantity[:-1]) / 1000 if quantity.endswith("m") else quantity.removesuffix("i")
 
 
-def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profiles: object) -> None:
+def map_placeholders(
+    draft: Draft, hub: HubSection, sizes: pools.Traits, profiles: object, set_traits: SetTraits
+) -> None:
     """Map the hub's placeholders to one set, and where users may go to what every set inherits.
     sizes: of a user.
     """
@@ -119,7 +122,7 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
-    traits = {**sizes, **_map_where_users_go(draft, hub)}
+    traits = {**sizes, **_map_where_users_go(draft, hub, set_traits)}
     titles, typical = pools.default_kind(traits, profiles)
     usual = pools.room_of(traits)
     room = pools.room_of(typical)
@@ -146,6 +149,7 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
+        draft.replaced["placeholders"] = draft.switch_off[-1]
 
 
 class _StoodFor(NamedTuple):
@@ -215,76 +219,111 @@ def _placeholder_size(
     return {part: amounts for part, amounts in sizes.items() if amounts}, comments
 
 
-def node_selector(hub: HubSection) -> tuple[dict[str, object], Path]:
+def node_selector(hub: HubSection, set_traits: SetTraits) -> tuple[dict[str, object], Path]:
     """The users' node selector, and where it stands: extra_pod_config takes the place of what it
     names.
     """
-    for at in ("singleuser.extraPodConfig.nodeSelector", "singleuser.nodeSelector"):
-        if found := dict(hub.mapping(at)):
-            return found, (*hub.path, *at.split("."))
-    return {}, (*hub.path, "singleuser", "nodeSelector")
+    hub.tick_off("singleuser.extraPodConfig.nodeSelector")
+    selector = dict(hub.mapping("singleuser.nodeSelector"))
+    source: Path = ("singleuser", "nodeSelector")
+    found = known_of(set_traits, "node_selector")
+    if found is not None and isinstance(found[0], Mapping):
+        selector = {key: item for key, item in found[0].items() if item is not None}
+        source = found[1]
+    instead = pod_config_of(set_traits).get("nodeSelector")
+    if isinstance(instead, Mapping):
+        selector = {key: item for key, item in instead.items() if item is not None}
+        source = (*set_traits["extra_pod_config"][1], "nodeSelector")
+    return selector, (*hub.path, *source)
 
 
-def _map_where_users_go(draft: Draft, hub: HubSection) -> pools.Traits:
+def _map_where_users_go(draft: Draft, hub: HubSection, set_traits: SetTraits) -> pools.Traits:
     """Map where users may go: for pullers, and as the defaults of every set of placeholders.
 
     Returns the same as traits of a user's pod.
     """
     why = "Where users may go, for every set of placeholders."
-    tolerations_at = (*hub.path, "scheduling", "userPods", "tolerations")
-    affinity_at = (*hub.path, "scheduling", "userPods", "nodeAffinity")
-    tolerations = hub.items("scheduling.userPods.tolerations")
-    if tolerations is None:
-        tolerations = listing(child(draft.defaults, "placeholder", "defaults", "tolerations"))
-    extra = hub.items("singleuser.extraTolerations") or []
-    instead = hub.items("singleuser.extraPodConfig.tolerations")
-    if instead is not None:
-        tolerations = []
-        extra = instead
-    draft.put("singleuser.extraTolerations", extra, (*hub.path, "singleuser", "extraTolerations"))
-    draft.put("placeholder.defaults.tolerations", [*tolerations, *extra], tolerations_at, why)
-    selector, source = node_selector(hub)
+    usual, extra, source = _tolerations(draft, hub, set_traits)
+    draft.put("singleuser.extraTolerations", extra, source)
+    at: Path = (*hub.path, "scheduling", "userPods", "tolerations")
+    draft.put("placeholder.defaults.tolerations", [*usual, *extra], source if extra else at, why)
+    selector, source = node_selector(hub, set_traits)
     draft.put("placeholder.defaults.nodeSelector", selector, source)
-    terms = _required_terms(draft, hub)
+    terms, source = _required_terms(draft, hub, set_traits)
     draft.put(
         "singleuser.extraNodeAffinity.required",
         terms,
-        affinity_at,
+        source,
         "Which nodes users require: the puller runs on these.",
     )
-    draft.put("placeholder.defaults.requiredNodeTerms", terms, affinity_at)
+    draft.put("placeholder.defaults.requiredNodeTerms", terms, source)
     return {
         "node_selector": selector,
-        "tolerations": [*tolerations, *extra],
+        "tolerations": [*usual, *extra],
         "node_affinity_required": terms,
     }
 
 
-def _required_terms(draft: Draft, hub: HubSection) -> list[object]:
-    """As the users' pods have them.
+def _tolerations(
+    draft: Draft, hub: HubSection, set_traits: SetTraits
+) -> tuple[list[object], list[object], Path]:
+    """The chart's tolerations of all hubs, the hub's own, and where those stand."""
+    usual = hub.items("scheduling.userPods.tolerations")
+    if usual is None:
+        usual = entries_of(child(draft.defaults, "placeholder", "defaults", "tolerations"))
+    extra = hub.items("singleuser.extraTolerations") or []
+    source: Path = ("singleuser", "extraTolerations")
+    hub.tick_off("singleuser.extraPodConfig.tolerations")
+    found = known_of(set_traits, "tolerations")
+    listed = None if found is None else entries(found[0])
+    if found is not None and listed is not None:
+        source = found[1]
+        is_longer = listed[: len(usual)] == usual
+        extra = listed[len(usual) :] if is_longer else listed
+        usual = usual if is_longer else []
+    instead = pod_config_of(set_traits).get("tolerations")
+    if isinstance(instead, list):
+        source = (*set_traits["extra_pod_config"][1], "tolerations")
+        extra = instead
+        usual = []
+    return usual, extra, (*hub.path, *source)
+
+
+def _required_terms(
+    draft: Draft, hub: HubSection, set_traits: SetTraits
+) -> tuple[list[object], Path]:
+    """As the users' pods have them, and where they stand.
 
     The chart adds node-purpose as one more term, and terms are ORed.
     """
-    instead = hub.items(
-        f"singleuser.extraPodConfig.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
-    )
-    if instead is not None:
-        return [term for term in instead if isinstance(term, Mapping) and term]
-    terms: list[object] = []
-    if match_purpose(hub, "userPods") == "require":
-        terms.append(dict(PURPOSE_TERM))
-    own = [
-        item
-        for item in hub.items("singleuser.extraNodeAffinity.required") or []
-        if isinstance(item, Mapping) and item
-    ]
-    if terms and own:
+    source: Path = ("scheduling", "userPods", "nodeAffinity")
+    in_pod = f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+    hub.tick_off(f"singleuser.extraPodConfig.{in_pod}")
+    purpose = match_purpose(hub, "userPods")
+    own = hub.items("singleuser.extraNodeAffinity.required") or []
+    affinity = pod_config_of(set_traits).get("affinity")
+    if isinstance(affinity, Mapping):
+        # It takes the place of all that the chart says of affinity.
+        terms = child_at(affinity, "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+        source = (*set_traits["extra_pod_config"][1], "affinity")
+        return _terms_in(terms), (*hub.path, *source)
+    found = known_of(set_traits, "node_affinity_required")
+    listed = None if found is None else entries(found[0])
+    if found is not None and listed is not None:
+        return _terms_in(listed), (*hub.path, *found[1])
+    own = _terms_in(own)
+    if purpose == "require" and own:
         draft.notes.append(
             f"{hub.show('singleuser.extraNodeAffinity.required')} and matchNodePurpose: require are"
             " ORed by Kubernetes: users may go to nodes that meet either. Placeholders were given"
             " the same terms."
         )
-    return [*terms, *own]
+    first = [dict(PURPOSE_TERM)] if purpose == "require" else []
+    return [*first, *own], (*hub.path, *source)
+
+
+def _terms_in(listed: object) -> list[object]:
+    return [term for term in entries_of(listed) if isinstance(term, Mapping) and term]
 
 
 def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, str]) -> list[str]:

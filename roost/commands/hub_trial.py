@@ -17,9 +17,8 @@ import yaml
 
 from generator.faults import count_of, some
 from generator.importing.result import ImportResult
-from generator.importing.source import UNKNOWN
 from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
-from generator.importing.trial_pods import UserPod, user_pods
+from generator.importing.trial_pods import BESIDE, PROFILES, SIZE, WHERE, UserPod, user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
@@ -70,7 +69,7 @@ class World(NamedTuple):
     placeholders: list[tuple[int, Pod]]
 
 
-class _Outcome(NamedTuple):
+class Outcome(NamedTuple):
     """How some users fare."""
 
     says: str
@@ -84,16 +83,16 @@ def try_import(result: ImportResult) -> None:
     """Say what imported values do, as made pods of the hub's users show."""
     values: dict[str, Any] = coalesce(result.values, read_defaults().values)
     users = user_pods(result, _RELEASE.namespace)
-    result.tell(values, _try_users(_world(values), users) if users else None)
+    result.tell(values, _try_users(world_of(values), users) if users else None)
 
 
 def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
-    chosen_of: dict[_Outcome, list[tuple[str, ...]]] = {}
+    chosen_of: dict[Outcome, list[tuple[str, ...]]] = {}
     for user in users:
         try:
-            outcome = _fare(world, user)
+            outcome = fare(world, user)
         except (MalformedObjectError, ValueError) as error:
-            outcome = _Outcome(f"no valid pod: {error}", frozenset(), ())
+            outcome = Outcome(f"no valid pod: {error}", frozenset(), ())
         chosen_of.setdefault(outcome, []).append(user.chosen)
     lines = [
         f"users{_whose(chosen, users)}: {outcome.says}" for outcome, chosen in chosen_of.items()
@@ -108,7 +107,7 @@ def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
         for reason in outcome.unplaced:
             unplaced.setdefault(reason, []).extend(chosen)
     reasons = [f"{reason}{_whose(chosen, users)}" for reason, chosen in unplaced.items()]
-    return Seen(promises, lines, reasons)
+    return Seen(promises, lines, reasons, all(user.unknown for user in users))
 
 
 def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
@@ -143,7 +142,8 @@ def read_rules(kinds: Mapping[str, list[Any]]) -> Rulebook | None:
     )
 
 
-def _world(values: JSONObject) -> World:
+def world_of(values: JSONObject) -> World:
+    """What whole values render, as far as users' pods meet it."""
     sets = [
         {**placeholder_set, "learn": None} for placeholder_set in values["placeholders"]
     ]  # as many as stand at first
@@ -195,7 +195,8 @@ def _made(body: JSONObject, **spec: object) -> Pod:
     )
 
 
-def _fare(world: World, user: UserPod) -> _Outcome:
+def fare(world: World, user: UserPod) -> Outcome:
+    """How a user fares whose pod is admitted and placed."""
     asked = read_pod(user.pod)
     images = _images(asked)
     labels = [pulled_label(*_RELEASE[:2], image) for image in images]
@@ -250,11 +251,32 @@ def _fare(world: World, user: UserPod) -> _Outcome:
             says.append(f"{count_of(fit, 'placeholder')} fit")
         else:
             says.append("1 placeholder fits" if fit else "no placeholder fits")
-    if UNKNOWN in dict(asked.spec.node_selector):
-        promises &= {PLACE}
-        says[1:] = ["their profiles are set in Python: image and nodes aren't known here"]
+    if user.unknown:
+        promises, says = _as_known(user.unknown, promises, says)
     is_placed = PLACE in promises or not world.profiles
-    return _Outcome(", ".join(says), frozenset(promises), () if is_placed else reasons)
+    return Outcome(", ".join(says), frozenset(promises), () if is_placed else reasons)
+
+
+def _as_known(
+    unknown: Mapping[str, str], promises: set[str], says: list[str]
+) -> tuple[set[str], list[str]]:
+    """What is promised to users of whom something isn't known, and what is said. unknown: by
+    what it is set.
+    """
+    if PROFILES in unknown:
+        told = "their profiles are set in Python: image and nodes aren't known here"
+        return promises & {PLACE}, [*says[:1], told]
+    if WHERE in unknown:
+        told = (
+            f"where they go is set {unknown[WHERE]}: whether their image is brought and"
+            " placeholders fit isn't known"
+        )
+        return promises & {PLACE}, [*says[:1], told]
+    what = "how large they are" if SIZE in unknown else "beside which pods they go"
+    by = unknown[SIZE] if SIZE in unknown else unknown[BESIDE]
+    kept = [line for line in says if "placeholder" not in line]
+    told = f"{what} is set {by}: whether placeholders fit isn't known"
+    return promises - {PLACEHOLDERS}, [*kept, told]
 
 
 def _admit(
@@ -317,6 +339,16 @@ def _keeps_room(placeholder: Pod, asked: Pod, user: Pod, profile: Profile) -> bo
     )
 
 
+def rooms_fit(world: World, user: UserPod) -> bool:
+    """Whether a user may go wherever placeholders of some set may stand."""
+    asked = read_pod(user.pod)
+    profile = default_profile(_RELEASE.kube_minor[1])
+    return any(
+        _fits(asked, replace(_node(placeholder, "room", {}), allocatable=_ample(asked)), profile)
+        for _, placeholder in world.placeholders
+    )
+
+
 def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
     """An ample node of the pool that a pod asks for: its labels are required, its taints
     tolerated.
@@ -335,5 +367,8 @@ def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
         if toleration.key and not toleration.key.startswith("node.kubernetes.io/")
     }
     tolerated = tuple(Taint(key, value, effect) for (key, effect), value in taints.items())
-    ample = dict.fromkeys((PODS, *_RESOURCES, *dict(asked.spec.requests)), _AMPLE)
-    return Node(name, wanted, tolerated, allocatable=ample)
+    return Node(name, wanted, tolerated, allocatable=_ample(asked))
+
+
+def _ample(asked: Pod) -> Mapping[str, int]:
+    return dict.fromkeys((PODS, *_RESOURCES, *dict(asked.spec.requests)), _AMPLE)

@@ -62,9 +62,8 @@ def test_options_multiply_and_pods_do_not() -> None:
 
 
 def test_what_no_pod_shows_is_not_promised() -> None:
-    hub = tried(
-        ROOM + f"singleuser: {{{IMAGE}}}\nhub: {{config: {{KubeSpawner: {{mem_guarantee: 64G}}}}}}"
-    )
+    code = 'hub: {extraConfig: {a: "c.KubeSpawner.mem_guarantee = f()"}}'
+    hub = tried(f"{ROOM}singleuser: {{{IMAGE}}}\n{code}")
     assert "keep 5 placeholders" not in "".join(hub.summary.will)
     assert any(
         "keep 5 placeholders" in line and "not for these users" in line for line in hub.summary.wont

@@ -116,7 +116,7 @@ def test_each_override_that_is_not_carried_is_named_with_its_line() -> None:
         (at + 4, override.format(at, key)) for at, key in enumerate(keys)
     ]
     choice = (
-        "{choices: {a: {kubespawner_override: {node_selector: {gpu: 1}, tolerations: {}, image:"
+        "{choices: {a: {kubespawner_override: {node_selector: {gpu: 1}, tolerations: {a: 1}, image:"
         " null}}}}"
     )
     result = imported(f"singleuser: {{profileList: [7, {{profile_options: {{o: {choice}}}}}]}}")
@@ -320,10 +320,13 @@ def test_what_is_refused_is_not_carried_promised_or_spoken_of() -> None:
 
 
 def test_the_gate_is_not_promised_to_users_whose_image_no_puller_brings() -> None:
-    hub = _extra("c.KubeSpawner.tolerations = [{'key': 'a', 'operator': 'Exists'}]")
-    result = imported(f"{hub}\nsingleuser: {{image: {{name: a, tag: '1'}}}}")
+    gpu = "{slug: a, kubespawner_override: {image: 'g:1'}}"
+    users = f"singleuser: {{image: {{name: a, tag: '1'}}, profileList: [{gpu}]}}"
+    hub = f"{users}\nprePuller: {{pullProfileListImages: false}}"
+    result = import_layers([("hub.yaml", hub)])
     try_import(result)
     assert result.tried == ["users: Roost's scheduler, image not brought"]
+    assert not any(line.startswith(PULLER) for line in result.switch_off)
     assert "keep users off" not in "".join(result.summary.will)
 
 

@@ -1,0 +1,72 @@
+"""What zero-to-jupyterhub's own keys tell KubeSpawner, trait by trait.
+
+Source: zero-to-jupyterhub 4.4, jupyterhub_config.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from generator.checks.contract import at, mapping, text
+from generator.importing.profile_pools import Traits, size_traits
+from generator.importing.traits import entries_of
+from generator.values.files import read_defaults
+from generator.values.merge import coalesce
+from roost_core.placement.labels import NODE_PURPOSE_LABEL
+
+PURPOSE_TERM: Final[Mapping[str, object]] = {
+    "matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]
+}
+# Of traits that keep their chart's name but for its spelling.
+_AFFINITIES: Final[Mapping[str, tuple[str, str]]] = {
+    "pod_affinity_required": ("extraPodAffinity", "required"),
+    "pod_anti_affinity_required": ("extraPodAntiAffinity", "required"),
+}
+
+
+def chart_traits(hub: Mapping[str, object], *, is_binder: bool) -> Traits:
+    """What the chart sets by its values. hub: those of the hub alone."""
+    tolerations = at(read_defaults().values, "placeholder", "defaults", "tolerations")
+    user_pods = {"tolerations": tolerations, "nodeAffinity": {"matchNodePurpose": "prefer"}}
+    memory = {"guarantee": None if is_binder else "1G"}
+    data = coalesce(hub, {"scheduling": {"userPods": user_pods}, "singleuser": {"memory": memory}})
+    single = mapping(data.get("singleuser"))
+    user_pods = mapping(at(data, "scheduling", "userPods"))
+    purpose = at(user_pods, "nodeAffinity", "matchNodePurpose")
+    priorities = at(data, "scheduling", "podPriority")
+    has_priority = at(priorities, "enabled") is True
+    priority = at(priorities, "defaultPriority") if has_priority else None
+    extra = mapping(single.get("extraNodeAffinity"))
+    network = at(single, "networkTools", "image")
+    guard = {"name": "block-cloud-metadata", "image": image_reference(network)}
+    is_guarded = guard["image"] and at(single, "cloudMetadata", "blockWithIptables") is not False
+    guards = [guard] if is_guarded else []
+    required = [PURPOSE_TERM] if purpose == "require" else []
+    preferred = [{"weight": 100, "preference": PURPOSE_TERM}] if purpose == "prefer" else []
+    return {
+        "image": image_reference(at(hub, "singleuser", "image")),
+        "node_selector": single.get("nodeSelector"),
+        "tolerations": entries_of(user_pods.get("tolerations"))
+        + entries_of(single.get("extraTolerations")),
+        "node_affinity_required": required + entries_of(extra.get("required")),
+        "node_affinity_preferred": preferred + entries_of(extra.get("preferred")),
+        "init_containers": guards + entries_of(single.get("initContainers")),
+        "extra_containers": entries_of(single.get("extraContainers")),
+        "extra_labels": single.get("extraLabels"),
+        "priority": priority,
+        "profile_list": single.get("profileList"),
+        **{trait: entries_of(at(single, *keys)) for trait, keys in _AFFINITIES.items()},
+        **size_traits(single),
+    }
+
+
+def image_reference(image: object) -> str:
+    """An image's name and tag; "" where the tag isn't known."""
+    name = at(image, "name")
+    tag = at(image, "tag")
+    if name and tag:
+        return f"{name}:{tag}"
+    # `tag: null` takes the chart's tag away. Without the key, the chart's own tag counts, which
+    # isn't known here.
+    return text(name) if "tag" in mapping(image) else ""

@@ -1,0 +1,791 @@
+"""Read the hub's own Python: what it sets of its spawner, as far as that is written out.
+
+Followed are whole assignments, `setattr`, `update`, `append`, `extend`, `insert`, `+=`, `x = x + y`
+and names that stand for one value, of the configuration and in a `pre_spawn_hook`. Nothing is run.
+A trait of which more is said than was understood is UNKNOWN: under a condition, in a loop, in a
+function that nobody registers, by a name that isn't written out.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from generator.importing.profile_filters import leaves_out
+from generator.importing.profile_pools import UNKNOWN_IMAGE
+from generator.importing.python_names import (
+    NotWrittenOutError,
+    parents_of,
+    without_names,
+    written_out,
+)
+from generator.importing.source import UNKNOWN
+from generator.importing.traits import (
+    LISTS,
+    NODES,
+    OLD_NAMES,
+    POD_AFFINITIES,
+    POD_KEYS,
+    SIZE_TRAITS,
+    camel_case,
+)
+
+LIMITS: Final = ("concurrent_spawn_limit", "active_server_limit")
+# Not of the spawner.
+OF_JUPYTERHUB: Final = ("spawner_class", *LIMITS)
+# Traits that are followed to where they are written out, and UNKNOWN where they aren't.
+_STRICT: Final = frozenset({*NODES, *POD_AFFINITIES, *SIZE_TRAITS})
+_FOLLOWED: Final = _STRICT | {
+    *("namespace", "component_label", "scheduler_name", "extra_pod_config", "image"),
+    *("profile_list", "enable_user_namespaces", "group_overrides", *LIMITS),
+}
+_WHERE: Final = ("node_selector",)
+_HOW_LARGE: Final = ("mem_guarantee",)
+# Words of a trait, or of a pod's field, and which trait is UNKNOWN if it isn't followed.
+_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
+    **{trait: (trait,) for trait in _STRICT},
+    **{old: (new,) for old, new in OLD_NAMES.items() if new in _STRICT},
+    **dict.fromkeys(
+        (
+            *("nodeSelector", "affinity", "node_affinity", "nodeAffinity", "nodeName", "node_name"),
+            *("topology_spread_constraints", "topologySpreadConstraints"),
+            *("singleuser_extra_pod_config", "pod_affinity", "pod_anti_affinity"),
+            *("podAffinity", "podAntiAffinity"),
+        ),
+        _WHERE,
+    ),
+    **dict.fromkeys(("runtime_class_name", "runtimeClassName"), (*_WHERE, *_HOW_LARGE)),
+    **dict.fromkeys(("resources", "overhead"), _HOW_LARGE),
+    "extra_pod_config": (),
+}
+_ALL_OF_A_POD: Final = (*_WHERE, *_HOW_LARGE)
+# What changes nothing of what it is given, or is called on.
+_PURE: Final = frozenset(
+    [
+        "all",
+        "any",
+        "bool",
+        "dict",
+        "dir",
+        "enumerate",
+        "frozenset",
+        "getattr",
+        "hasattr",
+        "id",
+        "isinstance",
+        "len",
+        "list",
+        "print",
+        "repr",
+        "set",
+        "sorted",
+        "str",
+        "sum",
+        "tuple",
+        "type",
+        "deepcopy",
+        "copy",
+        "dumps",
+        "debug",
+        "info",
+        "warning",
+        "error",
+    ]
+)
+_READERS: Final = frozenset(["copy", "count", "get", "index", "items", "keys", "values"])
+_LOGS: Final = frozenset(["critical", "debug", "error", "exception", "info", "log", "warning"])
+_ADDERS: Final = ("append", "extend", "insert")
+# A trait whose name isn't written out, and what may set one.
+ANY: Final = "*"
+_ANY_TRAIT: Final = ["c", "Spawner", ANY]
+_JUPYTERHUB: Final = ["c", "JupyterHub"]
+_SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
+# Functions and methods that set a trait by its name.
+_SETTERS: Final = ("setattr", "set_trait", "__setattr__", "__setitem__")
+_HOOKS: Final = {"pre_spawn_hook", "modify_pod_hook", "auth_state_hook", "spawner_class"}
+# Before a profile's overrides; what later hooks tell the spawner comes too late for its pod.
+_SPAWN_HOOK: Final = "pre_spawn_hook"
+_OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
+    ("scheduler_name",): "scheduler_name",
+    ("metadata", "namespace"): "namespace",
+    ("metadata", "labels", "component"): "component_label",
+    ("metadata", ANY): ANY,
+    ("spec", ANY): ANY,
+}
+# Methods in which a class makes pods.
+_MAKERS: Final = ("get_pod_manifest", "_build_common_labels", "_build_pod_labels")
+# By module, which of its names make objects, and change none: functions, and traits and classes
+# without any.
+_MADE_FROM: Final[Mapping[str | None, Callable[[str], bool]]] = {
+    "kubespawner.objects": lambda _: True,
+    **dict.fromkeys(
+        ("traitlets", "traitlets.config"), lambda name: name[0].isupper() and name != "Config"
+    ),
+}
+# Names that hooks may use, beside those that the code before them made.
+KNOWN_NAMES: Final = frozenset(
+    {
+        *dir(builtins),
+        *sys.stdlib_module_names,
+        *("c", "partial", "kubespawner", "KubeSpawner", "get_config"),
+        "super()",  # a base that nobody has read is named with its class
+    }
+)
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# In place of a value that isn't written out.
+_NOT_READ: Final = ast.Name("not_read")
+_PROFILES: Final = ["c", "KubeSpawner", "profile_list"]
+# If the trait isn't known, this one isn't either.
+_WITH_IT: Final = {
+    "profile_list": ("image", UNKNOWN_IMAGE),
+    "enable_user_namespaces": ("namespace", UNKNOWN),
+}
+
+
+class _Statement(NamedTuple):
+    """A statement of the hub's Python, and where it stands."""
+
+    line: ast.AST
+    # In a hook the names of its arguments, which may be a spawner or a pod; in a class "".
+    owners: frozenset[str]
+    # Whether it runs for all users.
+    is_sure: bool
+    # The functions and classes around it.
+    scopes: tuple[str, ...] = ()
+
+
+class _Setting(NamedTuple):
+    """What a statement sets."""
+
+    # The names of which the target is made: c, KubeSpawner, namespace.
+    steps: list[str]
+    value: ast.expr
+    # Whether it is added to what was there.
+    is_part: bool = False
+
+
+class TraitValue(NamedTuple):
+    """What a trait is set to. Of ANY, the value is the statement."""
+
+    trait: str
+    value: object
+    # Whether it is added to what was there.
+    is_part: bool = False
+    # Whether it is set when a server starts, after all that the code says at once.
+    in_hook: bool = False
+
+
+class Hook(NamedTuple):
+    """The one function that the code registers for starts. Empty: there is none, or several."""
+
+    name: str = ""
+    # Of a lambda.
+    function: ast.Lambda | None = None
+
+
+def spawn_hook(codes: Sequence[str]) -> Hook:
+    """What runs before each start, by all pieces of code."""
+    found: list[Hook] = []
+    for code in codes:
+        try:
+            tree = ast.parse(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return Hook()
+        top = {id(node): node for node in tree.body}
+        for node in ast.walk(tree):
+            word = getattr(node, "attr", None) or (
+                node.value if isinstance(node, ast.Constant) else getattr(node, "arg", None)
+            )
+            if word != _SPAWN_HOOK:
+                continue
+            assign = next(
+                (
+                    line
+                    for line in top.values()
+                    if isinstance(line, ast.Assign) and line.targets == [node]
+                ),
+                None,
+            )
+            given = assign.value if assign is not None else None
+            is_plain = isinstance(node, ast.Attribute) and ast.unparse(node.value) in (
+                "c.KubeSpawner",
+                "c.Spawner",
+            )
+            if is_plain and isinstance(given, ast.Name):
+                functions = [
+                    line
+                    for line in tree.body
+                    if isinstance(line, _FUNCTIONS) and line.name == given.id
+                ]
+                is_read = len(functions) == 1 and not functions[0].decorator_list
+                found.append(Hook(given.id if is_read else ""))
+            elif is_plain and isinstance(given, ast.Lambda):
+                found.append(Hook("", given))
+            else:
+                found.append(Hook())
+    return found[0] if len(found) == 1 else Hook()
+
+
+def assigned(code: str, known: set[str], hook: Hook, *, has_profiles: bool) -> Iterator[TraitValue]:
+    """Traits that Python sets: of the class, or in a hook.
+
+    known: names of what was read; more are added. hook: what runs before each start. has_profiles:
+    false where the list is empty, as in the chart, and a filter that asks for it doesn't run.
+    """
+    try:
+        tree = without_names(ast.parse(code))
+        yield from _HubCode(tree, known, hook, has_profiles=has_profiles).traits()
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        yield TraitValue(ANY, "no valid Python")
+
+
+class _HubCode:
+    """A piece of the hub's Python, and what is known while it is read."""
+
+    def __init__(
+        self, tree: ast.Module, known: set[str], hook: Hook, *, has_profiles: bool
+    ) -> None:
+        self._tree = tree
+        self._known = known
+        self._hook = hook
+        self._parents = parents_of(tree)
+        self._has_profiles = has_profiles
+        self._classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        # Names that the code gives to things of its own. Some code calls other things c, too.
+        self._own_names = {
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        if "c = get_config()" in ast.unparse(tree):
+            self._own_names.discard("c")
+
+    def traits(self) -> Iterator[TraitValue]:
+        """What is set, in the order in which it runs."""
+        skipped: set[ast.AST] = set()
+        # Hooks run when all else has been said.
+        for statement in sorted(_statements(self._tree), key=_is_in_hook):
+            line = statement.line
+            if isinstance(line, ast.If) and self._never_runs(line):
+                for inner in line.body:
+                    skipped.update(ast.walk(inner))
+            if line not in skipped:
+                yield from self._traits_of(statement)
+
+    def _never_runs(self, line: ast.If) -> bool:
+        """Whether it asks for profiles where there are none."""
+        return not self._has_profiles and _steps(line.test) == _PROFILES
+
+    def _traits_of(self, statement: _Statement) -> Iterator[TraitValue]:
+        line = statement.line
+        parts = [*_parts(line)]
+        owners = statement.owners | _arguments(line)
+        is_read = self._add_names(line, parts, owners)
+        is_plain = statement.is_sure and not any(
+            isinstance(part, ast.IfExp | ast.BoolOp | ast.comprehension) for part in parts
+        )
+        settings = [*_set_by(line, parts, self._own_names)]
+        if self._hands_over(parts, owners):
+            settings.append(_Setting(_ANY_TRAIT, _NOT_READ))
+        in_hook = bool(statement.scopes) or any(isinstance(part, ast.Lambda) for part in parts)
+        followed: Counter[str] = Counter()
+        for setting in settings:
+            if setting.steps == [*_JUPYTERHUB, ANY]:
+                for limit in LIMITS:
+                    yield TraitValue(limit, UNKNOWN)
+            if _is_whole_pod(setting.steps, owners):
+                for trait in _ALL_OF_A_POD:
+                    yield TraitValue(trait, UNKNOWN, in_hook=True)
+            trait, *below = _trait_of(setting.steps, owners, self._classes)
+            self._has_profiles = self._has_profiles or trait in ("profile_list", ANY)
+            if trait == ANY or (trait in _HOOKS and not is_read):
+                yield TraitValue(ANY, ast.unparse(line).splitlines()[0])
+                continue
+            followed[trait] += 1
+            if trait == "profile_list" and not below and leaves_out(self._tree, setting.value):
+                continue
+            yield from self._value_of(
+                trait, below, setting, statement, is_plain=is_plain, in_hook=in_hook
+            )
+        yield from self._unfollowed(parts, followed, in_hook=in_hook)
+
+    def _value_of(
+        self,
+        trait: str,
+        below: Sequence[str],
+        setting: _Setting,
+        statement: _Statement,
+        *,
+        is_plain: bool,
+        in_hook: bool,
+    ) -> Iterator[TraitValue]:
+        given = setting.value
+        if below:
+            # A part of the trait, by its first key.
+            given = ast.Dict([ast.Constant(below[0])], [given])
+        is_sure = is_plain and len(below) < 2
+        if trait in _STRICT:
+            is_listed = below and (trait in LISTS or ANY in below)
+            is_sure = is_sure and not is_listed and self._is_for_all(setting, statement)
+        value = _known(trait, given, is_sure=is_sure)
+        if trait in _STRICT and UNKNOWN in str(value):
+            value = UNKNOWN
+        is_part = setting.is_part or bool(below)
+        if trait == "extra_pod_config" and not is_sure and not is_part and isinstance(value, dict):
+            # What was there before may stand.
+            value = {**value, ANY: UNKNOWN}
+            is_part = True
+        if trait in _FOLLOWED or (value != UNKNOWN and setting.steps[0] == "c"):
+            yield TraitValue(trait, value, is_part, in_hook)
+            if value == UNKNOWN and trait in _WITH_IT:
+                yield TraitValue(*_WITH_IT[trait], in_hook=in_hook)
+
+    def _is_for_all(self, setting: _Setting, statement: _Statement) -> bool:
+        """Whether a trait is set for every start: by the configuration at once, or by the hook that
+        is registered.
+        """
+        owner = setting.steps[0]
+        lambdas = [part for part in _parts(statement.line) if isinstance(part, ast.Lambda)]
+        if not statement.scopes and not lambdas:
+            return owner == "c" and setting.steps[1:2] == ["KubeSpawner"]
+        if lambdas:
+            hook = self._hook.function
+            return (
+                hook is not None
+                and not statement.scopes
+                and [ast.unparse(lambda_) for lambda_ in lambdas] == [ast.unparse(hook)]
+                and [owner] == [argument.arg for argument in hook.args.args]
+            )
+        functions = [
+            line
+            for line in self._tree.body
+            if isinstance(line, _FUNCTIONS)
+            and statement.scopes == (self._hook.name,) == (line.name,)
+        ]
+        return len(functions) == 1 and owner == _first_argument(functions[0])
+
+    def _unfollowed(
+        self, parts: Sequence[ast.AST], followed: Counter[str], *, in_hook: bool
+    ) -> Iterator[TraitValue]:
+        """Traits of which a statement says more than was followed."""
+        carried = any(
+            followed[trait] for trait in ("extra_pod_config", "profile_list", "group_overrides")
+        )
+        said: Counter[str] = Counter()
+        for part in parts:
+            word = self._word_of(part)
+            if word in _STRICT:
+                said[word] += 1
+            elif word in _WORDS and not (carried and word != "extra_pod_config"):
+                if word == "extra_pod_config":
+                    if not followed[word]:
+                        yield TraitValue(word, {ANY: UNKNOWN}, is_part=True, in_hook=in_hook)
+                else:
+                    for trait in _WORDS[word]:
+                        yield TraitValue(trait, UNKNOWN, in_hook=in_hook)
+            elif word == "profile_list" and not followed[word]:
+                yield TraitValue(word, UNKNOWN, in_hook=in_hook)
+                yield TraitValue(*_WITH_IT[word], in_hook=in_hook)
+        for trait, times in said.items():
+            if times > followed[trait]:
+                yield TraitValue(trait, UNKNOWN, in_hook=in_hook)
+
+    def _word_of(self, part: ast.AST) -> str:
+        """The word by which a part of a statement may change a trait; "": it changes none."""
+        word = ""
+        if isinstance(part, ast.Attribute):
+            word = part.attr
+        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            word = _key(part.slice)
+        elif isinstance(part, ast.keyword):
+            around = self._parents.get(part)
+            called = ast.unparse(around.func) if isinstance(around, ast.Call) else ""
+            is_spec = called.rpartition(".")[2].startswith("V1")
+            word = "" if called == "dict" or is_spec else str(part.arg or "")
+        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
+            around = self._parents.get(part)
+            is_given = isinstance(around, ast.Call) and part in around.args
+            word = part.value if is_given and not self._is_looked_up(around) else ""
+        if word not in _WORDS and word != "profile_list":
+            return ""
+        if isinstance(part, ast.Attribute | ast.Subscript):
+            steps = _steps(part)
+            is_other = steps[0] == "c" and not (
+                len(steps) > 1 and (steps[1].endswith("Spawner") or steps[1] in self._classes)
+            )
+            if is_other or (isinstance(part.ctx, ast.Load) and self._is_read_only(part)):
+                return ""
+        return word
+
+    def _is_looked_up(self, call: ast.AST | None) -> bool:
+        """Whether a call with a name only reads what is called so: `x.get("a")`."""
+        called = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+        word = called.rpartition(".")[2]
+        if word == "getattr":
+            return call is not None and self._is_read_only(call)
+        return word in ("hasattr", "print", "get", "startswith", "endswith") or word in _LOGS
+
+    def _is_read_only(self, part: ast.AST) -> bool:
+        """Whether the value of an expression is looked at, and nothing could change it."""
+        around = self._parents.get(part)
+        if isinstance(around, ast.Attribute):
+            call = self._parents.get(around)
+            is_called = isinstance(call, ast.Call) and call.func is around
+            return is_called and around.attr in _READERS
+        if isinstance(around, ast.Call):
+            called = ast.unparse(around.func).rpartition(".")[2]
+            return part in around.args and called in _PURE
+        if isinstance(around, ast.Subscript):
+            is_text = isinstance(part, ast.Attribute) and part.attr == "node_selector"
+            is_loaded = around.value is part and isinstance(around.ctx, ast.Load)
+            return is_loaded and (is_text or self._is_read_only(around))
+        if isinstance(around, ast.BoolOp | ast.IfExp | ast.NamedExpr):
+            return self._is_read_only(around)
+        if isinstance(around, ast.Starred | ast.keyword):
+            return isinstance(self._parents.get(around), ast.List | ast.Tuple | ast.Set)
+        if isinstance(around, ast.If | ast.While):
+            return around.test is part
+        if isinstance(around, ast.Dict):
+            # `{**x}` is another dictionary.
+            return part in around.values and around.keys[around.values.index(part)] is None
+        return isinstance(
+            around,
+            ast.Compare | ast.BinOp | ast.UnaryOp | ast.FormattedValue | ast.Assert | ast.Expr,
+        )
+
+    def _add_names(self, line: ast.AST, parts: Sequence[ast.AST], owners: frozenset[str]) -> bool:
+        """Add the names that a statement makes of what was read. Returns whether it names only
+        such.
+        """
+        names = [part for part in parts if isinstance(part, ast.Name)]
+        made = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+        is_read = {name.id for name in names} <= self._known | owners | made
+        if isinstance(line, ast.ImportFrom) and line.module in _MADE_FROM:
+            makes_objects = _MADE_FROM[line.module]
+            for alias in line.names:
+                if makes_objects(alias.name):
+                    self._known.add(alias.asname or alias.name)
+        if isinstance(line, _SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
+            self._known.add(line.name)
+        elif is_read:
+            self._known |= made
+        return is_read
+
+    def _hands_over(self, parts: Sequence[ast.AST], owners: frozenset[str]) -> bool:
+        """Whether something that nobody has read gets a spawner or a pod."""
+        given: set[str] = set()
+        for call in _calls(parts):
+            called, _, _ = ast.unparse(call.func).partition(".")
+            if called not in self._known | owners:
+                arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+                given |= {ast.unparse(argument) for argument in arguments}
+        return bool(given & (owners - {"self"}))
+
+
+def _is_in_hook(statement: _Statement) -> bool:
+    return "spawner" in statement.owners
+
+
+def _arguments(line: ast.AST) -> frozenset[str]:
+    return frozenset(part.arg for part in _parts(line) if isinstance(part, ast.arg))
+
+
+def _calls(parts: Sequence[ast.AST]) -> list[ast.Call]:
+    return [part for part in parts if isinstance(part, ast.Call)]
+
+
+def _statements(
+    node: ast.AST,
+    owners: frozenset[str] = frozenset(),
+    scopes: tuple[str, ...] = (),
+    *,
+    is_sure: bool = True,
+) -> Iterator[_Statement]:
+    """The statements below a node. owners, scopes and is_sure: as of a _Statement, of the node
+    itself.
+    """
+    for line in ast.iter_child_nodes(node):
+        if not isinstance(line, ast.stmt | ast.excepthandler | ast.match_case):
+            continue
+        yield _Statement(line, owners, is_sure, scopes)
+        is_scope = isinstance(line, _SCOPES)
+        inner = owners
+        if isinstance(line, ast.ClassDef):
+            inner = frozenset({""})
+        elif is_scope:
+            inner = owners - {""} | {"spawner", "self"} | _arguments(line)
+        below = (*scopes, line.name) if isinstance(line, _SCOPES) else scopes
+        yield from _statements(line, inner, below, is_sure=is_sure and is_scope)
+        # Users for whom a hook has returned get nothing of what follows.
+        if is_sure and not is_scope:
+            is_sure = not any(isinstance(part, ast.Return) for part in ast.walk(line))
+
+
+def _parts(line: ast.AST) -> Iterator[ast.AST]:
+    """The expressions of a statement, without those of statements in it."""
+    for part in ast.iter_child_nodes(line):
+        if not isinstance(part, ast.stmt | ast.excepthandler | ast.match_case):
+            yield part
+            yield from _parts(part)
+
+
+def _set_by(
+    line: ast.AST, parts: Sequence[ast.AST], own_names: Collection[str]
+) -> Iterator[_Setting]:
+    """What a statement sets: itself, by calls in it, and by using what holds traits.
+
+    own_names: names that the code gives to things of its own.
+    """
+    yield from _set_by_statement(line)
+    # What is used, but for a key or a trait of it.
+    looked_into: set[ast.AST] = {
+        part.value for part in parts if isinstance(part, ast.Attribute | ast.Subscript)
+    }
+    for call in _calls(parts):
+        yield from _set_by_call(call)
+        called = _steps(call.func)[-1]
+        arguments = _arguments_of(call)
+        if called in _SETTERS and len(arguments) == 3:
+            looked_into |= {call.func, arguments[0]}
+        elif called == "setup_ui":
+            # Of jupyterhub_fancy_profiles: the form of profiles.
+            looked_into |= {*call.args}
+    names = [part for part in parts if isinstance(part, ast.Name | ast.Attribute)]
+    for name in names:
+        if isinstance(name.ctx, ast.Load) and name not in looked_into:
+            yield from _set_by_use(_steps(name), own_names)
+
+
+def _set_by_statement(line: ast.AST) -> Iterator[_Setting]:
+    """By `=`, `del`, an annotation or `|=`, which adds to what is there; and by a function, which
+    may be a hook, a default or a method that makes pods.
+    """
+    if isinstance(line, ast.Assign | ast.Delete):
+        for target in line.targets:
+            several = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+            for element in several:
+                yield _Setting(_steps(element), _NOT_READ)
+            value = getattr(line, "value", _NOT_READ)
+            if len(line.targets) > 1 and not isinstance(value, ast.Constant):
+                # The other name may change it.
+                value = _NOT_READ
+            if _steps(target) == ["c", "KubeSpawner"]:
+                yield from _all_anew()
+            more = _added_to(target, value)
+            yield from _each(
+                _steps(target), value if more is None else more, is_part=more is not None
+            )
+    elif isinstance(line, ast.AnnAssign | ast.AugAssign) and line.value is not None:
+        is_part = isinstance(line, ast.AugAssign)
+        value = line.value
+        if isinstance(line, ast.AugAssign):
+            is_list = isinstance(line.op, ast.Add) and _is_listed(value)
+            is_mapping = isinstance(line.op, ast.BitOr) and _items(value) is not None
+            value = value if is_list or is_mapping else _NOT_READ
+        yield from _each(_steps(line.target), value, is_part=is_part)
+    elif isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield _Setting([ANY if line.name in _MAKERS else line.name], _NOT_READ)
+        yield _Setting([line.name.removesuffix("_default").lstrip("_")], _NOT_READ)
+        for decorator in line.decorator_list:
+            if isinstance(decorator, ast.Call) and decorator.args:
+                is_default = ast.unparse(decorator.func).endswith("default")
+                trait = _key(decorator.args[0]) if is_default else ""
+                yield _Setting([trait], _NOT_READ)
+
+
+def _set_by_call(call: ast.Call) -> Iterator[_Setting]:
+    """By `update`, which adds to what is there, a change of a list, or `setattr`."""
+    name = _steps(call.func)[-1]
+    arguments = _arguments_of(call)
+    if isinstance(call.func, ast.Attribute):
+        owner = _steps(call.func.value)
+        if name == "update" and owner == ["c"]:
+            yield from _all_anew()
+        if name == "update":
+            given = call.args[0] if call.args else ast.Call(ast.Name("dict"), [], call.keywords)
+            yield from _each(owner, given, is_part=True)
+        elif _holds_traits(owner) and name not in _READERS | {"setdefault", *_SETTERS}:
+            yield _Setting(_ANY_TRAIT, _NOT_READ)
+        elif name in _ADDERS:
+            yield _Setting(owner, _more_of(name, call), is_part=True)
+    if name in _SETTERS and len(arguments) == 3:
+        yield _Setting(_steps(ast.Subscript(arguments[0], arguments[1])), arguments[2])
+
+
+def _all_anew() -> Iterator[_Setting]:
+    """A spawner's whole section takes the place of what the chart had set."""
+    for trait in sorted({*_STRICT, "image"}):
+        yield _Setting(["c", "KubeSpawner", trait], _NOT_READ)
+
+
+def _more_of(name: str, call: ast.Call) -> ast.expr:
+    """What `append`, `extend` or `insert` adds, as a list."""
+    if call.keywords or len(call.args) != (2 if name == "insert" else 1):
+        return _NOT_READ
+    more = call.args[-1]
+    if name != "extend":
+        return ast.List([more], ast.Load())
+    return more if _is_listed(more) else _NOT_READ
+
+
+def _is_listed(value: ast.expr) -> bool:
+    """Whether an expression is a list for sure."""
+    try:
+        return isinstance(written_out(value), list)
+    except (NotWrittenOutError, RecursionError):
+        return False
+
+
+def _added_to(target: ast.expr, value: ast.expr) -> ast.expr | None:
+    """What `x = x + y`, `x = [*x, y]` and `x = {**x, y: z}` add to x; None: they are no such."""
+    name = ast.unparse(target)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.BitOr):
+        for same, more in ((value.left, value.right), (value.right, value.left)):
+            is_dict = isinstance(value.op, ast.BitOr)
+            if _is_same(same, name) and (
+                _is_listed(more) if not is_dict else same is value.left and _items(more) is not None
+            ):
+                return more
+    if isinstance(value, ast.List) and value.elts:
+        same, *rest = value.elts
+        if isinstance(same, ast.Starred) and _is_same(same.value, name):
+            return ast.List(rest, ast.Load())
+        *rest, same = value.elts
+        if isinstance(same, ast.Starred) and _is_same(same.value, name):
+            return ast.List(rest, ast.Load())
+    is_wider = isinstance(value, ast.Dict) and bool(value.keys) and value.keys[0] is None
+    if isinstance(value, ast.Dict) and is_wider and _is_same(value.values[0], name):
+        return ast.Dict(value.keys[1:], value.values[1:])
+    return None
+
+
+def _is_same(value: ast.expr, name: str) -> bool:
+    """Whether an expression is what `name` is, or a copy of it."""
+    if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
+        called = ast.unparse(value.func).rpartition(".")[2]
+        return called in ("list", "dict", "copy", "deepcopy") and _is_same(value.args[0], name)
+    return ast.unparse(value) == name or ast.unparse(value) == f"{name}.copy()"
+
+
+def _is_whole_pod(steps: Sequence[str], owners: frozenset[str]) -> bool:
+    """Whether all that a pod asks for is set anew."""
+    return steps[-1] == "spec" and len(steps) > 1 and steps[0] in owners
+
+
+def _first_argument(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    return function.args.args[0].arg if function.args.args else ""
+
+
+def _arguments_of(call: ast.Call) -> list[ast.expr]:
+    """Positional ones, the object of a method first."""
+    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    return [*owner, *call.args]
+
+
+def _holds_traits(steps: Sequence[str]) -> bool:
+    """Whether it is the configuration, or a spawner's."""
+    return steps[0] == "c" and (
+        len(steps) == 1 or (len(steps) == 2 and steps[1].endswith("Spawner"))
+    )
+
+
+def _set_by_use(steps: list[str], own_names: Collection[str]) -> Iterator[_Setting]:
+    """Whoever gets the whole configuration, or what sets any name, may set any trait."""
+    is_config = steps[0] == "c" and "c" not in own_names
+    is_spawner = len(steps) == 2 and steps[1].endswith("Spawner")
+    if (is_config and (steps == ["c"] or is_spawner)) or steps[0] in _SETS_ANY:
+        yield _Setting(_ANY_TRAIT, _NOT_READ)
+    if is_config and steps in (["c"], _JUPYTERHUB):
+        yield _Setting([*_JUPYTERHUB, ANY], _NOT_READ)
+
+
+def _each(steps: list[str], value: ast.expr, *, is_part: bool) -> Iterator[_Setting]:
+    """Of a mapping of traits or labels, or of one of classes, each entry."""
+    items = _items(value)
+    has_traits = steps[0] == "c" and len(steps) < 3
+    if steps[-2:] != ["metadata", "labels"] and not has_traits:
+        yield _Setting(steps, value, is_part)
+    elif items is not None:
+        for key, item in items:
+            yield from _each([*steps, key], item, is_part=False)
+    elif len(steps) == 2:
+        yield _Setting([*steps, ANY], value)
+
+
+def _steps(target: ast.expr) -> list[str]:
+    """The names of which `c.KubeSpawner["namespace"]` is made; ANY for one that isn't written
+    out.
+    """
+    is_call = isinstance(target, ast.Call) and len(target.args) > 1
+    if isinstance(target, ast.Call) and is_call and ast.unparse(target.func) == "getattr":
+        return [*_steps(target.args[0]), _key(target.args[1])]
+    if isinstance(target, ast.Attribute):
+        owner = _steps(target.value)
+        return owner if target.attr == "__dict__" else [*owner, target.attr]
+    if isinstance(target, ast.Subscript):
+        return [*_steps(target.value), _key(target.slice)]
+    return [ast.unparse(target)]
+
+
+def _key(key: ast.expr | None) -> str:
+    return str(key.value) if isinstance(key, ast.Constant) else ANY
+
+
+def _items(value: ast.expr) -> list[tuple[str, ast.expr]] | None:
+    """The entries of a dictionary that is written out, as `{"key": value}` or `dict(key=value)`."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
+        return [(keyword.arg or ANY, keyword.value) for keyword in value.keywords]
+    if isinstance(value, ast.Dict):
+        return [*zip(map(_key, value.keys), value.values, strict=True)]
+    return None
+
+
+def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]) -> list[str]:
+    """The trait that is set, and the keys below it; [""] for none.
+
+    owners: of a hook, what may be spawner or pod; in a class "".
+    """
+    if steps[0] == "c":
+        is_spawner = len(steps) > 2 and (steps[1].endswith("Spawner") or steps[1] in classes)
+        is_of_hub = len(steps) == 3 and steps[2] in OF_JUPYTERHUB
+        return steps[2:] if is_spawner or is_of_hub else [""]
+    if len(steps) == 1:
+        return steps if "" in owners else [""]
+    ends = {**_OF_PODS, ("image",): "image"} if "containers" in steps else _OF_PODS
+    for end, trait in ends.items():
+        if tuple(steps[-len(end) :]) == end:
+            return [trait]
+    return steps[1:] if steps[0] in owners else [""]
+
+
+def _known(trait: str, value: ast.expr, *, is_sure: bool) -> object:
+    """A value that is written out; of extra_pod_config each entry, and what places a pod where one
+    may hold it.
+    """
+    if trait != "extra_pod_config":
+        try:
+            if is_sure:
+                # As values have it: tuples are lists, and a set or a number without end is none.
+                text = json.dumps(written_out(value), allow_nan=False, ensure_ascii=False)
+                return json.loads(text.encode())
+        except (ValueError, TypeError, RecursionError):
+            pass
+        return UNKNOWN_IMAGE if trait == "image" else UNKNOWN
+    items = _items(value)
+    if items is None:
+        items = [(ANY, _NOT_READ)]
+    found: dict[str, object] = {}
+    for name, item in items:
+        known = _known("", item, is_sure=is_sure and name != ANY)
+        key = camel_case(name)
+        if name == ANY:
+            found |= {"schedulerName": UNKNOWN, ANY: UNKNOWN}
+        elif known != UNKNOWN or key in POD_KEYS:
+            found[key] = known
+    return found

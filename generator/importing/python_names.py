@@ -1,0 +1,217 @@
+"""Names of the hub's Python that stand for one value: replaced by what they stand for.
+
+`gpu = {"key": "gpu"}` and `spawner = c.KubeSpawner` are common; so are lists by `dict()`, `list()`
+and `+`. A name counts if it is given a value once, and if nothing could change that value.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+_ADDERS: Final = frozenset(
+    ["append", "extend", "insert", "update", "setattr", "set_trait", "list", "dict", "tuple"]
+)
+_BODIES: Final = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
+_MAX_SIZE: Final = 2000
+
+
+class NotWrittenOutError(ValueError):
+    """An expression whose value only a run would show."""
+
+
+def written_out(value: ast.expr) -> object:
+    """The value of an expression that is written out: literals, `dict(a=1)`, `list(x)`, `[*x, y]`,
+    `{**x}` and `x + y` of such. Raises NotWrittenOutError for any other.
+    """
+    if isinstance(value, ast.Constant):
+        return value.value
+    if isinstance(value, ast.List | ast.Tuple):
+        return [item for element in value.elts for item in _elements(element)]
+    if isinstance(value, ast.Dict):
+        return _dictionary(zip(value.keys, value.values, strict=True))
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.BitOr):
+        return _together(written_out(value.left), written_out(value.right))
+    if isinstance(value, ast.UnaryOp) and isinstance(value.op, ast.USub):
+        number = written_out(value.operand)
+        if isinstance(number, int | float):
+            return -number
+    if isinstance(value, ast.JoinedStr) and all(
+        isinstance(part, ast.Constant) for part in value.values
+    ):
+        return "".join(str(part.value) for part in value.values if isinstance(part, ast.Constant))
+    if isinstance(value, ast.Call):
+        return _called(value)
+    raise NotWrittenOutError(ast.dump(value)[:80])
+
+
+def _elements(element: ast.expr) -> list[object]:
+    if not isinstance(element, ast.Starred):
+        return [written_out(element)]
+    several = written_out(element.value)
+    if isinstance(several, list):
+        return several
+    raise NotWrittenOutError("a starred value that is no list")
+
+
+def _dictionary(items: Iterator[tuple[ast.expr | None, ast.expr]]) -> dict[object, object]:
+    found: dict[object, object] = {}
+    for key, item in items:
+        given = written_out(item)
+        if key is not None:
+            name = written_out(key)
+            if isinstance(name, list | dict):
+                raise NotWrittenOutError("a key that is no text")
+            found[name] = given
+        elif isinstance(given, dict):
+            found |= given
+        else:
+            raise NotWrittenOutError("a starred value that is no dictionary")
+    return found
+
+
+def _together(left: object, right: object) -> object:
+    if isinstance(left, list) and isinstance(right, list):
+        return left + right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return {**left, **right}
+    if isinstance(left, str) and isinstance(right, str):
+        return left + right
+    raise NotWrittenOutError("a sum of other things")
+
+
+def _called(call: ast.Call) -> object:
+    """`dict`, `list` and `tuple` of what is written out."""
+    called = call.func.id if isinstance(call.func, ast.Name) else ""
+    if called == "dict" and len(call.args) < 2:
+        found = written_out(call.args[0]) if call.args else {}
+        if isinstance(found, dict):
+            names = (
+                (ast.Constant(keyword.arg) if keyword.arg else None, keyword.value)
+                for keyword in call.keywords
+            )
+            return {**found, **_dictionary(names)}
+    if called in ("list", "tuple") and len(call.args) < 2 and not call.keywords:
+        listed = written_out(call.args[0]) if call.args else []
+        if isinstance(listed, list):
+            return list(listed)
+    raise NotWrittenOutError(called)
+
+
+def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
+    """The node around each node."""
+    return {inner: node for node in ast.walk(tree) for inner in ast.iter_child_nodes(node)}
+
+
+def without_names(tree: ast.Module) -> ast.Module:
+    """The code with names that stand for one value replaced by it. `tree` is changed."""
+    for _ in range(3):
+        # A name may stand for what holds another one.
+        given = _given_once(tree)
+        parents = parents_of(tree)
+        replaced = {
+            name: value
+            for name, (assign, value) in given.items()
+            if _stays(name, value, assign, tree, parents)
+        }
+        if not replaced:
+            return tree
+        _Names(replaced).visit(tree)
+    return tree
+
+
+def _given_once(tree: ast.Module) -> dict[str, tuple[ast.Assign, ast.expr]]:
+    """Names that have one value in all of the code, and the statement that gives it."""
+    times: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            times[node.id] += 1
+        elif isinstance(node, ast.arg):
+            times[node.arg] += 1
+        elif isinstance(node, ast.alias):
+            times[(node.asname or node.name).partition(".")[0]] += 1
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            times[node.name] += 1
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            times.update(node.names * 2)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            times[node.name] += 1
+    found: dict[str, tuple[ast.Assign, ast.expr]] = {}
+    for holder in ast.walk(tree):
+        for statement in holder.body if isinstance(holder, _BODIES) else ():
+            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                target = statement.targets[0]
+                if isinstance(target, ast.Name) and times[target.id] == 1:
+                    found[target.id] = (statement, statement.value)
+    return found
+
+
+def _stays(
+    name: str,
+    value: ast.expr,
+    assign: ast.Assign,
+    tree: ast.Module,
+    parents: Mapping[ast.AST, ast.AST],
+) -> bool:
+    """Whether a name always is the value that it was given."""
+    uses = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+    ]
+    if not uses:
+        return False
+    if isinstance(value, ast.Attribute | ast.Subscript):
+        # `c.KubeSpawner` itself: a trait's value may be given anew.
+        is_class = isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name)
+        return is_class and ast.unparse(value).startswith("c.") and assign in tree.body
+    if sum(1 for _ in ast.walk(value)) > _MAX_SIZE:
+        return False
+    try:
+        known = written_out(value)
+    except (NotWrittenOutError, RecursionError):
+        return False
+    if not isinstance(known, list | dict):
+        return True
+    return all(_only_reads(parents.get(use), parents) for use in uses)
+
+
+def _only_reads(around: ast.AST | None, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether what is around a name leaves its list or dictionary as it is."""
+    if isinstance(around, ast.Call):
+        called = around.func
+        word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+        return word in _ADDERS
+    if isinstance(around, ast.Assign):
+        return len(around.targets) == 1 and not isinstance(around.targets[0], ast.Name)
+    if isinstance(around, ast.keyword | ast.Starred):
+        return _only_reads(parents.get(around), parents) or isinstance(around, ast.Starred)
+    return isinstance(
+        around, ast.List | ast.Tuple | ast.Dict | ast.BinOp | ast.AugAssign | ast.Compare
+    )
+
+
+class _Names(ast.NodeTransformer):
+    """Puts values in the place of names."""
+
+    def __init__(self, values: Mapping[str, ast.expr]) -> None:
+        self._values = values
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if isinstance(node.ctx, ast.Load) and node.id in self._values:
+            return ast.copy_location(_copy(self._values[node.id]), node)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
+        target = node.targets[0]
+        is_class = isinstance(node.value, ast.Attribute)
+        if isinstance(target, ast.Name) and target.id in self._values and is_class:
+            # The spawner's configuration by another name: each use was replaced.
+            return ast.copy_location(ast.Pass(), node)
+        return self.generic_visit(node)
+
+
+def _copy(value: ast.expr) -> ast.expr:
+    return ast.parse(ast.unparse(value), mode="eval").body

@@ -1,0 +1,280 @@
+"""What `roost import` promises of users is true of the pod that the real KubeSpawner makes from the
+same values, however the hub says where its users go: in values, in `hub.config`, in Python.
+"""
+
+import json
+import re
+from typing import Any
+
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from generator.importing.importer import import_layers
+from generator.importing.result import ImportResult
+from generator.importing.summary import PLACE, PLACEHOLDERS
+from generator.values.files import read_defaults
+from generator.values.helm_release import Release
+from generator.values.merge import coalesce
+from roost.commands.hub_trial import fare, rooms_fit, try_import, world_of
+from tests.chart_spawner import real_pods
+
+TOLERATION = {"key": "students", "operator": "Exists", "effect": "NoSchedule"}
+TERM = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+# Trait -> an entry of it, and the whole of it.
+TRAITS: dict[str, tuple[Any, Any]] = {
+    "tolerations": (TOLERATION, [TOLERATION]),
+    "node_selector": ({"pool": "students"}, {"pool": "students"}),
+    "node_affinity_required": (TERM, [TERM]),
+    "mem_guarantee": ("4G", "4G"),
+    "extra_resource_limits": ({"example.com/gpu": "1"}, {"example.com/gpu": "1"}),
+}
+# T: the trait, V: its value, E: one entry, K and I: of a mapping its key and item.
+ANY_SHAPE = [
+    "c.KubeSpawner.T = V",
+    "c['KubeSpawner'].T = V",
+    "c.KubeSpawner['T'] = V",
+    "setattr(c.KubeSpawner, 'T', V)",
+    "c.KubeSpawner.update({'T': V})",
+    "c.KubeSpawner.update(T=V)",
+    "c.update({'KubeSpawner': {'T': V}})",
+    "c.merge({'KubeSpawner': {'T': V}})",
+    "k = c.KubeSpawner\nk.T = V",
+    "k = c\nk.KubeSpawner.T = V",
+    "value = V\nc.KubeSpawner.T = value",
+    "name = 'T'\nsetattr(c.KubeSpawner, name, V)",
+    "name = 'T'\nc.KubeSpawner[name] = V",
+    "def f():\n  return V\nc.KubeSpawner.T = f()",
+    "if True:\n  c.KubeSpawner.T = V",
+    "if False:\n  c.KubeSpawner.T = V",
+    "for value in (V,):\n  c.KubeSpawner.T = value",
+    "try:\n  c.KubeSpawner.T = V\nexcept ValueError:\n  pass",
+    "def hook(spawner):\n  spawner.T = V\nc.KubeSpawner.pre_spawn_hook = hook",
+    "def hook(s):\n  setattr(s, 'T', V)\nc.KubeSpawner.pre_spawn_hook = hook",
+    "async def hook(spawner):\n  spawner.T = V\nc.KubeSpawner.pre_spawn_hook = hook",
+    (
+        "def hook(spawner):\n  if spawner.user.name == 'x':\n    return\n  spawner.T = V\n"
+        "c.KubeSpawner.pre_spawn_hook = hook"
+    ),
+    "def unused(spawner):\n  spawner.T = V",
+    (
+        "def more(spawner):\n  spawner.T = V\ndef hook(spawner):\n  more(spawner)\n"
+        "c.KubeSpawner.pre_spawn_hook = hook"
+    ),
+    (
+        "def first(spawner):\n  spawner.T = V\ndef hook(spawner):\n  pass\n"
+        "c.KubeSpawner.pre_spawn_hook = first\nc.KubeSpawner.pre_spawn_hook = hook"
+    ),
+    "c.KubeSpawner.pre_spawn_hook = lambda spawner: setattr(spawner, 'T', V)",
+    "def hook(spawner):\n  s = spawner\n  s.T = V\nc.KubeSpawner.pre_spawn_hook = hook",
+    (
+        "def hook(spawner):\n  spawner.trait_names()\n  spawner.set_trait('T', V)\n"
+        "c.KubeSpawner.pre_spawn_hook = hook"
+    ),
+    "exec('c.KubeSpawner.T = V')",
+    "c.Spawner.T = V",
+    "from copy import deepcopy\nc.KubeSpawner.T = deepcopy(V)",
+    "c.KubeSpawner.T = W\nc.KubeSpawner.T = V",
+    "c.KubeSpawner.T = V\ndel c.KubeSpawner.T",
+    "both = c.KubeSpawner.T = V",
+    "(c.KubeSpawner.T, other) = (V, 1)",
+]
+OF_LISTS = [
+    "c.KubeSpawner.T.append(E)",
+    "c.KubeSpawner['T'].append(E)",
+    "c.KubeSpawner.T.insert(0, E)",
+    "c.KubeSpawner.T.extend([E])",
+    "c.KubeSpawner.T += [E]",
+    "c.KubeSpawner.T = c.KubeSpawner.T + [E]",
+    "c.KubeSpawner.T = [*c.KubeSpawner.T, E]",
+    "c.KubeSpawner.T = list(c.KubeSpawner.T) + [E]",
+    "t = c.KubeSpawner.T\nt.append(E)",
+    "t = list(c.KubeSpawner.T)\nt.append(E)\nc.KubeSpawner.T = t",
+    "t = [E]\nc.KubeSpawner.T = t\nt.clear()",
+    "c.KubeSpawner.T = [E]\nc.KubeSpawner.T.clear()",
+    "c.KubeSpawner.T.clear()",
+    "c.KubeSpawner.T[:] = [E]",
+    "c.KubeSpawner.T = [dict(E)]",
+    "c.KubeSpawner.T = [dict(item) for item in (E,)]",
+    "for item in (E,):\n  c.KubeSpawner.T.append(item)",
+    "list(map(c.KubeSpawner.T.append, [E]))",
+    "[c.KubeSpawner.T.append(item) for item in [E]]",
+    "getattr(c.KubeSpawner, 'T').append(E)",
+    "add = c.KubeSpawner.T.append\nadd(E)",
+    "c.KubeSpawner.T = {'a': E}",
+    "item = E\nc.KubeSpawner.T.append(item)",
+    "def hook(spawner):\n  spawner.T.append(E)\nc.KubeSpawner.pre_spawn_hook = hook",
+    "def hook(spawner):\n  spawner.T = spawner.T + [E]\nc.KubeSpawner.pre_spawn_hook = hook",
+    "def hook(spawner):\n  t = spawner.T\n  t.append(E)\nc.KubeSpawner.pre_spawn_hook = hook",
+    "c.KubeSpawner.pre_spawn_hook = lambda s: s.T.append(E)",
+]
+OF_MAPPINGS = [
+    "c.KubeSpawner.T['K'] = 'I'",
+    "c.KubeSpawner.T.update(E)",
+    "c.KubeSpawner.T |= E",
+    "c.KubeSpawner.T.setdefault('K', 'I')",
+    "c.KubeSpawner.T = {**c.KubeSpawner.T, 'K': 'I'}",
+    "c.KubeSpawner.T = dict(c.KubeSpawner.T, **E)",
+    "t = c.KubeSpawner.T\nt['K'] = 'I'",
+    "def hook(spawner):\n  spawner.T['K'] = 'I'\nc.KubeSpawner.pre_spawn_hook = hook",
+    "c.KubeSpawner.T.clear()",
+]
+OF_PODS = {
+    "tolerations": [
+        (
+            "def hook(spawner, pod):\n  pod.spec.tolerations = V\n  return pod\n"
+            "c.KubeSpawner.modify_pod_hook = hook"
+        ),
+        (
+            "def hook(spawner, pod):\n  pod.spec.tolerations.append(E)\n  return pod\n"
+            "c.KubeSpawner.modify_pod_hook = hook"
+        ),
+        (
+            "def hook(spawner, pod):\n  setattr(pod.spec, 'tolerations', V)\n  return pod\n"
+            "c.KubeSpawner.modify_pod_hook = hook"
+        ),
+        (
+            "def hook(spawner, pod):\n  getattr(pod.spec, 'tolerations').append(E)\n  return pod\n"
+            "c.KubeSpawner.modify_pod_hook = hook"
+        ),
+        (
+            "def hook(spawner, pod):\n  spec = pod.spec\n  spec.tolerations.clear()\n  return pod\n"
+            "c.KubeSpawner.modify_pod_hook = hook"
+        ),
+        "c.KubeSpawner.extra_pod_config = {'tolerations': V}",
+        "c.KubeSpawner.extra_pod_config['tolerations'] = V",
+        "c.KubeSpawner.extra_pod_config.update(tolerations=V)",
+        "if True:\n  c.KubeSpawner.extra_pod_config = {'tolerations': V}",
+        (
+            "def hook(spawner):\n  spawner.extra_pod_config = {'tolerations': V}\n"
+            "c.KubeSpawner.pre_spawn_hook = hook"
+        ),
+    ],
+    "node_selector": [
+        (
+            "def hook(spawner, pod):\n  pod.spec.node_selector = V\n  return pod\n"
+            "c.KubeSpawner.modify_pod_hook = hook"
+        ),
+        (
+            "def hook(spawner, pod):\n  pod.spec.node_selector = {**(pod.spec.node_selector or {}),"
+            " 'K': 'I'}\n  return pod\nc.KubeSpawner.modify_pod_hook = hook"
+        ),
+        "c.KubeSpawner.extra_pod_config = {'nodeSelector': V}",
+        "c.KubeSpawner.extra_pod_config = {'node_selector': V}",
+        "c.KubeSpawner.extra_pod_config = dict(node_selector=V)",
+        "key = 'nodeSelector'\nc.KubeSpawner.extra_pod_config[key] = V",
+    ],
+    "node_affinity_required": [
+        (
+            "c.KubeSpawner.extra_pod_config = {'affinity': {'nodeAffinity':"
+            " {'requiredDuringSchedulingIgnoredDuringExecution': {'nodeSelectorTerms': V}}}}"
+        )
+    ],
+    "mem_guarantee": [
+        (
+            "def hook(spawner, pod):\n  first = pod.spec.containers[0]\n"
+            "  first.resources.requests['memory'] = '9Gi'\n"
+            "  return pod\nc.KubeSpawner.modify_pod_hook = hook"
+        )
+    ],
+}
+# As values, below `hub.config.KubeSpawner` and the chart's own keys; N: the entries by name.
+IN_VALUES = [
+    '{"hub": {"config": {"KubeSpawner": {"T": V}}}}',
+    '{"hub": {"config": {"Spawner": {"T": V}}}}',
+    '{"singleuser": {"profileList": [{"display_name": "A", "kubespawner_override": {"T": V}}]}}',
+    (
+        '{"hub": {"config": {"KubeSpawner": {"profile_list": [{"display_name": "A",'
+        ' "kubespawner_override": {"T": V}}]}}}}'
+    ),
+    (
+        '{"singleuser": {"profileList": [{"display_name": "A", "profile_options": {"o":'
+        ' {"display_name": "O", "choices": {"x": {"display_name": "X",'
+        ' "kubespawner_override": {"T": V}}}}}}]}}'
+    ),
+]
+BY_NAME = [text for text in IN_VALUES if "options" not in text]
+
+
+@st.composite
+def hubs(draw: st.DrawFn) -> dict[str, Any]:
+    """Values of a hub that says one to three things about where its users go, or how large they
+    are.
+    """
+    hub: dict[str, Any] = {
+        "singleuser": {"image": {"name": "a/b", "tag": "1"}, "cloudMetadata": {}},
+        "scheduling": {
+            "userPlaceholder": {"enabled": True, "replicas": 3},
+            "podPriority": {"enabled": True},
+        },
+    }
+    if draw(st.booleans()):
+        hub["scheduling"]["userPods"] = {"nodeAffinity": {"matchNodePurpose": "require"}}
+    codes: list[str] = []
+    for _ in range(draw(st.integers(1, 3))):
+        trait = draw(st.sampled_from(sorted(TRAITS)))
+        entry, whole = TRAITS[trait]
+        is_list = isinstance(whole, list)
+        if draw(st.integers(0, 3)) == 0:
+            by_name = is_list and draw(st.booleans())
+            value = {"b": entry} if by_name else whole
+            text = draw(st.sampled_from(BY_NAME if by_name else IN_VALUES))
+            made = json.loads(text.replace("T", trait).replace("V", json.dumps(value)))
+            hub = coalesce(made, hub)
+            continue
+        texts = [*ANY_SHAPE, *OF_PODS.get(trait, ())]
+        texts += OF_LISTS if is_list else OF_MAPPINGS if isinstance(whole, dict) else []
+        text = draw(st.sampled_from(texts))
+        codes.append(_written(text, trait, entry, whole))
+    if codes:
+        hub = coalesce(
+            {"hub": {"extraConfig": {f"{at}": code for at, code in enumerate(codes)}}}, hub
+        )
+    return hub
+
+
+def _written(text: str, trait: str, entry: object, whole: object) -> str:
+    key, item = next(iter(entry.items())) if isinstance(entry, dict) else ("", "")
+    other: object = [] if isinstance(whole, list) else {} if isinstance(whole, dict) else "2G"
+    # Keywords and names hold letters that stand for something: each is replaced where it is alone.
+    for letter, made in (("T", trait), ("V", repr(whole)), ("E", repr(entry)), ("W", repr(other))):
+        text = _replaced(text, letter, made)
+    return _replaced(_replaced(text, "K", key), "I", str(item))
+
+
+def _replaced(text: str, letter: str, made: str) -> str:
+    return re.sub(rf"(?<![A-Za-z_]){letter}(?![A-Za-z_])", lambda _: made, text)
+
+
+def imported(hub: dict[str, Any]) -> ImportResult:
+    result = import_layers([("hub.yaml", yaml.safe_dump(hub))])
+    try_import(result)
+    return result
+
+
+def broken_promises(hub: dict[str, Any], result: ImportResult) -> list[str]:
+    """What was promised to users, and isn't so for the pod that the real KubeSpawner makes."""
+    whole: dict[str, Any] = coalesce(result.values, read_defaults().values)
+    world = world_of(whole)
+    promised = set(result.summary.promises)
+    kept: set[str] = set()
+    for user in real_pods(hub, "hub-user-scheduler", Release().namespace):
+        outcome = fare(world, user)
+        kept |= outcome.promises
+        if PLACEHOLDERS in outcome.promises and not rooms_fit(world, user):
+            kept -= {PLACEHOLDERS}
+    if whole["scheduler"]["target"] == "none":
+        promised -= {PLACE}
+    return [f"{promise} is promised, and no pod shows it" for promise in sorted(promised - kept)]
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(hubs())
+def test_promises_are_true_of_the_pod_that_kubespawner_makes(hub: dict[str, Any]) -> None:
+    try:
+        pods = list(real_pods(hub, "hub-user-scheduler", Release().namespace))
+    except Exception:  # noqa: BLE001 - such a hub starts no server
+        return
+    assert pods
+    result = imported(hub)
+    assert broken_promises(hub, result) == [], (result.tried, hub)

@@ -1,0 +1,98 @@
+"""What `roost import` tells of hubs that operators reported: a line for each kind that was told
+wrongly. Names are made up.
+"""
+
+from typing import Any
+
+import pytest
+
+from generator.checks.contract import at, listing
+from generator.importing.importer import import_layers
+from generator.importing.result import ImportResult
+from generator.importing.trial_pods import user_pods
+from generator.render.manifests import render
+from generator.values.files import read_defaults
+from generator.values.helm_release import Release
+from generator.values.merge import coalesce
+from roost.commands.hub_trial import try_import
+from tests.recorded_data import HUBS
+
+GPU = {"key": "gpu", "operator": "Exists"}
+STUDENTS = {"key": "students", "operator": "Exists"}
+
+
+def reported(name: str, release: str = "") -> ImportResult:
+    result = import_layers([(name, (HUBS / f"{name}.yaml").read_text())], release)
+    try_import(result)
+    return result
+
+
+def rendered(result: ImportResult, kind: str) -> list[dict[str, Any]]:
+    values: dict[str, Any] = coalesce(result.values, read_defaults().values)
+    return [dict(one.body) for one in render(values, Release()) if one.body["kind"] == kind]
+
+
+def test_lists_by_name_are_read_in_the_order_of_their_names() -> None:
+    result = reported("named-tolerations")
+    gpu = at(listing(at(result.values, "singleuser", "profileList"))[1], "kubespawner_override")
+    assert at(gpu, "tolerations") == [GPU]
+    pods = [one["spec"]["template"]["spec"] for one in rendered(result, "DaemonSet")]
+    assert [one.get("nodeSelector", {}).get("pool") for one in pods] == [None, "gpu"]
+    assert GPU in pods[1]["tolerations"]
+    assert not result.unmapped
+    assert "users of GPU: Roost's scheduler, 2 of 2 images brought" in result.report()
+
+
+def test_a_toleration_that_python_appends_is_the_puller_s_and_the_placeholders() -> None:
+    result = reported("toleration-appended-in-python")
+    assert at(result.values, "singleuser", "extraTolerations") == [STUDENTS]
+    assert STUDENTS in listing(at(result.values, "placeholder", "defaults", "tolerations"))
+    assert result.tried == [
+        "users: Roost's scheduler, image brought, gate on 1 image, 3 placeholders fit"
+    ]
+
+
+def test_a_trait_below_hub_config_is_read_as_the_chart_s_key_is() -> None:
+    result = reported("selector-in-hub-config")
+    assert at(result.values, "singleuser", "nodeSelector") == {"pool": "students"}
+    assert at(result.values, "placeholder", "defaults", "nodeSelector") == {"pool": "students"}
+    assert not result.unmapped
+
+
+def test_a_runtime_class_is_named_and_no_room_is_promised() -> None:
+    result = reported("runtime-class")
+    (note,) = result.unmapped
+    assert note.key == "singleuser.extraPodConfig.runtimeClassName"
+    assert "overhead, a nodeSelector and tolerations" in note.reason
+    assert "kubectl get runtimeclass gvisor" in note.reason
+    assert "placeholders[].resources" in note.reason
+    short = result.report(details=False)
+    assert "the RuntimeClass gvisor: whether their image is brought and placeholders fit" in short
+    assert "keep 3 placeholders" not in "".join(result.summary.will)
+
+
+def test_a_chart_s_key_in_a_profile_is_named_with_the_trait_that_is_meant() -> None:
+    (note,) = reported("chart-key-in-a-profile").unmapped
+    assert note.key.endswith("kubespawner_override.extra_tolerations")
+    assert note.reason == (
+        "KubeSpawner has no trait of this name and ignores it; tolerations is one"
+    )
+
+
+def test_a_list_that_a_function_only_filters_stands() -> None:
+    result = reported("profiles-filtered-by-group")
+    assert {one.pod["spec"]["containers"][0]["image"] for one in user_pods(result)} == {
+        "registry.example.org/cpu:1",
+        "registry.example.org/gpu:1",
+    }
+    assert "bring 3 images" in "".join(result.summary.will)
+    assert any(line.startswith("prePuller.continuous") for line in result.switch_off)
+
+
+@pytest.mark.parametrize("name", ["runtime-class", "profiles-set-in-python"])
+def test_what_is_not_promised_stays_on_in_the_hub(name: str) -> None:
+    result = reported(name)
+    for promise, key in (("images", "prePuller.continuous"), ("placeholders", "userPlaceholder")):
+        assert promise not in result.summary.promises
+        assert not any(key in line for line in result.switch_off)
+        assert key in "".join(result.keep)
