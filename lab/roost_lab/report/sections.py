@@ -22,6 +22,7 @@ from roost_lab.report import (
     removals,
     slow_starts,
     start_phases,
+    start_waits,
 )
 from roost_lab.report.launches import AHEAD, BY_REPOSITORY
 from roost_lab.report.statistics import FEWEST
@@ -29,7 +30,7 @@ from roost_lab.report.subject import Report, Section
 
 SECTIONS: Final[tuple[Section, ...]] = (
     key_figures.SECTION,
-    *(slow_starts.SECTION, slow_starts.SLOWEST),
+    *(slow_starts.SECTION, slow_starts.SLOWEST, start_waits.SECTION),
     *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, start_phases.NEW_NODES),
     *(BY_REPOSITORY, pulls.SECTION, AHEAD, occupancy.SECTION),
     learned_room.SECTION,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.phrases import plural, show_seconds
+from roost_lab.pages.phrases import plural, show_seconds, show_span
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.imported import Imported
@@ -16,6 +16,7 @@ from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.start_phases import WindowStarts
+from roost_lab.report.start_waits import StartWaits
 from roost_lab.report.statistics import FEWEST, Spans
 from roost_lab.report.subject import Report
 
@@ -27,7 +28,11 @@ def sentence(report: Report) -> str:
     return (
         ""
         if report.is_empty
-        else " ".join(filter(None, (_starts(report), _failed(report), _idle_nodes(report))))
+        else " ".join(
+            filter(
+                None, (_starts(report), _other_waits(report), _failed(report), _idle_nodes(report))
+            )
+        )
     )
 
 
@@ -59,6 +64,10 @@ def _starts(report: Report) -> str:
     is_told = bool(report[Pulls].total.number)
     took = show_seconds(_middle(times.cold + times.others))
     if number == 1:
+        others = _waits_of_one(report)
+        if others:
+            image = ", besides an image" if cold else ""
+            return f"One start took {took} and waited {others}{image}."
         waited = f" and waited for {'an' if cold else 'no'} image" if is_told else ""
         return f"One start took {took}{waited}."
     half = f"half took {took} at most."
@@ -73,6 +82,29 @@ def _starts(report: Report) -> str:
     return f"Of {number:,} starts, {cold:,} ({shown} %) waited for an image{longer}."
 
 
+def _waits_of_one(report: Report) -> str:
+    """What the only start waited for after its binding; "" for nothing but images."""
+    return " and ".join(
+        f"{show_span(of_kind.longest_us)} for {of_kind.what}"
+        f"{f': {of_kind.cause}' if of_kind.cause else ''}"
+        for of_kind in report[StartWaits].explained
+    )
+
+
+def _other_waits(report: Report) -> str:
+    """What starts waited for besides a node and an image."""
+    times = report[StartTimes]
+    waits = report[StartWaits].explained
+    if not waits or times.cold.count + times.others.count == 1:
+        return ""
+    parts = [
+        f"{of_kind.spans.count:,} waited for {of_kind.words}"
+        f" ({'at most ' if of_kind.spans.count > 1 else ''}{show_span(of_kind.longest_us)})"
+        for of_kind in waits
+    ]
+    return f"{', '.join(parts)}."
+
+
 def more_seconds(report: Report) -> int:
     """By how much the median of the starts that waited for an image is above that of the others; 0:
     it isn't.
@@ -81,7 +113,11 @@ def more_seconds(report: Report) -> int:
     if not (times.cold.count and times.others.count):
         return 0
     # Pods have whole seconds: less isn't known.
-    return max(0, round(_middle(times.cold) - _middle(times.others)))
+    more = max(0, round(_middle(times.cold) - _middle(times.others)))
+    if not report[StartWaits].explained:
+        return more
+    # Volumes and init containers take their time in some of them, which isn't the images'.
+    return min(more, round(_middle(times.pulled)))
 
 
 def _middle(spans: Spans) -> float:

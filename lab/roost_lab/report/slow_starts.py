@@ -29,6 +29,7 @@ from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import time_figure
 
 MAX_SLOWEST: Final = 20
+LEAST_PULL_US: Final = US
 # Of single starts: whether it was cold, its colour, its name.
 _KINDS: Final = (
     (False, "--warm", "warm: its node had the image"),
@@ -53,9 +54,16 @@ class SlowStart(NamedTuple):
 
     @property
     def command(self) -> str:
-        """What explains it; the second after its creation tells it from other pods of its name."""
-        after_us = -(-self.created_us // US) * US
-        return f"roost why {quote(f'{self.namespace}/{self.name}')} --at {iso_time(after_us)}"
+        """What explains it."""
+        return why_command(self.namespace, self.name, self.created_us)
+
+
+def why_command(namespace: str, name: str, created_us: int) -> str:
+    """What explains a start; the second after its creation tells it from other pods of its
+    name.
+    """
+    after_us = -(-created_us // US) * US
+    return f"roost why {quote(f'{namespace}/{name}')} --at {iso_time(after_us)}"
 
 
 class OneStart(NamedTuple):
@@ -75,6 +83,8 @@ class StartTimes:
     # Of pods that waited for an image, and of all others.
     cold: Spans = field(default_factory=Spans)
     others: Spans = field(default_factory=Spans)
+    # What the images of those took that waited for one.
+    pulled: Spans = field(default_factory=Spans)
     # Those in steps with too few for percentiles.
     single: list[OneStart] = field(default_factory=list)
     # The slowest first.
@@ -94,8 +104,12 @@ class StartTimes:
         )
         numbers = cls(classes, [Spans() for _ in range(query.steps.number)])
         pull = schema.pull.c
+        # A pull that nobody notices is no wait, as that of an init container's small image.
+        took_us = sa.func.coalesce(pull.pull_and_wait_us, LEAST_PULL_US)
         waited = start.pod_uid.in_(
-            sa.select(pull.pod_uid).where(pull.at_us >= query.window.from_us, sa.not_(pull.warm))
+            sa.select(pull.pod_uid)
+            .where(pull.at_us >= query.window.from_us, sa.not_(pull.warm))
+            .where(took_us >= LEAST_PULL_US)
         )
         is_cold = sa.case((waited, 1), else_=0)
         # Step, index of the span, and whether it was cold, in one number.
@@ -115,6 +129,7 @@ class StartTimes:
             of_kind = numbers.cold if row.key % 2 else numbers.others
             for totals in (numbers.by_step[place_of_step], of_kind):
                 totals.add(edge_at(index), row.number, row.sum_us)
+        numbers.pulled = _pulled(query, chosen)
         few = [place for place, spans in enumerate(numbers.by_step) if 0 < spans.count < FEWEST]
         pulled = start.pod_uid.in_(sa.select(pull.pod_uid).where(pull.pod_uid == start.pod_uid))
         starts_of_few = (
@@ -166,6 +181,26 @@ class StartTimes:
             SlowStart(*(getattr(row, name) for name in SlowStart._fields)) for row in rows
         ]
         return numbers
+
+
+def _pulled(query: Query, chosen: sa.ColumnElement[bool]) -> Spans:
+    """How long each of the chosen starts waited for its images, all together."""
+    start, pull = schema.start.c, schema.pull.c
+    of_pods = (
+        sa.select(sa.func.sum(bounded(pull.pull_and_wait_us)).label("span_us"))
+        .join(schema.start, start.pod_uid == pull.pod_uid)
+        .where(chosen, sa.not_(pull.warm), pull.pull_and_wait_us >= LEAST_PULL_US)
+        .group_by(pull.pod_uid)
+        .subquery()
+    )
+    span_us = sa.cast(of_pods.c.span_us, sa.BigInteger)
+    index = step_index(span_us).label("step_index")
+    spans = Spans()
+    for row in query.rows(
+        sa.select(index, count(), total(bounded(span_us)).label("sum_us")).group_by(index)
+    ):
+        spans.add(edge_at(row.step_index), row.number, row.sum_us)
+    return spans
 
 
 def _percentile(spans: Spans | None, share: float) -> float | None:

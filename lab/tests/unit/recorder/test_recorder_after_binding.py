@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,10 @@ from roost_lab.recorder.recording.event_records import records_of_event
 from roost_lab.recorder.recording.pod_events import WaitKind
 from roost_lab.recorder.recording.pod_records import steps_of
 from roost_lab.recorder.recording.reading import read_event, read_pod
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodEventRecord, Record
+from roost_lab.report.gather import gather
+from roost_lab.report.sentence import sentence
 
 STARTS = Path(__file__).parents[2] / "data" / "starts"
 MULTI_ATTACH = (
@@ -329,3 +332,74 @@ def test_a_wait_ends_with_the_start_and_what_fails_later_is_none() -> None:
     found = find_waits([step(Phase.STARTED, 2)], [], events, BEGIN)
     assert found == AfterBinding([], 2 * SECOND, True, [])
     assert Wait(WaitKind.SANDBOX, "", 0, 5).cause == ""
+
+
+def report_of_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> Any:
+    why_of(tmp_path, capsys, name)
+    run(["report", "--database", str(tmp_path / "h.db"), "--format", "json"])
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_report_says_what_a_start_waited_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = report_of_cases(tmp_path, capsys, "volume-attached-late.json")
+    cause = "Multi-Attach error for volume pvc-1 (attached 10:06:10)"
+    assert found["sentence"] == (
+        f"One start took 6 min 21 s and waited 6 min 9 s for its volume: {cause}."
+    )
+    waits = found["tables"]["start_waits"]
+    assert [(row["wait"], row["longest_seconds"]) for row in waits] == [
+        ("its volume", 369.0),
+        ("nothing that was recorded", 11.5),
+    ]
+    assert waits[0]["cause"] == cause
+    folder = tmp_path / "other"
+    folder.mkdir()
+    found = report_of_cases(folder, capsys, "init-container-takes-minutes.json")
+    assert found["sentence"] == (
+        "One start took 5 min 11 s and waited 5 min 7 s for init container"
+        " volume-mount-ownership-fix."
+    )
+
+
+def test_an_init_container_whose_image_took_no_time_is_no_start_that_waited_for_an_image(
+    open_store: Callable[[], Store],
+) -> None:
+    """In both databases."""
+    store = open_store()
+    for uid, init_seconds in (("quick", 0), ("slow", 151)):
+        end = BEGIN + (5 + init_seconds) * SECOND
+        records = [
+            pod_record(uid),
+            bind_record(uid, BEGIN + SECOND, "n"),
+            phase_record(uid, Phase.STARTED, end, "notebook"),
+            phase_record(uid, Phase.READY, end),
+            pull_record(uid, end - SECOND),
+        ]
+        if init_seconds:
+            records += [
+                phase_record(uid, Phase.INIT_STARTED, BEGIN + 4 * SECOND, "chown"),
+                phase_record(uid, Phase.INIT_ENDED, BEGIN + 155 * SECOND, "chown"),
+                pull_record(uid, BEGIN + 4 * SECOND, "busybox", seconds=0.218),
+            ]
+        store.write(records, {})
+    report = gather(store)
+    assert sentence(report) == (
+        "None of 2 starts waited for an image; half took 5 s at most. 1 waited for init containers"
+        " (2 min 31 s)."
+    )
+    # An image besides: what it took is what it took more.
+    third = [
+        pod_record("third"),
+        bind_record("third", BEGIN, "n"),
+        phase_record("third", Phase.INIT_STARTED, BEGIN + 4 * SECOND, "chown"),
+        phase_record("third", Phase.INIT_ENDED, BEGIN + 300 * SECOND, "chown"),
+        pull_record("third", BEGIN + 320 * SECOND, seconds=20),
+        phase_record("third", Phase.STARTED, BEGIN + 321 * SECOND, "notebook"),
+        phase_record("third", Phase.READY, BEGIN + 321 * SECOND),
+    ]
+    store.write(third, {})
+    said_of_three = sentence(gather(store))
+    assert said_of_three.startswith("Of 3 starts, 1 (33 %) waited for an image, 20 s more.")
+    assert "2 waited for init containers (at most 4 min 56 s)." in said_of_three

@@ -1,0 +1,200 @@
+"""What starts waited for after they were bound: volumes, sandboxes, init containers, images whose
+pull failed, containers, and what nothing explains.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final, NamedTuple, Self
+
+import sqlalchemy as sa
+
+from roost_lab.pages.dates import US
+from roost_lab.pages.table import Unit
+from roost_lab.recorder.answers.after_binding import LEAST_US, AfterBinding, Wait, find_waits
+from roost_lab.recorder.recording.pod_events import WaitKind
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.records import Phase
+from roost_lab.report.query import Query
+from roost_lab.report.slow_starts import why_command
+from roost_lab.report.start_phases import leading_classes
+from roost_lab.report.statistics import Spans
+from roost_lab.report.subject import Field, Section, TableOf
+
+# Starts whose rows are read, the slowest first.
+MAX_READ: Final = 20_000
+# Pods of one query.
+_CHUNK: Final = 500
+# As reports and JSON name what nothing explains.
+UNEXPLAINED: Final = "nothing recorded"
+# What nothing explains is worth a row from here on.
+_WORTH_ASKING_US: Final = 10 * US
+_WORDS: Final[Mapping[str, str]] = {
+    WaitKind.VOLUME: "its volume",
+    WaitKind.DEVICES: "its devices",
+    WaitKind.SANDBOX: "its sandbox",
+    WaitKind.INIT: "init containers",
+    WaitKind.IMAGE: "an image whose pull failed",
+    WaitKind.CONTAINER: "a container that didn't start",
+    UNEXPLAINED: "nothing that was recorded",
+}
+
+
+@dataclass(slots=True)
+class WaitsOfKind:
+    """Waits of one kind: one span for each start."""
+
+    kind: str
+    spans: Spans = field(default_factory=Spans)
+    # Of the start that waited longest for it: how long, for what and why, and what explains it.
+    longest_us: int = 0
+    what: str = ""
+    cause: str = ""
+    command: str = ""
+
+    @property
+    def words(self) -> str:
+        """What was waited for, in words."""
+        return _WORDS[self.kind]
+
+
+@dataclass(slots=True)
+class StartWaits:
+    """What users' starts of the window waited for after their binding, those of most starts
+    first.
+    """
+
+    kinds: Sequence[WaitsOfKind] = ()
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """The rows of the pods whose containers took long after their binding."""
+        by_kind: dict[str, WaitsOfKind] = {}
+        for pod, after in _waits_of_pods(query):
+            spans: dict[str, int] = defaultdict(int)
+            longest: dict[str, Wait] = {}
+            for wait in after.waits:
+                spans[wait.kind] += wait.span_us
+                before = longest.get(wait.kind)
+                if before is None or wait.span_us > before.span_us:
+                    longest[wait.kind] = wait
+            if after.unexplained_us >= _WORTH_ASKING_US:
+                spans[UNEXPLAINED] = after.unexplained_us
+            for kind, span_us in spans.items():
+                if span_us < LEAST_US:
+                    continue
+                of_kind = by_kind.setdefault(kind, WaitsOfKind(kind))
+                # To a second: kubelets' Events have no more.
+                of_kind.spans.add(-(-span_us // US) * US, 1, span_us)
+                if span_us > of_kind.longest_us:
+                    of_kind.longest_us = span_us
+                    of_kind.what = longest[kind].what if kind in longest else ""
+                    of_kind.cause = longest[kind].cause if kind in longest else ""
+                    of_kind.command = why_command(pod.namespace, pod.name, pod.created_us)
+        kinds = sorted(
+            by_kind.values(), key=lambda one: (one.kind == UNEXPLAINED, -one.spans.count, one.kind)
+        )
+        return cls(kinds)
+
+    @property
+    def explained(self) -> Sequence[WaitsOfKind]:
+        """Those of which the cause is known."""
+        return [of_kind for of_kind in self.kinds if of_kind.kind != UNEXPLAINED]
+
+
+class _Bound(NamedTuple):
+    uid: str
+    namespace: str
+    name: str
+    created_us: int
+    bound_us: int
+
+
+def _waits_of_pods(query: Query) -> Iterator[tuple[_Bound, AfterBinding]]:
+    """The pods of the leading classes whose containers took a second or more, the slowest first."""
+    start, kind, pod = schema.start.c, schema.start_kind.c, schema.pod.c
+    kinds = sa.select(kind.id).where(kind.pod_class.in_(leading_classes(query)))
+    took = sa.func.coalesce(start.started_us, start.ready_us) - start.bound_us
+    chosen = (
+        sa.select(start.pod_uid, pod.namespace, pod.name, start.created_us, start.bound_us)
+        .join(schema.pod, pod.uid == start.pod_uid)
+        .where(
+            query.within(start.created_us, start.pod_uid),
+            start.kind_id.in_(kinds),
+            start.bound_us.is_not(None),
+            sa.or_(took >= LEAST_US, took.is_(None)),
+        )
+        .order_by(took.desc(), start.created_us, start.pod_uid)
+        .limit(MAX_READ)
+    )
+    rows = iter([_Bound(*tuple(row)) for row in query.rows(chosen)])
+    while chunk := list(islice(rows, _CHUNK)):
+        uids = [row.uid for row in chunk]
+        phases = _by_pod(query, schema.phase, uids)
+        pulls = _by_pod(query, schema.pull, uids)
+        events = _by_pod(query, schema.pod_event, uids)
+        for row in chunk:
+            uid = row.uid
+            of_pod = phases[uid], pulls[uid], events[uid]
+            steps = {step["phase"] for step in phases[uid]}
+            # Of a start that goes on nothing is known but what was told.
+            until_us = None if Phase.STARTED in steps else query.window.to_us
+            after = find_waits(*of_pod, row.bound_us, until_us)
+            if after.is_over or after.waits:
+                yield row, after
+
+
+def _by_pod(
+    query: Query, table: sa.Table, uids: Sequence[str]
+) -> Mapping[str, list[Mapping[str, Any]]]:
+    found: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in query.rows(sa.select(table).where(table.c.pod_uid.in_(uids))):
+        found[row.pod_uid].append(row._asdict())
+    return found
+
+
+def _seconds(span_us: float | None) -> float | None:
+    return None if span_us is None else span_us / US
+
+
+SECTION: Final = Section(
+    "start-waits",
+    "What starts waited for after they were bound",
+    StartWaits,
+    (
+        TableOf[WaitsOfKind](
+            "start_waits",
+            "What starts waited for after they were bound",
+            (
+                Field("wait", "wait", Unit.TEXT, lambda row: row.words),
+                Field("pods", "pods", Unit.COUNT, lambda row: row.spans.count),
+                Field(
+                    "p50_seconds",
+                    "p50",
+                    Unit.SECONDS,
+                    lambda row: _seconds(row.spans.percentile_us(0.5)),
+                ),
+                Field(
+                    "p95_seconds",
+                    "p95",
+                    Unit.SECONDS,
+                    lambda row: _seconds(row.spans.percentile_us(0.95)),
+                ),
+                Field(
+                    "longest_seconds", "longest", Unit.SECONDS, lambda row: _seconds(row.longest_us)
+                ),
+                Field("what", "the longest", Unit.TEXT, lambda row: row.what),
+                Field("cause", "its cause", Unit.TEXT, lambda row: row.cause),
+                Field("why", "what explains it", Unit.COMMAND, lambda row: row.command),
+            ),
+            lambda report: report[StartWaits].kinds,
+        ),
+    ),
+    about=(
+        "By the Events of kubelets and of what attaches volumes, and by init containers' times."
+        " Pulls are below, by image."
+    ),
+)
