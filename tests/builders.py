@@ -22,8 +22,6 @@ from roost_core.placement.nodes import Nodes
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.admission import Decision
 from webhook.facts.facts import Facts
-from webhook.facts.homes import Homes
-from webhook.facts.placed_pod import PlacedPod
 from webhook.review import Answer, Reviewer
 from webhook.webhook_settings import parse_settings
 
@@ -146,18 +144,12 @@ def node(
 
 
 def facts(
-    *nodes: Node,
-    builders: str = "",
-    builds: Mapping[str, str] | None = None,
-    namespaces: Mapping[str, Mapping[str, str]] | None = None,
+    *nodes: Node, builders: str = "", namespaces: Mapping[str, Mapping[str, str]] | None = None
 ) -> Facts:
-    """Facts of these nodes. builders: names of nodes with a Ready builder; builds: running ones,
-    pod key -> node.
-    """
+    """Facts of these nodes. builders: names of nodes with a Ready builder."""
     return Facts(
         nodes=Nodes(nodes),
         builder_nodes={"build": frozenset(builders.split())},
-        homes=Homes({key: PlacedPod("build", at) for key, at in (builds or {}).items()}),
         namespaces=namespaces,
     )
 

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 
 from roost_core.objects.pod_body import MIRROR_ANNOTATION, PodBody
 from roost_core.placement.labels import (
-    HOME_TARGET_ANNOTATION,
     OPT_OUT_ANNOTATION,
     OWN_COMPONENT_LABEL,
     OWN_PART,
@@ -22,9 +21,7 @@ from roost_core.placement.labels import (
 )
 from webhook.bounds import MAX_OPERATIONS, Bound, exceeded
 from webhook.facts.facts import Facts
-from webhook.facts.placed_pod import PlacedPod
-from webhook.ledger import Ledger
-from webhook.patch import Annotate, Change, Operation, RequestByDefault, patch_for, without_overflow
+from webhook.patch import Change, Operation, RequestByDefault, patch_for, without_overflow
 from webhook.rules import Rulebook, requests
 from webhook.rules.contract import GATE_TOPIC, SCHEDULER_TOPIC, Case, Note, Reads, Rule
 
@@ -79,8 +76,6 @@ class Decision(NamedTuple):
     # Audit annotations, and warnings for the client that creates the pod.
     audit: Mapping[str, str] = _NOTHING
     warnings: Sequence[str] = ()
-    # What to record in the ledger, except for a dry run; None: nothing.
-    home: PlacedPod | None = None
     # The facts that the decision depends on.
     reads: Reads = Reads.NOTHING
 
@@ -89,18 +84,14 @@ def decide(
     pod: PodBody,
     rulebook: Rulebook,
     facts: Facts,
-    ledger: Ledger,
     *,
-    pod_key: str,
     now: float,
     selects: Callable[[Rule], bool] | None = None,
 ) -> Decision:
-    """Decide on a pod that is about to be created. Changes none of its arguments; `ledger` forgets
-    what the facts show.
+    """Decide on a pod that is about to be created. Changes none of its arguments.
 
-    pod_key: the pod's key in facts and ledger. now: seconds of a monotonic clock. selects: apply
-    only these rules of the class; None: all. Raises MalformedObjectError when a part of the pod
-    that has to change is malformed.
+    now: seconds of a monotonic clock. selects: apply only these rules of the class; None: all.
+    Raises MalformedObjectError when a part of the pod that has to change is malformed.
     """
     if (
         pod_class := rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
@@ -119,7 +110,7 @@ def decide(
     )
     if bound is not None:
         return Decision(ReviewResult.BEYOND_BOUNDS, name, bound)
-    case = Case(pod, pod_key, pod_class, rulebook.settings, facts, ledger, now)
+    case = Case(pod, pod_class, rulebook.settings, facts, now)
     if gets_requests_only:
         by_default = [
             verdict
@@ -137,7 +128,6 @@ def decide(
     audit = {"class": name, "policy-revision": rulebook.settings.revision}
     warnings: list[str] = []
     reasons: dict[str, str] = {}
-    target = ""
     reads = Reads.NOTHING
     for rule in rulebook.rules[name]:
         if selects is not None and not selects(rule):
@@ -153,8 +143,6 @@ def decide(
                     warnings.append(f"Roost: {verdict.topic}: {verdict.text}")
             else:
                 changes.append(verdict)
-                if isinstance(verdict, Annotate) and verdict.key == HOME_TARGET_ANNOTATION:
-                    target = verdict.value
     fitting, dropped = without_overflow(pod, changes)
     if dropped:
         warnings.append(f"Roost: the pod's annotations leave no room for {', '.join(dropped)}")
@@ -170,9 +158,6 @@ def decide(
         changes=fitting,
         audit=audit,
         warnings=warnings,
-        # A pod that the facts show is counted by them; the API server rejects a repeated POST of
-        # it.
-        home=PlacedPod(name, target) if target and pod_key not in facts.homes.pods else None,
         reads=reads,
     )
 

@@ -107,9 +107,7 @@ class _Replica:
         # What follows the changes of what the replica knows, a thread for each.
         followers = [certificate_files.run, self._release.run]
         if options.uses_cluster:
-            facts = self._facts = FactsKeeper(
-                connect(options.kubeconfig), self._metrics, self._reviewer.pod_seen
-            )
+            facts = self._facts = FactsKeeper(connect(options.kubeconfig), self._metrics)
             self._metrics.facts_age.set_function(facts.age_seconds)
             checks["facts"] = facts.verdict
             followers.append(facts.run)

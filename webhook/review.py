@@ -29,8 +29,6 @@ from webhook.bounds import (
     Bound,
 )
 from webhook.facts.facts import Facts
-from webhook.facts.placed_pod import pod_key
-from webhook.ledger import Ledger, unnamed
 from webhook.rules import Rulebook
 from webhook.rules.home import ring_of
 
@@ -175,7 +173,6 @@ class Reviewer:
         """
         self._settings = settings
         self._facts = facts
-        self._ledger = Ledger()
         self._rulebook: Rulebook | None = None
         self._now = now
         self._on_decision = on_decision
@@ -203,10 +200,6 @@ class Reviewer:
             _log_fault("review not counted", error)
         return answer
 
-    def pod_seen(self, namespace: str, name: str) -> None:
-        """Note that the watch has shown this pod, or its end: from now on the facts count it."""
-        self._ledger.see(pod_key(namespace, name), self._facts().homes)
-
     def ring_sizes(self) -> dict[str, int]:
         """Nodes in the ring of each class with a home."""
         facts = self._facts()
@@ -218,33 +211,25 @@ class Reviewer:
 
     def _answer(self, review: Review, now: float) -> tuple[Answer, Decision]:
         try:
-            key, decision = self._decide(review, now)
+            decision = self._decide(review, now)
             answer = _allow(review.uid, decision)
             if len(answer.body) > MAX_ANSWER_BYTES:
                 decision = Decision(ReviewResult.BEYOND_BOUNDS, decision.pod_class, Bound.ANSWER)
                 answer = _allow(review.uid, decision)
-            if decision.home is not None and not review.is_dry_run:
-                self._ledger.record(key, decision.home, now)
         except Exception as error:  # noqa: BLE001 - an error in Roost must not stop a hub from starting pods
             _log_fault(f"pod admitted unchanged: uid={review.uid!r}", error)
             decision = Decision(ReviewResult.ERROR, warnings=[_INTERNAL_WARNING])
             answer = _allow(review.uid, decision)
         return answer, decision
 
-    def _decide(self, review: Review, now: float) -> tuple[str, Decision]:
-        """The pod's key in facts and ledger, and the decision on it."""
+    def _decide(self, review: Review, now: float) -> Decision:
         if not review.creates_pod:
-            return "", Decision(ReviewResult.IGNORED)
+            return Decision(ReviewResult.IGNORED)
         try:
             pod = read_pod_body(review.body, review.namespace)
-            key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
-            return key, decide(
-                pod, self._current_rulebook(), self._facts(), self._ledger, pod_key=key, now=now
-            )
+            return decide(pod, self._current_rulebook(), self._facts(), now=now)
         except MalformedObjectError as error:
-            return "", Decision(
-                ReviewResult.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"]
-            )
+            return Decision(ReviewResult.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
 
     def _current_rulebook(self) -> Rulebook:
         """The rules of the present settings."""

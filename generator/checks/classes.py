@@ -78,9 +78,6 @@ def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> 
                 f"less than the weight before it ({before})",
                 fix,
             )
-    if 0 < number(at(home, "maxLoad")) < 1:
-        reason = "below 1 every node counts as overloaded as soon as it has four builds."
-        report.warn((*path, "home", "maxLoad"), reason, "Use 2; 0 for no bound.")
     if not mapping(pod_class.get("resources")):
         reason = (
             "pods of a class with a home often request nothing, and then no node ever looks full."

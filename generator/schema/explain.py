@@ -34,6 +34,7 @@ _SET_IT_NOT_NULL: Final = "Set it; null removes the default."
 _PRICES_SAY_IT: Final = (
     "Remove it. placeholder.defaults.prices says how many seats are worth their nodes."
 )
+_NO_BOUND: Final = "Remove it. A node takes builds while their requests fit."
 # Keys that there were in earlier values -> what to do. `*`: any name or index.
 _GONE: Final[Mapping[tuple[str, ...], str]] = {
     ("events", "calendarUrl"): (
@@ -49,7 +50,8 @@ _GONE: Final[Mapping[tuple[str, ...], str]] = {
         "Placeholders alone prefer the node that is marked for their set: remove it."
     ),
     ("podClasses", "*", "home", "matchBy"): "Nodes go by metadata.name now: remove it.",
-    ("podClasses", "*", "home", "minLoad"): "It is 4 now: remove it.",
+    ("podClasses", "*", "home", "maxLoad"): _NO_BOUND,
+    ("podClasses", "*", "home", "minLoad"): _NO_BOUND,
     # A minor of Kubernetes.
     ("scheduler", "featureGates", "1.*"): (
         "Gates stand without a minor now: scheduler.featureGates: {Gate: false}."

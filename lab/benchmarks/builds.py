@@ -51,11 +51,11 @@ ARMS: Final[dict[str, dict[str, Any]]] = {
         **_OTHERS,
         "build": {**_BARE, "home": None, "avoid": {"build": 100}},
     },
-    "BinderHub's own ring: its first node, never skipped": {
+    "BinderHub's own ring: its first node": {
         **_OTHERS,
-        "build": {**_BARE, "home": {"weights": [100], "maxLoad": 0}, "avoid": {"build": None}},
+        "build": {**_BARE, "home": {"weights": [100]}, "avoid": {"build": None}},
     },
-    "Roost's: the first three, skipped under load": {},
+    "Roost's: the first three": {},
     REMEMBERING: {},
 }
 
@@ -105,7 +105,7 @@ class PushedBuilds(BuildWorld):
 
 
 class PushedWorld(World):
-    """A world whose builds these are."""
+    """A replay in which repositories are pushed to."""
 
     builds_type = PushedBuilds
 

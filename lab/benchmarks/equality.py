@@ -31,14 +31,12 @@ from roost_core.placement.nodes import Nodes
 from tests.recorded_data import PODS as RECORDED_PODS
 from tests.recorded_data import REVIEWS
 from webhook.facts.facts import Facts
-from webhook.facts.homes import Homes
-from webhook.facts.placed_pod import pod_key, read_placed_pod
 from webhook.review import Reviewer
 from webhook.watching.builders import read_builder
 from webhook.webhook_settings import read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from webhook.admission import Decision
 
@@ -84,7 +82,7 @@ def _placed_by_roost(
     policy: Path, known: JSONObject, reviews: dict[str, JSONObject]
 ) -> list[JSONObject]:
     settings = read_settings(policy.read_bytes())
-    facts = facts_of(known, "build", settings.classes["build"].labels)
+    facts = facts_of(known, "build")
     decisions: list[Decision] = []
     reviewer = Reviewer(
         lambda: settings,
@@ -102,7 +100,7 @@ def _placed_by_roost(
     return placed
 
 
-def facts_of(known: JSONObject, home_class: str, labels: Mapping[str, str]) -> Facts:
+def facts_of(known: JSONObject, home_class: str) -> Facts:
     """Roost's facts from the objects that the Go webhook is given as a file."""
     builders = {
         node
@@ -110,16 +108,9 @@ def facts_of(known: JSONObject, home_class: str, labels: Mapping[str, str]) -> F
         if pod["metadata"]["labels"].get("component") == "image-builder"
         and (node := read_builder(pod)) is not None
     }
-    homes = {
-        pod_key(pod["metadata"]["namespace"], pod["metadata"]["name"]): home
-        for pod in known["pods"]
-        if pod["metadata"]["labels"].items() >= dict(labels).items()
-        and (home := read_placed_pod(pod, home_class)) is not None
-    }
     return Facts(
         nodes=Nodes([read_node(node, with_images=False) for node in known["nodes"]]),
         builder_nodes={home_class: frozenset(builders)},
-        homes=Homes(homes),
     )
 
 

@@ -46,7 +46,6 @@ from roost_core.scheduler.profile import Profile, default_profile, read_each_pro
 from roost_core.scheduler.state import ClusterState
 from webhook.admission import decide
 from webhook.facts.facts import Facts
-from webhook.ledger import Ledger
 from webhook.patch import Change, PreferNode, RequireNode
 from webhook.rules import Rulebook
 from webhook.webhook_settings import read_settings
@@ -288,14 +287,7 @@ def _admit(
     if world.rules is None:
         return read_pod(user.pod), (), ("webhook.enabled is true",)
     metadata = user.pod["metadata"]
-    decision = decide(
-        read_pod_body(user.pod, metadata["namespace"]),
-        world.rules,
-        facts,
-        Ledger(),
-        pod_key="",
-        now=0.0,
-    )
+    decision = decide(read_pod_body(user.pod, metadata["namespace"]), world.rules, facts, now=0.0)
     reasons = []
     if decision.pod_class is None:
         where = f"component: {metadata['labels']['component']}, namespace: {metadata['namespace']}"

@@ -50,7 +50,6 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
     from webhook.admission import decide  # noqa: PLC0415
     from webhook.facts.facts import Facts  # noqa: PLC0415
-    from webhook.ledger import Ledger  # noqa: PLC0415
 
     rules = read_rules(
         by_kind(read_values(options.files, options.settings).values, options.release)
@@ -60,7 +59,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     body = make_pod(given)
     try:
         pod = read_pod_body(body, options.release.namespace)
-        decision = decide(pod, rules, Facts(), Ledger(), pod_key="", now=0.0)
+        decision = decide(pod, rules, Facts(), now=0.0)
     except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None
     notes = [f"{key}: {text}" for key, text in decision.audit.items()] or [

@@ -60,15 +60,6 @@ NAMESPACES: Final = Belief(
 EARLIER: Final = Belief(
     "what was known by earlier values", _STALE_SECONDS, "what isn't listed by then is unknown"
 )
-# A watch shows a new pod within about a second. What it never shows was rejected after the webhook,
-# or never existed.
-REVIEWED: Final = Belief(
-    "a build that was just reviewed is on its way", 5.0, "the build is no longer counted"
-)
-# While the watch is known to be broken: later it will show what was created meanwhile.
-REVIEWED_UNSEEN: Final = Belief(
-    "the same, while the watch of builds fails", 30.0, "the build is no longer counted"
-)
 
 WEBHOOK: Final = (
     NODES,
@@ -84,8 +75,6 @@ WEBHOOK: Final = (
     BUILDERS,
     NAMESPACES,
     EARLIER,
-    REVIEWED,
-    REVIEWED_UNSEEN,
 )
 
 SNAPSHOT: Final = Belief("the snapshot of the cluster", 180.0, "nothing is planned")

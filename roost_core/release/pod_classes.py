@@ -40,9 +40,6 @@ class Home:
     builder_labels: Mapping[str, str]
     # Node affinity weights of the first, second … node; decreasing.
     weights: tuple[int, ...]
-    # Limit on a node: max(MIN_LOAD, ceil(max_load x (running + 1) / nodes that the pod may use));
-    # max_load 0: no limit.
-    max_load: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +159,7 @@ def _read_home(read: Reader, value: object, key: str) -> Home | None:
     if value is None:
         return None
     home = read.mapping(value, key)
-    read.known(home, key, ("key", "builders", "weights", "maxLoad"))
+    read.known(home, key, ("key", "builders", "weights"))
     sources = read.items(home.get("key"), f"{key}.key")
     if not sources:
         read.fault(f"{key}.key", sources, "at least one place where the repository is named")
@@ -183,7 +180,6 @@ def _read_home(read: Reader, value: object, key: str) -> Home | None:
         ),
         builder_labels=read.labels(builders.get("labels"), f"{key}.builders.labels"),
         weights=weights,
-        max_load=read.number(home.get("maxLoad"), f"{key}.maxLoad"),
     )
 
 

@@ -147,7 +147,7 @@ class RoostHere:
         if self._cluster.namespaces.cache is not None:
             for name, labels in {NAMESPACE: {}, **namespaces}.items():
                 self._cluster.namespaces.cache._set(name, {**SHARED, **labels})
-        self._facts, _ = self._cluster.refresh()
+        self._facts = self._cluster.refresh()
         self._is_dirty = True
         self._reviewer = Reviewer(
             lambda: self._cluster.settings, lambda: self._facts, lambda: self.now, lambda *_: None
@@ -240,9 +240,7 @@ class RoostHere:
 
     def _refresh(self) -> None:
         if self._is_dirty:
-            self._facts, seen = self._cluster.refresh()
-            for key in seen:
-                self._reviewer.pod_seen(*key.split("/", 1))
+            self._facts = self._cluster.refresh()
             self._is_dirty = False
 
     # What it does

@@ -16,8 +16,6 @@ from roost_core.placement.labels import (
 from roost_core.placement.nodes import Nodes
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
 from webhook.facts.facts import Facts
-from webhook.facts.homes import Homes
-from webhook.facts.placed_pod import PlacedPod
 
 IMAGES = [IMAGE, "quay.io/jupyter/r-notebook:1", "example.org/own:1", "busybox"]
 NODE_NAMES = [f"node-{index}" for index in range(6)]
@@ -217,16 +215,9 @@ nodes = st.lists(
     max_size=5,
 )
 facts: st.SearchStrategy[Facts] = st.builds(
-    lambda known, builders, loads: Facts(
-        nodes=known,
-        builder_nodes={"build": builders},
-        homes=Homes(
-            {f"jhub/other-{index}": PlacedPod("build", name) for index, name in enumerate(loads)}
-        ),
-    ),
+    lambda known, builders: Facts(nodes=known, builder_nodes={"build": builders}),
     st.none() | nodes.map(Nodes),
     st.frozensets(st.sampled_from(NODE_NAMES)),
-    st.lists(st.sampled_from(NODE_NAMES), max_size=12),
 )
 # Changes at the top of the policy document.
 rule_changes: st.SearchStrategy[JSONObject] = st.fixed_dictionaries(
@@ -243,7 +234,7 @@ rule_changes: st.SearchStrategy[JSONObject] = st.fixed_dictionaries(
             {
                 "build": st.fixed_dictionaries(
                     {
-                        "home": st.fixed_dictionaries({"maxLoad": st.sampled_from([0, 0.5, 2])}),
+                        "home": st.sampled_from([{}, {"weights": [100]}, {"weights": [3, 2]}]),
                         "join": st.sampled_from([{}, {"build": 3}]),
                     }
                 ),

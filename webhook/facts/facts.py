@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from roost_core.placement.lease_state import LeaseState
 from roost_core.placement.nodes import Nodes
-from webhook.facts.homes import Homes
 from webhook.facts.placed_pod import FailedPull
 from webhook.facts.warm import WarmFacts
 
@@ -21,9 +20,6 @@ class Facts:
     # By class with a home: nodes with a Ready builder pod. The same frozenset object while it
     # doesn't change.
     builder_nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    homes: Homes = field(default_factory=Homes)
-    # False: the watch of these pods is broken, so pods that aren't among them may exist.
-    shows_new_pods: bool = True
     # Labels of namespaces, by name. None: they can't be read.
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.

@@ -61,7 +61,7 @@ def pull_secrets(spec: Mapping[str, object], namespace: str) -> str:
 
 
 def pod_key(namespace: str, name: str) -> str:
-    """The key of a pod in `Homes.pods` and in the ledger."""
+    """The key of a pod in the facts."""
     return f"{namespace}/{name}"
 
 

@@ -15,7 +15,6 @@ from roost_core.objects.pod_body import PodBody
 from roost_core.release.pod_classes import PodClass
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.facts.facts import Facts
-from webhook.ledger import Ledger
 from webhook.patch import Change
 
 
@@ -48,7 +47,6 @@ class Reads(Flag):
     NOTHING = 0
     NODES = auto()
     BUILDERS = auto()
-    HOMES = auto()
     WARM = auto()
     LEASES = auto()
     PRIORITIES = auto()
@@ -60,12 +58,9 @@ class Case(NamedTuple):
     """One pod, with everything that its rules can read."""
 
     pod: PodBody
-    # The pod's key in facts and ledger.
-    pod_key: str
     pod_class: PodClass
     settings: ReleaseSettings
     facts: Facts
-    ledger: Ledger
     # Seconds of a monotonic clock.
     now: float
 

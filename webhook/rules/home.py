@@ -1,6 +1,4 @@
-"""Prefer the first nodes of the repository's ring, with falling weights, under a bound on each
-node's builds.
-"""
+"""Prefer the first nodes of the repository's ring, with falling weights."""
 
 from __future__ import annotations
 
@@ -12,8 +10,6 @@ from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from roost_core.release.pod_classes import Home, PodClass
 from roost_core.release.repositories import PodTexts, repository_of
 from webhook.facts.facts import Facts
-from webhook.facts.placed_pod import PlacedPod
-from webhook.home_load import choose_homes
 from webhook.patch import (
     Annotate,
     DropBinderHubTerms,
@@ -45,12 +41,12 @@ def prefer_home(case: Case) -> Iterator[RuleResult]:
         return
     target = pod.annotations.get(HOME_TARGET_ANNOTATION)
     if target and prefers_node(pod, named_node(target)):
-        # Roost chose already: a pod reviewed again keeps its nodes, whatever the load is.
+        # Roost chose already: a pod reviewed again keeps its nodes.
         return
     ring, lacks_builders = ring_of(case.pod_class, home, case.facts)
     known, rules = case.facts.nodes, pod.rules
     admitted = [name for name in ring if known is None or node_admits(rules, known[name])]
-    nodes = _homes(case, home, rank_nodes(repository, admitted)[: len(home.weights)], len(admitted))
+    nodes = rank_nodes(repository, admitted)[: len(home.weights)]
     is_settled = lacks_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
     if not nodes or is_settled:
         yield DropBinderHubTerms(sticky=False, spread=True)
@@ -80,7 +76,6 @@ def ring_of(pod_class: PodClass, home: Home, facts: Facts) -> tuple[Sequence[str
     """The nodes of the class's ring that are usable, and whether it lacks builders.
 
     While no builder is Ready the ring is made of all nodes: a repository's builds then still meet.
-    A choice by load alone would scatter them.
     """
     nodes = facts.nodes
     if home.builder_labels:
@@ -90,28 +85,6 @@ def ring_of(pod_class: PodClass, home: Home, facts: Facts) -> tuple[Sequence[str
     return [] if nodes is None else [node.name for node in nodes.values() if node.is_usable], bool(
         home.builder_labels
     )
-
-
-def _homes(case: Case, home: Home, candidates: Sequence[str], admitted: int) -> list[str]:
-    """Those candidates that aren't overloaded.
-
-    The pod itself doesn't count: its POST may be a repetition.
-    """
-    if not candidates:
-        return []
-    pod_class, ledger, homes = case.pod_class.name, case.ledger, case.facts.homes
-    ledger.follow(homes, case.now, is_current=case.facts.shows_new_pods)
-    shown = homes.loads(pod_class)
-    running = homes.total(pod_class) + ledger.total(pod_class)
-    loads = {
-        node: shown.get(node, 0) + ledger.load(PlacedPod(pod_class, node)) for node in candidates
-    }
-    for own in (homes.pods.get(case.pod_key), ledger.decision(case.pod_key)):
-        if own is not None and own.pod_class == pod_class:
-            running -= 1
-            if own.node in loads:
-                loads[own.node] -= 1
-    return choose_homes(candidates, loads, running=running, nodes=admitted, max_load=home.max_load)
 
 
 def _can_outvote_home(term: object) -> bool:
@@ -124,5 +97,5 @@ def _can_outvote_home(term: object) -> bool:
 RULE: Final = Rule(
     prefer_home,
     lambda _settings, pod_class: pod_class.home is not None,
-    Reads.NODES | Reads.BUILDERS | Reads.HOMES,
+    Reads.NODES | Reads.BUILDERS,
 )

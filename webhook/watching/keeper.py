@@ -39,18 +39,10 @@ class FactsKeeper:
     """
 
     def __init__(
-        self,
-        client: Client,
-        metrics: WebhookMetrics,
-        pod_seen: Callable[[str, str], None],
-        clock: Callable[[], float] = time.monotonic,
+        self, client: Client, metrics: WebhookMetrics, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now
-        show.
-        """
         self._client = client
         self._metrics = metrics
-        self._pod_seen = pod_seen
         self._clock = clock
         self._dirty = threading.Event()
         self._cluster: WatchedCluster | None = None
@@ -140,18 +132,13 @@ class FactsKeeper:
             return
         # Before: what changes meanwhile is noticed by the next look.
         self._known = cluster.known
-        facts, changed_pods = cluster.refresh()
-        self.facts = facts
+        self.facts = cluster.refresh()
         self._has_facts = True
         if cluster.has_other_hubs:
             with self._replacing:
                 if self._cluster is cluster:
                     log.info("other namespaces are selected now: pods are listed anew")
                     self._watch_anew(cluster.settings)
-        # Not before: a burst's last builds would be counted neither by the ledger nor by the facts.
-        for key in changed_pods:
-            namespace, _, name = key.partition("/")
-            self._pod_seen(namespace, name)
 
 
 def _watched(settings: ReleaseSettings) -> tuple[object, ...]:

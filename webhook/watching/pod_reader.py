@@ -34,8 +34,6 @@ class WatchedPod(NamedTuple):
     is_unplaced: bool = False
     # It names Roost's scheduler and has no node yet.
     is_waiting: bool = False
-    # Of another hub, whose pods count in warm sets alone.
-    is_of_others: bool = False
 
 
 class PodReader:
@@ -118,4 +116,4 @@ class PodReader:
         placed = read_placed_pod(body, self._pod_class.name)
         if placed is None or not placed.node:
             return None
-        return WatchedPod("", placed, is_of_others=True)
+        return WatchedPod("", placed)

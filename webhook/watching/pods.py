@@ -1,15 +1,13 @@
-"""The pods of all classes: homes, warm sets, failed pulls, and the counts of the metrics."""
+"""The pods of all classes: warm sets, failed pulls, and the counts of the metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
 
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import TakenChanges, Watched, Watches, pods_path
 from roost_core.release.pod_classes import PodClass
-from webhook.facts.homes import Homes
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.warm import WarmFacts
 from webhook.metrics import WebhookMetrics
@@ -21,8 +19,6 @@ from webhook.watching.nodes import WatchedNodes
 from webhook.watching.pod_counts import PodCounts
 from webhook.watching.pod_reader import PodReader, WatchedPod
 from webhook.watching.reported_images import ReportedImages
-
-_NO_HOMES: Final = Homes()
 
 
 class PodsOfClass(Watched[WatchedPod]):
@@ -48,11 +44,6 @@ class PodsOfClass(Watched[WatchedPod]):
             )
         )
 
-    @property
-    def is_broken(self) -> bool:
-        """Whether the last try to list or watch failed."""
-        return self.cache is not None and bool(self.cache.fault)
-
 
 class WatchedPods:
     """The pods of all classes."""
@@ -69,20 +60,17 @@ class WatchedPods:
             name: PodsOfClass(watches, rulebook, pod_class, namespaces)
             for name, pod_class in settings.classes.items()
         }
-        self._classes_with_home = rulebook.classes_that_read(Reads.HOMES)
         self._warm_classes = (
             rulebook.classes_that_read(Reads.WARM) if settings.reads_nodes else list[str]()
         )
-        self._homes = Homes()
         # Of all classes: what has run is no failed pull. Rules read them of the warm classes, which
         # take in what nodes report, too.
         self._warm = {name: WarmFacts() for name in settings.classes}
         self._failed_pulls = FailedPulls(watches.clock)
         self._counts = PodCounts(settings.classes, metrics)
 
-    def refresh(self, taken: TakenChanges, nodes: WatchedNodes) -> list[str]:
-        """Take in what changed; return the keys of the pods with a home that did."""
-        homes: dict[str, PlacedPod | None] = {}
+    def refresh(self, taken: TakenChanges, nodes: WatchedNodes) -> None:
+        """Take in what changed."""
         for name, pods in self.by_class.items():
             changes = pods.take(taken)
             placed = {key: pod and pod.placed for key, pod in changes.items()}
@@ -95,14 +83,7 @@ class WatchedPods:
                 lacking = {key: evidence.with_what_lacks(pod) for key, pod in placed.items()}
                 self._warm = {**self._warm, name: self._warm[name].updated(lacking)}
             self._counts.update(name, changes)
-            if name in self._classes_with_home:
-                for key, pod in changes.items():
-                    is_ours = pod is not None and not pod.is_of_others
-                    homes[key] = placed[key] if is_ours else None
-        if homes:
-            self._homes = self._homes.updated(homes)
         self._counts.show_changes()
-        return list(homes)
 
     def keep_in_step(self, nodes: WatchedNodes, images: ReportedImages) -> None:
         """Let warm sets forget images with their nodes, and take in what nodes report."""
@@ -115,13 +96,6 @@ class WatchedPods:
         return nodes.lists(node, image) or _proves(self._warm, node, image)
 
     @property
-    def homes(self) -> Homes:
-        """`Facts.homes`; none unless all pods with a home are known."""
-        if all(self.by_class[name].is_known for name in self._classes_with_home):
-            return self._homes
-        return _NO_HOMES
-
-    @property
     def warm(self) -> Mapping[str, WarmFacts]:
         """`Facts.warm`."""
         return {
@@ -132,11 +106,6 @@ class WatchedPods:
     def failed_pulls(self) -> FailedPulls:
         """`Facts.failed_pulls` and `Facts.given_up`."""
         return self._failed_pulls
-
-    @property
-    def shows_new(self) -> bool:
-        """`Facts.shows_new_pods`: no watch of pods with a home is known to be broken."""
-        return not any(self.by_class[name].is_broken for name in self._classes_with_home)
 
 
 def _proves(warm: Mapping[str, WarmFacts], node: str, image: str) -> bool:

@@ -100,32 +100,31 @@ class WatchedCluster:
     @property
     def known(self) -> list[bool]:
         """What is known now, watch by watch."""
-        return [self.pods.shows_new, *(cache.is_known for cache in self.caches)]
+        return [cache.is_known for cache in self.caches]
 
     @property
     def has_other_hubs(self) -> bool:
         """Whether other namespaces are selected than when their pods were listed."""
         return self.namespaces.has_other_hubs
 
-    def refresh(self) -> tuple[Facts, list[str]]:
-        """Return facts with all changes so far, and the keys of the pods with a home that changed.
+    def refresh(self) -> Facts:
+        """Return facts with all changes so far.
 
         A fault loses nothing: what was taken is given back, and taken in again by the next call.
         """
         with taking_changes() as taken:
-            changed_pods = self._take_in(taken)
-            return self._facts(), changed_pods
+            self._take_in(taken)
+            return self._facts()
 
-    def _take_in(self, taken: TakenChanges) -> list[str]:
+    def _take_in(self, taken: TakenChanges) -> None:
         self.nodes.refresh(taken, self._images)
         self.namespaces.refresh(taken)
         for builders in self.builders.values():
             builders.refresh(taken)
-        changed_pods = self.pods.refresh(taken, self.nodes)
+        self.pods.refresh(taken, self.nodes)
         # Only now: a pod that is still bound to a node that went tells of its images with each
         # change of its status.
         self.pods.keep_in_step(self.nodes, self._images)
-        return changed_pods
 
     def _facts(self) -> Facts:
         failed_pulls = self.pods.failed_pulls
@@ -136,8 +135,6 @@ class WatchedCluster:
                 for name, builders in self.builders.items()
                 if builders.is_known
             },
-            homes=self.pods.homes,
-            shows_new_pods=self.pods.shows_new,
             namespaces=self.namespaces.fact,
             warm=self.pods.warm,
             failed_pulls=failed_pulls.last_failed,

@@ -3,14 +3,13 @@ rendered.
 """
 
 import collections
-import math
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
+from roost_core.placement.labels import pulled_label
 from tests.e2e.install.test_doctor import asked
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.binaries import MINORS, OLDEST_MINOR
@@ -25,6 +24,7 @@ from webhook.rendezvous import rank_nodes
 pytestmark = pytest.mark.e2e
 
 OTHER_IMAGE = "registry.k8s.io/pause:3.10.1"
+NO_PLACEHOLDERS: dict[str, Any] = {"placeholders": []}
 
 
 def user(name: str, **details: Any) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def test_every_supported_minor_keeps_users_off_unpulled_nodes_and_brings_builds_
         builds = TestBuildsMeet()
         with (
             FakeNodes(cluster.api) as nodes,
-            Stack(cluster, cluster.create_namespace(), builds.values(max_load=0)) as stack,
+            Stack(cluster, cluster.create_namespace(), NO_PLACEHOLDERS) as stack,
         ):
             builds.add_builders(stack, nodes, builds.NODES)
             for repository, homes in builds.builds(stack, "first", copies=2).items():
@@ -196,10 +196,6 @@ class TestBuildsMeet:
     NODES = tuple(f"builder-{letter}" for letter in "abcde")
     REPOSITORIES = tuple(f"https://github.com/example/repository-{number}" for number in range(40))
 
-    @staticmethod
-    def values(max_load: float) -> dict[str, Any]:
-        return {"placeholders": [], "podClasses": {"build": {"home": {"maxLoad": max_load}}}}
-
     def add_builders(self, stack: Stack, fake_nodes: FakeNodes, nodes: tuple[str, ...]) -> None:
         fake_nodes.create_many(nodes, cpu="64", memory="512Gi", pods=400)
         # Until a builder is Ready the ring is made of all nodes: with one more, that ring has
@@ -243,7 +239,7 @@ class TestBuildsMeet:
         fake_nodes: FakeNodes,
         pod_keeper: PodKeeper,
     ) -> None:
-        with Stack(control_plane, namespace, self.values(max_load=0)) as stack:
+        with Stack(control_plane, namespace, NO_PLACEHOLDERS) as stack:
             self.add_builders(stack, fake_nodes, self.NODES)
             before = self.builds(stack, "first", copies=5)
             for repository, homes in before.items():
@@ -260,29 +256,3 @@ class TestBuildsMeet:
                 was = before[repository][0]
                 expected = rank_nodes(repository, self.NODES)[1] if was == lost else was
                 assert home == expected
-
-    def test_an_overloaded_node_is_skipped_and_builds_spread_over_the_ring(
-        self,
-        control_plane: ControlPlane,
-        namespace: str,
-        fake_nodes: FakeNodes,
-        pod_keeper: PodKeeper,
-    ) -> None:
-        with Stack(control_plane, namespace, self.values(max_load=2)) as stack:
-            self.add_builders(stack, fake_nodes, self.NODES)
-            repository = self.REPOSITORIES[0]
-            ring = rank_nodes(repository, self.NODES)
-            loads: collections.Counter[str] = collections.Counter()
-            for running in range(24):
-                # One repository alone in the cluster: the load bound decides, build by build.
-                limit = max(4, math.ceil(2 * (running + 1) / len(ring)))
-                open_nodes = [node for node in ring[:3] if loads[node] < limit]
-                expected = (
-                    open_nodes[0] if open_nodes else min(ring[:3], key=lambda node: loads[node])
-                )
-                created = stack.create_pod(build(f"build-{running}", repository))
-                # What the webhook decided, then what came of it.
-                assert created["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == expected, loads
-                assert stack.wait_for_node(f"build-{running}") == expected
-                loads[expected] += 1
-            assert len(loads) == 3

@@ -10,7 +10,6 @@ from roost_core.placement.labels import KARPENTER_POOL_LABEL
 from roost_core.placement.nodes import Nodes
 from tests.builders import node
 from tests.properties import strategies as draw_from
-from webhook.home_load import choose_homes
 from webhook.rendezvous import rank_nodes
 
 names = st.text(min_size=1, max_size=12)
@@ -39,24 +38,6 @@ def test_losing_a_node_moves_only_what_lived_there(
     assert rank_nodes(key, nodes - {lost}) == [
         name for name in rank_nodes(key, nodes) if name != lost
     ]
-
-
-loads = st.dictionaries(st.sampled_from(draw_from.NODE_NAMES), st.integers(0, 30))
-
-
-@given(candidates=st.permutations(draw_from.NODE_NAMES), loads=loads, max_load=st.floats(0, 9))
-def test_a_home_is_always_found_and_keeps_the_rings_order_unless_all_are_overloaded(
-    candidates: list[str], loads: dict[str, int], max_load: float
-) -> None:
-    running = sum(loads.values())
-    homes = choose_homes(candidates, loads, running=running, nodes=9, max_load=max_load)
-    assert homes
-    in_order = [name for name in candidates if name in homes]
-    assert homes == in_order or sorted(homes) == sorted(candidates)
-    assert (
-        all(loads.get(name, 0) >= loads.get(homes[0], 0) for name in candidates)
-        or homes == in_order
-    )
 
 
 changes = st.lists(

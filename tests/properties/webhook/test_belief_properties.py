@@ -8,7 +8,6 @@ property here: PROPERTIES.
 
 import math
 import random
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, cast
 from unittest.mock import patch
@@ -31,7 +30,6 @@ from tests.builders import (
     user_pod,
 )
 from tests.evidence import FAULTS, Server, hear
-from webhook.facts.placed_pod import PlacedPod
 from webhook.metrics import WebhookMetrics
 from webhook.watching.keeper import FactsKeeper
 
@@ -159,14 +157,9 @@ class World:
     def __init__(self) -> None:
         self.server = LeaseServer()
         self.keeper = FactsKeeper(
-            cast("Any", self.server),
-            WebhookMetrics("test"),
-            self._note_seen,
-            clock=lambda: self.server.now,
+            cast("Any", self.server), WebhookMetrics("test"), clock=lambda: self.server.now
         )
         self.desk = Desk(RULES)
-        # Builds that were reviewed and not shown since: when, and where to.
-        self.reviewed: dict[str, tuple[float, str]] = {}
         for name in NAMES:
             self.server.happen(NODES, name, node(name, "first", is_usable=True, holds=name == "a"))
         self.server.happen(BUILDERS, "dind-a", bound("dind-a", "a"))
@@ -213,11 +206,6 @@ class World:
                 self.year = year
             case "object", key, name, item:
                 self.server.happen(key, name, item)
-            case "review", name:
-                self.expire_reviews()
-                self.desk.facts, self.desk.now = self.keeper.facts, self.server.now
-                if homes := homes_of(self.desk.place(build_pod(name=name))):
-                    self.reviewed[name] = self.server.now, max(homes)[1]
 
     def pass_time(self, seconds: float) -> None:
         """As the threads would: holders renew, Leases are read, and watches hear what is said."""
@@ -366,15 +354,6 @@ class World:
             elif before and len(now) < len(before) and now and not has and name not in needed:
                 self.proven.discard(name)
             self.reports |= {name: now} if now else {}
-
-    def expire_reviews(self) -> None:
-        belief = beliefs.REVIEWED if self.keeper.facts.shows_new_pods else beliefs.REVIEWED_UNSEEN
-        since = self.server.now - belief.age_seconds
-        self.reviewed = {name: one for name, one in self.reviewed.items() if one[0] > since}
-
-    def _note_seen(self, _namespace: str, name: str) -> None:
-        self.reviewed.pop(name, None)
-        self.desk.reviewer.pod_seen(NAMESPACE, name)
 
     def knows(self, key: str, belief: beliefs.Belief = beliefs.NODES) -> bool:
         kind = self.server.kind(key)
@@ -562,20 +541,6 @@ def check_namespaces(world: World) -> None:
     assert (world.place(user_pod())[0] != user_pod()) is is_selected
 
 
-def check_reviewed(world: World) -> None:
-    assert world.keeper.facts.shows_new_pods is not bool(world.server.kind(BUILDS).fault)
-    world.expire_reviews()
-    world.place(build_pod(name="asked"))
-    ledger = cast("Any", world.desk.reviewer)._ledger
-    expected = (
-        Counter(where for _, where in world.reviewed.values())
-        if ledger.is_trusted
-        else Counter[str]()
-    )
-    assert ledger.total("build") == expected.total()
-    assert all(ledger.load(PlacedPod("build", name)) == expected[name] for name in NAMES)
-
-
 def draw_happening(rng: random.Random, often: str) -> tuple[Any, ...]:
     name, is_gone = rng.choice(NAMES), rng.random() < 0.4
     kind = (
@@ -653,10 +618,8 @@ PROPERTIES: Final[dict[beliefs.Belief, tuple[str, Callable[[World], None]]]] = {
     beliefs.BUILDERS: (BUILDERS, check_home),
     beliefs.NAMESPACES: (NAMESPACES, check_namespaces),
     beliefs.EARLIER: ("values change", check_earlier),
-    beliefs.REVIEWED: (BUILDS, check_reviewed),
-    beliefs.REVIEWED_UNSEEN: (BUILDS, check_reviewed),
 }
-OF_ALL_PODS: Final = (check_earlier, check_namespaces, check_home, check_reviewed)
+OF_ALL_PODS: Final = (check_earlier, check_namespaces, check_home)
 
 
 @pytest.mark.parametrize("belief", beliefs.WEBHOOK, ids=lambda belief: belief.name)

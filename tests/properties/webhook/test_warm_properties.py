@@ -7,13 +7,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.placement.beliefs import REVIEWED
 from roost_core.placement.warm_sets import MAX_NODES, Spare, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.facts.homes import Homes
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.warm import WarmFacts
-from webhook.ledger import Ledger
 
 NAMES = [f"n{number}" for number in range(5)]
 names, few, moments = st.sampled_from(NAMES), st.integers(0, 6), st.sampled_from([0.0, 1.0, 2.0])
@@ -162,49 +159,3 @@ def _read(facts: WarmFacts) -> list[object]:
         [facts.images_since(node, image) for node in NAMES for image in images],
         set(facts.nodes_with_images),
     ]
-
-
-NODES = ("n0", "n1", "n2")
-BUILD = "build"
-MADE_UP = st.tuples(st.floats(0, 3) | st.floats(0, 120), st.integers(1, 30))
-
-
-@given(st.lists(MADE_UP, max_size=30))
-def test_once_five_decisions_of_the_last_minute_came_to_nothing_none_counts(
-    attack: list[tuple[float, int]],
-) -> None:
-    ledger, homes, now = Ledger(), Homes(), 0.0
-    made_up: list[float] = []
-    for gap, count in attack:
-        now += gap
-        ledger.follow(homes, now)
-        if sum(now - 60 < when < now - REVIEWED.age_seconds for when in made_up) >= 5:
-            assert ledger.total(BUILD) == 0
-            assert all(ledger.load(PlacedPod(BUILD, node)) == 0 for node in NODES)
-        # Never for longer than some seconds, however few there are.
-        assert ledger.total(BUILD) <= sum(when > now - REVIEWED.age_seconds for when in made_up)
-        for index in range(count):
-            ledger.record(f"a/{len(made_up)}", PlacedPod(BUILD, NODES[index % 3]), now)
-            made_up.append(now)
-
-
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["record", "see", "follow"]), st.integers(0, 9), st.floats(0, 4))
-    )
-)
-def test_counts_are_sums_of_what_is_remembered_whatever_happens(
-    steps: list[tuple[str, int, float]],
-) -> None:
-    ledger, now = Ledger(), 0.0
-    for what, number, gap in steps:
-        now += gap
-        if what == "record":
-            ledger.record(f"a/{number}", PlacedPod(BUILD, NODES[number % 3]), now)
-        elif what == "see":
-            ledger.see(f"a/{number}", Homes())
-        else:
-            ledger.follow(Homes({f"a/{number}": PlacedPod(BUILD, "n0")}), now)
-        loads = [ledger.load(PlacedPod(BUILD, node)) for node in NODES]
-        assert sum(loads) == ledger.total(BUILD) >= 0
-        assert min(loads) >= 0

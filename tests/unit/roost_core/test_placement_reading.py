@@ -18,7 +18,6 @@ from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import PodTexts, repository_of
 from tests.builders import NAMESPACE, build_pod, settings, user_pod
 from tests.recorded_data import rows
-from webhook.home_load import MIN_LOAD, choose_homes, load_bound
 
 
 @pytest.mark.parametrize(("text", "number"), rows("roost_core/quantities"))
@@ -144,16 +143,3 @@ def test_what_is_no_pod_is_told_by_place_and_never_by_content(text: str) -> None
     with pytest.raises(MalformedObjectError) as caught:
         read_pod_body(yaml.safe_load(text), NAMESPACE)
     assert "secret-token" not in str(caught.value)
-
-
-def test_the_bound_on_load_is_max_of_the_floor_and_the_share() -> None:
-    assert load_bound(running=2, nodes=5, max_load=2) == MIN_LOAD
-    assert load_bound(running=30, nodes=5, max_load=2) == 13
-    # 1.1 x 50 / 5 is 11, though not in floating point.
-    assert load_bound(running=49, nodes=5, max_load=1.1) == 11
-
-
-@pytest.mark.parametrize(("loads", "max_load", "order"), rows("roost_core/homes"))
-def test_the_bound_orders_homes(loads: tuple[int, ...], max_load: float, order: str) -> None:
-    at = dict(zip("abc", loads, strict=True))
-    assert choose_homes([*"abc"], at, running=sum(loads), nodes=3, max_load=max_load) == [*order]

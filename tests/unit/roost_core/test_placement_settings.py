@@ -25,7 +25,7 @@ def faults(**changes: object) -> list[str]:
 
 def test_all_faults_come_at_once_and_name_their_keys() -> None:
     build: dict[str, dict[str, object]] = {
-        "home": {"weights": [50, 100], "maxLoad": "twice"},
+        "home": {"weights": [50, 100]},
         "resources": {"nvidia.com/gpu": 1, "cpu": "much", "hugepages-2Mi": "4Mi"},
     }
     user = {"join": {"user": 101, "nobody": 1}, "match": {"labels": {}}}
@@ -36,7 +36,7 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
     assert set(found) == {
         *("version", "scheduler.target", "imageGate.mode"),
         *(f"podClasses.user.join.{key}" for key in ("user", "nobody")),
-        *(f"podClasses.build.home.{key}" for key in ("weights", "maxLoad")),
+        *(f"podClasses.build.home.{key}" for key in ("weights",)),
         *(f"podClasses.build.resources.{key}" for key in build["resources"]),
         "podClasses.placeholder.match.labels",
     }

@@ -18,12 +18,7 @@ from webhook.webhook_settings import parse_settings as parse_webhook
 
 Path = tuple[str | int, ...]
 
-HOME: Final = {
-    "key": [{"annotation": "binder-repo"}],
-    "builders": {},
-    "weights": [100, 50],
-    "maxLoad": 2,
-}
+HOME: Final = {"key": [{"annotation": "binder-repo"}], "builders": {}, "weights": [100, 50]}
 WINDOW: Final = {
     "name": "lectures",
     "replicas": 9,
@@ -108,7 +103,7 @@ def test_a_rendered_document_has_no_fault_and_the_paths_are_its_keys() -> None:
     assert faults_of(DOCUMENT) == []
     assert ("placeholderMover", "evictionsPerMinute") in READ
     assert ("imageGate", "pullDeadlineSeconds") in READ
-    assert ("podClasses", "dask", "home", "maxLoad") in READ
+    assert ("podClasses", "dask", "home", "weights", 0) in READ
     assert ("placeholders", 0, "prices", "nodeHour") in READ
     assert ("recorder", "retentionDays") in READ
 

@@ -1,6 +1,4 @@
-"""The home of a repository's builds: the ring, BinderHub's own terms, the bound on load, and builds
-sent lately.
-"""
+"""The home of a repository's builds: the ring, and BinderHub's own terms."""
 
 import copy
 from dataclasses import replace
@@ -9,10 +7,8 @@ import pytest
 
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
-from roost_core.placement.beliefs import REVIEWED
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from tests.builders import (
-    NAMESPACE,
     PREFERRED,
     REPOSITORY,
     Desk,
@@ -35,10 +31,6 @@ from tests.builders import (
 )
 from tests.unit.webhook.small_hub import FIVE, HERE, RING
 from webhook.facts.facts import Facts
-from webhook.facts.homes import Homes
-from webhook.facts.placed_pod import PlacedPod
-from webhook.ledger import Ledger, unnamed
-from webhook.rendezvous import rank_nodes
 
 FIRST_THREE = list(zip([100, 50, 25], RING, strict=False))
 
@@ -128,17 +120,10 @@ def test_a_node_that_the_builds_own_selector_shuts_out_is_no_home() -> None:
     assert [name for _, name in homes_of(placed)] == RING[2:5]
 
 
-def test_an_overloaded_first_node_is_passed_by() -> None:
-    busy = {f"{NAMESPACE}/b-{index}": RING[0] for index in range(4)}
-    placed = place(build_pod(), facts(*builder_nodes(), builders=" ".join(RING), builds=busy))
-    assert homes_of(placed) == [(100, RING[1]), (50, RING[2])]
-
-
-def test_a_build_reviewed_again_keeps_its_home_whatever_the_load_is_by_then() -> None:
+def test_a_build_reviewed_again_keeps_its_home_whatever_nodes_have_builders_by_then() -> None:
     desk = Desk(known=FIVE)
     placed = desk.place(build_pod())
-    busy = {f"{NAMESPACE}/b-{index}": RING[0] for index in range(40)}
-    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=busy)
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING[1:]))
     assert desk.place(placed) == placed
 
 
@@ -166,7 +151,7 @@ def test_an_authors_loud_term_beside_the_home_is_warned_of_but_not_binderhubs_wh
 
 def test_a_users_home_can_be_known_from_its_environment() -> None:
     key = [{"env": "BINDER_REPO_URL"}, {"image": "repository"}]
-    home = {"key": key, "builders": {"labels": None}, "weights": [10], "maxLoad": 0}
+    home = {"key": key, "builders": {"labels": None}, "weights": [10]}
     body = user_pod()
     body["spec"]["containers"][0]["env"] = [{"name": "BINDER_REPO_URL", "value": REPOSITORY}]
     assert homes_of(
@@ -210,174 +195,19 @@ def test_a_node_unready_cordoned_or_without_ready_builder_is_no_home(
 TAINTED = (Taint("dedicated", "users", "NoSchedule"),)
 
 
-def burst(known: Facts, builds: int = 60) -> tuple[int, str]:
-    """How many builds of a burst, of ten repositories, went to their repository's first home, and
-    their last note.
-    """
-    desk, at_home, note = Desk(known=known), 0, ""
-    ring = {name for name, one in (known.nodes or {}).items() if not one.taints}
-    for index in range(builds):
-        repository = f"{REPOSITORY}-{index % 10}"
-        response = desk.answer(build_pod(repository, name=f"build-{index}"))
-        (_, first), *_ = homes_of(patched(build_pod(repository), response))
-        at_home += first == rank_nodes(repository, ring)[0]
-        note = response["auditAnnotations"]["home"]
-    return at_home, note
-
-
-def test_nodes_that_a_build_may_not_use_dont_lower_the_bound() -> None:
-    usable = builder_nodes(10)
-    shut = [node(f"shut-{index}", taints=TAINTED) for index in range(20)]
-    names = " ".join(one.name for one in (*usable, *shut))
-    alone, _ = burst(facts(*usable, builders=names))
-    beside, note = burst(facts(*usable, *shut, builders=names))
-    assert beside == alone
-    assert alone / 60 >= 0.8
-    assert note.endswith(" of 10")
-
-
-def test_the_bound_follows_a_taint_that_comes_and_goes() -> None:
-    # Two usable nodes of five take 2 x 11 / 2 = 11 builds each, five take 5 each.
+def test_a_node_that_a_build_may_not_use_is_no_home_while_its_taint_lasts() -> None:
     desk = Desk(known=FIVE)
     nodes = FIVE.nodes
     assert nodes is not None
-    away = {name: node(name, taints=TAINTED) for name in RING[2:]}
-    back = {name: node(name) for name in RING[2:]}
-    running = {f"{NAMESPACE}/b-{index}": RING[0] for index in range(10)}
-    for change, first in ((back, RING[1]), (away, RING[0]), (back, RING[1])):
-        nodes = nodes.updated(change)
-        desk.facts = replace(
-            facts(builders=" ".join(RING), builds=running),
-            nodes=nodes,
-            builder_nodes=FIVE.builder_nodes,
-        )
-        assert homes_of(desk.place(build_pod()))[0][1] == first
+    for taints, homes in ((TAINTED, RING[1:4]), ((), RING[:3])):
+        nodes = nodes.updated({RING[0]: node(RING[0], taints=taints)})
+        desk.facts = replace(FIVE, nodes=nodes)
+        response = desk.answer(build_pod())
+        assert [name for _, name in homes_of(patched(build_pod(), response))] == homes
+        assert response["auditAnnotations"]["home"].endswith(f" of {4 if taints else 5}")
 
 
-def homes_of_builds(desk: Desk, count: int, name: str = "build") -> list[str]:
-    """Where so many builds of one repository are sent, one after the other."""
-    return [homes_of(desk.place(build_pod(name=f"{name}-{index}")))[0][1] for index in range(count)]
-
-
-def test_a_burst_counts_before_the_watch_shows_it() -> None:
-    # With ten running the bound has grown from 4 to ceil(2 x 11 / 5) = 5, so the first node has
-    # room again.
-    expected = [RING[0]] * 4 + [RING[1]] * 4 + [RING[2]] * 2 + [RING[0]]
-    assert homes_of_builds(Desk(known=FIVE), 11) == expected
-    desk, body = Desk(known=FIVE), build_pod()
-    body["metadata"] |= {"name": None, "generateName": "build-"}
-    # Pods whose names are yet to be made are told apart.
-    assert [homes_of(desk.place(body, uid=f"uid-{index}"))[0][1] for index in range(5)] == expected[
-        :5
-    ]
-
-
-def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
+def test_however_many_builds_of_one_repository_come_they_meet() -> None:
     desk = Desk(known=FIVE)
-    for index in range(3):
-        desk.place(build_pod(name=f"other-{index}"))
-    assert {homes_of(desk.place(build_pod()))[0][1] for _ in range(20)} == {RING[0]}
-    shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(2)} | {
-        f"{NAMESPACE}/build-1": RING[0]
-    }
-    desk.reviewer.pod_seen(NAMESPACE, "other-2")
-    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
-    assert homes_of(desk.place(build_pod()))[0][1] == RING[0]
-    assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
-    assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
-
-
-@pytest.mark.parametrize("own", RING[:2])
-def test_a_repeated_post_does_not_raise_the_bound_by_itself_nor_lower_its_nodes_load(
-    own: str,
-) -> None:
-    nodes = [RING[0]] * 4 + [RING[1]] * 2 + [RING[2]] * 3
-    builds = {f"{NAMESPACE}/other-{index}": node for index, node in enumerate(nodes)}
-    builds[f"{NAMESPACE}/build-1"] = own
-    # Nine others: with this one the bound is 2 x 10 / 5 = 4, which the first node has.
-    desk = Desk(known=facts(*builder_nodes(), builders=" ".join(RING), builds=builds))
-    assert homes_of(desk.place(build_pod()))[0][1] == RING[1]
-
-
-def test_a_dry_run_leaves_no_trace() -> None:
-    desk = Desk(known=FIVE)
-    for index in range(4):
-        desk.place(build_pod(name=f"build-{index}"), dryRun=True)
-    assert homes_of(desk.place(build_pod(name="real")))[0][1] == RING[0]
-    assert all(is_dry_run for _, is_dry_run, _ in desk.outcomes[:-1])
-
-
-def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> None:
-    desk = Desk(known=FIVE)
-    homes_of_builds(desk, 10, "made-up")
-    desk.now += REVIEWED.age_seconds + 0.1
-    for index in range(8):
-        desk.place(build_pod(name=f"real-{index}"))
-        desk.reviewer.pod_seen(NAMESPACE, f"real-{index}")
-    assert homes_of_builds(desk, 5) == [RING[0]] * 4 + [RING[1]]
-
-
-def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_running() -> None:
-    # Four at home are at the floor of the bound; with eight more somewhere it is ceil(2 x 13 / 5) =
-    # 6.
-    lost = {f"{NAMESPACE}/lost-{index}": "" for index in range(8)}
-    busy = {f"{NAMESPACE}/busy-{index}": RING[0] for index in range(4)}
-    assert (
-        homes_of(place(build_pod(), facts(*builder_nodes(), builders=" ".join(RING), builds=busy)))[
-            0
-        ][1]
-        == RING[1]
-    )
-    both = facts(*builder_nodes(), builders=" ".join(RING), builds=busy | lost)
-    assert homes_of(place(build_pod(), both))[0][1] == RING[0]
-
-
-@pytest.mark.parametrize(("count", "remembered"), [(4096, 4096), (10_000, 0)])
-def test_decisions_count_until_the_watch_shows_them_and_after_a_flood_none(
-    count: int, remembered: int
-) -> None:
-    ledger = Ledger()
-    for index in range(count):
-        ledger.record(f"a/{index}", PlacedPod("build", f"n{index % 3}"), 0.0)
-    assert len(ledger._decisions) == 4096
-    assert ledger.is_trusted is bool(remembered)
-    assert ledger.total("build") == remembered
-    assert sum(ledger.load(PlacedPod("build", f"n{index}")) for index in range(3)) == remembered
-    ledger.follow(Homes({f"a/{index}": PlacedPod("build", "n0") for index in range(1000)}), 1.0)
-    assert ledger.total("build") == max(0, remembered - 1000)
-    ledger.follow(Homes(), 31.0)
-    assert ledger.total("build") == 0
-
-
-def test_a_review_that_began_with_earlier_facts_still_counts_what_they_do_not_show() -> None:
-    ledger, earlier = Ledger(), Homes()
-    pod = PlacedPod("build", "n0")
-    ledger.record("a/one", pod, 0.0)
-    later = earlier.updated({"a/one": pod})
-    ledger.see("a/one", later)
-    ledger.follow(earlier, 0.1)
-    assert ledger.load(pod) == ledger.total("build") == 1
-    ledger.follow(later, 0.2)
-    assert ledger.load(pod) == ledger.total("build") == 0
-
-
-def test_a_pod_whose_name_was_made_counts_once_when_the_watch_shows_it() -> None:
-    desk = Desk(known=FIVE)
-    body = build_pod()
-    body["metadata"] |= {"name": None, "generateName": "build-"}
-    for index in range(3):
-        desk.place(body, uid=f"uid-{index}")
-    shown = {f"{NAMESPACE}/build-x7k2{index}": RING[0] for index in range(3)}
-    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
-    assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
-    assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
-
-
-def test_pods_that_were_there_before_are_not_taken_for_one_whose_name_was_made_since() -> None:
-    ledger, before = Ledger(), Homes({"a/build-abcde": PlacedPod("build", "n0")})
-    ledger.follow(before, 0.0)
-    ledger.record(f"a/{unnamed('build-', 'uid')}", PlacedPod("build", "n1"), 0.0)
-    ledger.follow(before.updated({"a/other-abcde": PlacedPod("build", "n0")}), 0.1)
-    assert ledger.total("build") == 1
-    ledger.follow(before.updated({"a/build-fghij": PlacedPod("build", "n1")}), 0.2)
-    assert ledger.total("build") == 0
+    placed = [desk.place(build_pod(name=f"build-{index}")) for index in range(30)]
+    assert {tuple(homes_of(body)) for body in placed} == {tuple(FIRST_THREE)}

@@ -15,8 +15,8 @@ from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
 from tests.recorded_data import object_of, rows
-from webhook.facts.homes import Homes
 from webhook.facts.placed_pod import FailedPull, PlacedPod
+from webhook.facts.warm import WarmFacts
 from webhook.metrics import WebhookMetrics
 from webhook.watching.keeper import FactsKeeper
 
@@ -121,15 +121,9 @@ class Kept:
     """A keeper on a fake server."""
 
     def __init__(self, server: FakeServer) -> None:
-        self.seen: list[tuple[str, str]] = []
         self.metrics = WebhookMetrics("test")
         self.seconds = 0.0
-        self.keeper = FactsKeeper(
-            cast("Client", server),
-            self.metrics,
-            lambda ns, name: self.seen.append((ns, name)),
-            clock=lambda: self.seconds,
-        )
+        self.keeper = FactsKeeper(cast("Client", server), self.metrics, clock=lambda: self.seconds)
         self.stop = threading.Event()
         self.thread = threading.Thread(target=self.keeper.run, args=(self.stop,))
         self.thread.start()
@@ -175,10 +169,6 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost_core.kube.lease_watch.LOOK_SECONDS", 0.02)
 
 
-def builds(server: FakeServer, *pods: JSONObject) -> None:
-    server.objects[PODS, "component=binderhub-build"] = list(pods)
-
-
 def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> None:
     assert not kept.keeper.verdict().passed
     kept.keeper.follow(settings(webhook={"readNodes": False}))
@@ -192,35 +182,35 @@ def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> 
     }
 
 
-def test_facts_hold_nodes_builders_and_the_builds_of_each_node(
+def test_facts_hold_nodes_builders_and_the_pods_of_each_node(
     server: FakeServer, kept: Kept
 ) -> None:
     server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects[PODS, "component=image-builder"] = [
         pod("dind-a", "image-builder", node_name="a")
     ]
-    builds(
-        server,
-        pod("one", "binderhub-build", node_name="a"),
-        pod("two", "binderhub-build", node_name="a"),
-    )
+    server.objects[PODS, "component=singleuser-server"] = [
+        user("one", "a", IMAGE),
+        user("two", "a", IMAGE),
+    ]
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
     facts = kept.keeper.facts
     assert facts.nodes is not None
     assert set(facts.nodes) == {"a", "b"}
     assert facts.builder_nodes == {"build": frozenset({"a"})}
-    assert facts.homes.loads("build") == {"a": 2}
-    assert set(kept.seen) == {("jhub", "one"), ("jhub", "two")}
+    assert facts.warm["user"].pods_on("a") == 2
 
 
 def test_refused_nodes_leave_facts_made_of_pods_and_are_told(
     server: FakeServer, kept: Kept
 ) -> None:
     server.forbidden.add(NODES)
-    builds(server, pod("one", "binderhub-build", node_name="a"))
+    server.objects[PODS, "component=image-builder"] = [
+        pod("dind-a", "image-builder", node_name="a")
+    ]
     kept.keeper.follow(settings())
-    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    kept.wait(lambda: kept.keeper.facts.builder_nodes == {"build": frozenset({"a"})})
     assert kept.keeper.facts.nodes is None
     passed, detail = kept.keeper.verdict()
     assert passed
@@ -251,16 +241,16 @@ def test_a_fault_while_facts_are_made_loses_no_change(
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.verdict().passed)
     faults = [RuntimeError("once")]
-    whole = Homes.updated
+    whole = WarmFacts.updated
 
-    def updated(homes: Homes, changes: Mapping[str, PlacedPod | None]) -> Homes:
+    def updated(warm: WarmFacts, changes: Mapping[str, PlacedPod | None]) -> WarmFacts:
         if faults:
             raise faults.pop()
-        return whole(homes, changes)
+        return whole(warm, changes)
 
-    monkeypatch.setattr(Homes, "updated", updated)
-    builds(server, pod("one", "binderhub-build", node_name="a"))
-    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
+    monkeypatch.setattr(WarmFacts, "updated", updated)
+    server.objects[PODS, "component=singleuser-server"] = [user("one", "a", IMAGE)]
+    kept.wait(lambda: kept.keeper.facts.warm["user"].pods_on("a") == 1)
     assert "facts not updated" in caplog.text
 
 
@@ -277,8 +267,6 @@ def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(
     server.objects[PODS, "component=singleuser-server"] = users
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
-    builds(server, pod("one", "binderhub-build", annotations=placed))
-    kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
     assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
     server.objects[PODS, "component=singleuser-server"] = users[1:]
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 0)

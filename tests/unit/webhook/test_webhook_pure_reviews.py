@@ -31,8 +31,6 @@ from tests.recorded_data import PODS, REVIEWS, rows
 from webhook.admission import ReviewResult
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.facts.facts import Facts
-from webhook.facts.homes import Homes
-from webhook.facts.placed_pod import PlacedPod
 from webhook.review import Reviewer
 from webhook.watching.builders import read_builder
 
@@ -134,16 +132,6 @@ def test_deep_nesting_in_places_that_nobody_reads_does_no_harm() -> None:
     body = user_pod(tolerations=[json.loads("[" * 300 + "]" * 300)], nodeSelector={"pool": "gpu"})
     known = facts(*(node(f"n{index}", IMAGE) for index in range(20)))
     assert Desk(known=known).place(body)["spec"]["schedulerName"] == "hub.jhub.user"
-
-
-def test_homes_changed_pod_by_pod_count_what_counting_anew_counts() -> None:
-    homes = Homes({"a": PlacedPod("build", "n1"), "b": PlacedPod("build", "n1")})
-    after = homes.updated({"a": None, "c": PlacedPod("build", "n2"), "missing": None})
-    assert (dict(after.loads("build")), dict(homes.loads("build"))) == (
-        {"n1": 1, "n2": 1},
-        {"n1": 2},
-    )
-    assert after.loads("user") == {}
 
 
 def test_outcomes_name_class_and_duration() -> None:

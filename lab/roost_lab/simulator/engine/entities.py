@@ -70,8 +70,6 @@ class SimPod:
     # No node had room, and no placeholder's room was made free for it.
     waited_for_node: bool = False
     in_queue: bool = False
-    # The webhook's facts count it for its class's homes.
-    has_home: bool = False
     # Its class if that has a warm set, else "".
     warm_class: str = ""
 

@@ -23,7 +23,6 @@ from roost_core.objects.pod_body import PodBody, read_pod_body
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
 from roost_core.placement.labels import (
-    HOME_TARGET_ANNOTATION,
     HOSTNAME_LABEL,
     NODE_PURPOSE_LABEL,
     SAFE_TO_EVICT_ANNOTATION,
@@ -34,8 +33,7 @@ from roost_core.release.classes import namespace_matches
 from roost_lab.traces.attempt import Attempt, other_scheduler
 from webhook.admission import ReviewResult, decide
 from webhook.facts.facts import Facts
-from webhook.facts.placed_pod import PlacedPod, pod_key
-from webhook.ledger import Ledger
+from webhook.facts.placed_pod import PlacedPod
 from webhook.patch import Operation, patch_for
 from webhook.rules import Rulebook
 from webhook.rules.contract import Case, Note, Reads, Rule
@@ -100,8 +98,8 @@ class _PodTemplate(NamedTuple):
     cold: Pod | None = None
 
     def holds(self, facts: Facts) -> bool:
-        """Whether the next pod would be equal; homes may change while the facts stay."""
-        return Reads.HOMES not in self.reads and (
+        """Whether the next pod would be equal; of builds each is decided anew."""
+        return Reads.BUILDERS not in self.reads and (
             Reads.NODES not in self.reads or self.nodes is facts.nodes
         )
 
@@ -125,7 +123,6 @@ class PodMaker:
         # Whose pods count in warm sets, too; None: no other namespaces'.
         selector = None if settings is None else settings.shared_namespaces
         self._shared = None if selector is None else read_label_selector(selector)
-        self._ledger = Ledger()
         # Comparisons of rules put another one here.
         self.choose_warm_nodes: Callable[[Case, WarmNeeds], WarmChoice | str | None] = (
             choose_warm_nodes
@@ -221,15 +218,6 @@ class PodMaker:
         }
         return self._make((BUILD, repository), name, created, facts, lambda: body)
 
-    def home_pod(self, state: Pod) -> PlacedPod | None:
-        """What a pod adds to its class's load; None for pods of a class without a home."""
-        pod_class = self._class_of(state)
-        if pod_class is None or pod_class.home is None:
-            return None
-        return PlacedPod(
-            pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, "")
-        )
-
     def _class_of(self, state: Pod) -> PodClass | None:
         if self._rulebook is None:
             return None
@@ -308,20 +296,9 @@ class PodMaker:
         if self._rulebook is None or namespace != self._policy.namespace:
             return _PodTemplate(self.read(body))
         pod = read_pod_body(body, namespace)
-        key = pod_key(namespace, pod.name)
         # Warm nodes differ from pod to pod, and mostly nothing else does: they are added
         # afterwards.
-        decision = decide(
-            pod,
-            self._rulebook,
-            facts,
-            self._ledger,
-            pod_key=key,
-            now=now,
-            selects=_reads_no_warm_pods,
-        )
-        if decision.home is not None:
-            self._ledger.record(key, decision.home, now)
+        decision = decide(pod, self._rulebook, facts, now=now, selects=_reads_no_warm_pods)
         if before is not None and before.operations == decision.operations:
             # Applying a patch and reading the pod again costs most of an admission.
             state = before.state
@@ -377,9 +354,7 @@ class PodMaker:
     def _case(
         self, pod: PodBody, pod_class: PodClass, settings: ReleaseSettings, facts: Facts, now: float
     ) -> Case:
-        return Case(
-            pod, pod_key(pod.namespace, pod.name), pod_class, settings, facts, self._ledger, now
-        )
+        return Case(pod, pod_class, settings, facts, now)
 
     def _named_term(self, wanted: tuple[str, int]) -> tuple[int, NodeTerm]:
         """The preference for a node of that name with that weight; the same object each time."""

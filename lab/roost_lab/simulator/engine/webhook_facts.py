@@ -1,4 +1,4 @@
-"""Keep the webhook's facts about the cluster: nodes, homes of repositories, and warm sets."""
+"""Keep the webhook's facts about the cluster: nodes, builders, and warm sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from roost_core.placement.nodes import Nodes
 from webhook.facts.facts import Facts
-from webhook.facts.homes import Homes
 from webhook.facts.warm import WarmFacts
 
 if TYPE_CHECKING:
@@ -31,21 +30,14 @@ class WebhookFacts:
         self._known_nodes = Nodes()
         warm = {name: WarmFacts() for name in maker.warm_classes} if self._reads_nodes else {}
         visible = self._known_nodes if self._reads_nodes else None
-        self._facts: Facts = Facts(nodes=visible, homes=Homes(), warm=warm, namespaces=labels)
-        self._home_changes: dict[str, Any] = {}
+        self._facts: Facts = Facts(nodes=visible, warm=warm, namespaces=labels)
         # By class: changes that the facts' warm sets don't have yet.
         self._warm_changes: dict[str, dict[str, Any]] = {name: {} for name in warm}
-        self._has_homes = bool(maker.homes)
         # Each node as it was when it last reported other images.
         self._reported: dict[str, Node] = {}
 
     def tell_pod(self, pod: SimPod) -> None:
         """A pod was created or bound, or its containers run."""
-        if self._has_homes:
-            home = self._maker.home_pod(pod.state)
-            if home is not None:
-                pod.has_home = True
-                self._home_changes[pod.key] = home
         if self._warm_changes:
             warm = self._maker.warm_pod(pod.state, is_starting=pod.ready_at is None)
             if warm is not None:
@@ -53,8 +45,6 @@ class WebhookFacts:
 
     def forget_pod(self, pod: SimPod) -> None:
         """A pod was deleted."""
-        if pod.has_home:
-            self._home_changes[pod.key] = None
         if pod.warm_class:
             self._warm_changes[pod.warm_class][pod.key] = None
 
@@ -107,9 +97,6 @@ class WebhookFacts:
         return self._facts
 
     def _apply(self) -> None:
-        if self._home_changes:
-            self._facts = replace(self._facts, homes=self._facts.homes.updated(self._home_changes))
-            self._home_changes = {}
         for name, changes in self._warm_changes.items():
             if changes:
                 self._facts.warm[name].take_in(changes)

@@ -45,9 +45,9 @@ class World(Cluster):
     """
 
     # What a world that follows another has in their place.
-    builds_type: type[BuildWorld] = BuildWorld
     hub_type: type[Hub] = Hub
     kubelets_type: type[Kubelets] = Kubelets
+    builds_type: type[BuildWorld] = BuildWorld
 
     def __init__(
         self,

@@ -21,9 +21,8 @@ from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.traces.attempt import Attempt
 from webhook.admission import decide
 from webhook.facts.facts import Facts
-from webhook.facts.placed_pod import PlacedPod, pod_key
+from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.warm import WarmFacts
-from webhook.ledger import Ledger
 from webhook.rules import Rulebook
 
 # The hub's own: the policy `roost` has it pulled to all nodes.
@@ -84,7 +83,8 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
     settings = Settings(values=(f"scheduler.target={target}", "podClasses.user.join.user=100"))
     policy = load_policy("warm-alone", values_files("warm-alone"), settings)
     assert policy.webhook is not None
-    maker, rulebook, ledger = PodMaker(policy, Assumptions()), Rulebook(policy.webhook), Ledger()
+    maker = PodMaker(policy, Assumptions())
+    rulebook = Rulebook(policy.webhook)
     attempt = Attempt(0, 0.0, "repository", MANAGED)
     room = {"cpu": 16_000, "memory": 2**36, "pods": 8}
     nodes = Nodes([Node(f"node-{number}", allocatable=room, created=number) for number in range(9)])
@@ -98,9 +98,7 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
         body = {**maker._user_body(attempt, name)}
         body["metadata"]["namespace"] = policy.namespace
         pod = read_pod_body(body, policy.namespace)
-        decision = decide(
-            pod, rulebook, facts, ledger, pod_key=pod_key(policy.namespace, name), now=1.0
-        )
+        decision = decide(pod, rulebook, facts, now=1.0)
         whole = read_pod(jsonpatch.apply_patch(body, decision.operations))
         assert (made.spec, dict(made.annotations)) == (whole.spec, dict(whole.annotations))
         seen.add(made.spec.preferred_node_terms)

@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"time"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
@@ -121,8 +120,7 @@ func (p *podPlacer) Handle(_ context.Context, request admission.Request) admissi
 	if err := p.decoder.Decode(request, pod); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	dryRun := request.DryRun != nil && *request.DryRun
-	class, degraded := p.engine.Apply(pod, request.Namespace, dryRun, time.Now())
+	class, degraded := p.engine.Apply(pod, request.Namespace)
 	if class == "" {
 		return admission.Allowed("")
 	}

@@ -1,4 +1,4 @@
-// Package facts keeps what the rules may know of the cluster: nodes, which of them hold builder pods, which builds run where.
+// Package facts keeps what the rules may know of the cluster: nodes, and which of them hold builder pods.
 //
 // Owns the informers and their indexes. A reader never calls the API, and gets shared objects that it must not change.
 package facts
@@ -23,9 +23,6 @@ import (
 	"roost.invalid/benchmarks/internal/policy"
 )
 
-// A decision counts as a running build until the informer shows its pod, at most this long.
-const decisionLife = 30 * time.Second
-
 // How long the informers may take for their first lists.
 const firstListPatience = 30 * time.Second
 
@@ -42,18 +39,10 @@ type Facts struct {
 
 type home struct {
 	builders   map[string]string // pod key -> node, Ready ones only
-	builds     map[string]string // pod key -> node it runs on or is meant for
-	load       map[string]int    // node -> builds
-	decisions  map[string]decision
-	ring       []string // sorted; nil: to be computed
-	generation uint64   // counts the changes of the ring
+	ring       []string          // sorted; nil: to be computed
+	generation uint64            // counts the changes of the ring
 
 	withoutBuilders bool
-}
-
-type decision struct {
-	node string
-	made time.Time
 }
 
 func empty(document *policy.Document) *Facts {
@@ -64,9 +53,7 @@ func empty(document *policy.Document) *Facts {
 	facts.nodes = cache.NewIndexer(cache.MetaNamespaceKeyFunc, facts.indexers())
 	for name, class := range document.PodClasses {
 		if class.Home != nil {
-			facts.homes[name] = &home{
-				builders: map[string]string{}, builds: map[string]string{}, load: map[string]int{}, decisions: map[string]decision{},
-			}
+			facts.homes[name] = &home{builders: map[string]string{}}
 		}
 	}
 	return facts
@@ -111,9 +98,6 @@ func FromFile(document *policy.Document, file string) (*Facts, error) {
 			if labels.SelectorFromSet(class.Home.Builders.Labels).Matches(labels.Set(pod.Labels)) {
 				facts.setBuilder(name, pod)
 			}
-			if labels.SelectorFromSet(class.Match.Labels).Matches(labels.Set(pod.Labels)) {
-				facts.setBuild(name, pod)
-			}
 		}
 	}
 	return facts, nil
@@ -137,23 +121,17 @@ func Watch(ctx context.Context, client kubernetes.Interface, document *policy.Do
 		if class.Home == nil {
 			continue
 		}
-		for _, watched := range []struct {
-			labels map[string]string
-			set    func(class string, pod *corev1.Pod)
-		}{{class.Home.Builders.Labels, facts.setBuilder}, {class.Match.Labels, facts.setBuild}} {
-			pods := informers.NewSharedInformerFactoryWithOptions(client, 0,
-				informers.WithNamespace(document.Namespace), informers.WithTransform(dropManagedFields),
-				informers.WithTweakListOptions(func(options *metav1.ListOptions) {
-					options.LabelSelector = labels.SelectorFromSet(watched.labels).String()
-				}))
-			informer := pods.Core().V1().Pods().Informer()
-			registration, err := informer.AddEventHandler(facts.podHandler(name, watched.set))
-			if err != nil {
-				return nil, err
-			}
-			synced = append(synced, registration.HasSynced)
-			pods.Start(ctx.Done())
+		pods := informers.NewSharedInformerFactoryWithOptions(client, 0,
+			informers.WithNamespace(document.Namespace), informers.WithTransform(dropManagedFields),
+			informers.WithTweakListOptions(func(options *metav1.ListOptions) {
+				options.LabelSelector = labels.SelectorFromSet(class.Home.Builders.Labels).String()
+			}))
+		registration, err := pods.Core().V1().Pods().Informer().AddEventHandler(facts.builderHandler(name))
+		if err != nil {
+			return nil, err
 		}
+		synced = append(synced, registration.HasSynced)
+		pods.Start(ctx.Done())
 	}
 	limit, cancel := context.WithTimeout(ctx, firstListPatience)
 	defer cancel()
@@ -170,18 +148,18 @@ func dropManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-func (f *Facts) podHandler(class string, set func(string, *corev1.Pod)) cache.ResourceEventHandler {
+func (f *Facts) builderHandler(class string) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { set(class, object.(*corev1.Pod)) },
-		UpdateFunc: func(_, object any) { set(class, object.(*corev1.Pod)) },
+		AddFunc:    func(object any) { f.setBuilder(class, object.(*corev1.Pod)) },
+		UpdateFunc: func(_, object any) { f.setBuilder(class, object.(*corev1.Pod)) },
 		DeleteFunc: func(object any) {
 			if unknown, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = unknown.Obj
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
 				gone := pod.DeepCopy()
-				gone.Status.Phase = corev1.PodFailed // neither builds nor serves any more
-				set(class, gone)
+				gone.Spec.NodeName = "" // it serves no more
+				f.setBuilder(class, gone)
 			}
 		},
 	}
@@ -231,28 +209,6 @@ func (f *Facts) setBuilder(class string, pod *corev1.Pod) {
 	home.forgetRing()
 }
 
-func (f *Facts) setBuild(class string, pod *corev1.Pod) {
-	node := ""
-	if pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed {
-		node = pod.Spec.NodeName
-		if node == "" {
-			node = pod.Annotations[policy.TargetAnnotation]
-		}
-	}
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	home, key := f.homes[class], pod.Namespace+"/"+pod.Name
-	delete(home.decisions, key)
-	if before, ok := home.builds[key]; ok {
-		home.load[before]--
-		delete(home.builds, key)
-	}
-	if node != "" {
-		home.builds[key] = node
-		home.load[node]++
-	}
-}
-
 // Ring gives the nodes that may be a home, sorted, and a number that changes whenever they do. While no builder is ready,
 // all usable nodes are the ring, and the last value is true.
 func (f *Facts) Ring(class string) ([]string, uint64, bool) {
@@ -290,43 +246,6 @@ func (f *Facts) Node(name string) *corev1.Node {
 		return object.(*corev1.Node)
 	}
 	return nil
-}
-
-// Loads gives the number of unfinished builds on each of the nodes, and on all, recent decisions included; the pod of
-// that key doesn't count, since its POST may be repeated.
-func (f *Facts) Loads(class, key string, nodes []string, now time.Time) (perNode map[string]int, running int) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	home := f.homes[class]
-	perNode = make(map[string]int, len(nodes))
-	for _, node := range nodes {
-		perNode[node] = home.load[node]
-	}
-	running = len(home.builds)
-	if node, ok := home.builds[key]; ok {
-		perNode[node]--
-		running--
-	}
-	for other, made := range home.decisions {
-		if now.Sub(made.made) > decisionLife {
-			delete(home.decisions, other)
-			continue
-		}
-		if other != key {
-			perNode[made.node]++
-			running++
-		}
-	}
-	return perNode, running
-}
-
-// Decided notes that a build is meant for a node, until the informer shows the build.
-func (f *Facts) Decided(class, key, node string, now time.Time) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	if home := f.homes[class]; home.builds[key] == "" {
-		home.decisions[key] = decision{node: node, made: now}
-	}
 }
 
 // Holders gives the nodes that carry a label of a pulled image.

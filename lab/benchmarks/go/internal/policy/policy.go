@@ -86,7 +86,6 @@ type Home struct {
 		Labels map[string]string `json:"labels"`
 	} `json:"builders"`
 	Weights []int32 `json:"weights"`
-	MaxLoad float64 `json:"maxLoad"`
 }
 
 // Load reads a document and derives what is needed for each pod.

@@ -5,9 +5,7 @@
 package rules
 
 import (
-	"math"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +48,7 @@ func New(document *policy.Document, known *facts.Facts) *Engine {
 
 // Apply changes the pod in place and names its class ("" when no rule is for it), and why the gate only prefers ("" when
 // it requires all it could).
-func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.Time) (name, degraded string) {
+func (e *Engine) Apply(pod *corev1.Pod, namespace string) (name, degraded string) {
 	class := e.classOf(pod, namespace)
 	if class == nil || leftAlone(pod) {
 		return "", ""
@@ -67,7 +65,7 @@ func (e *Engine) Apply(pod *corev1.Pod, namespace string, dryRun bool, now time.
 		degraded = e.gate(pod, own, class)
 	}
 	if class.Home != nil {
-		e.preferHome(pod, own, namespace, class, dryRun, now)
+		e.preferHome(pod, own, namespace, class)
 	}
 	for _, term := range class.PreferredNodeTerms {
 		prefer(pod, term)
@@ -178,7 +176,7 @@ func defaultRequests(pod *corev1.Pod, requests corev1.ResourceList) {
 }
 
 // preferHome prefers the first nodes of the repository's ring, with falling weights, and skips busy ones.
-func (e *Engine) preferHome(pod *corev1.Pod, own demands, namespace string, class *policy.Class, dryRun bool, now time.Time) {
+func (e *Engine) preferHome(pod *corev1.Pod, own demands, namespace string, class *policy.Class) {
 	home := class.Home
 	repository := homeKey(pod, home)
 	if repository == "" || hasHome(pod) {
@@ -200,18 +198,13 @@ func (e *Engine) preferHome(pod *corev1.Pod, own demands, namespace string, clas
 		return
 	}
 	dropBinderHubTerms(pod, true)
-	key := namespace + "/" + pod.Name
-	candidates = e.withRoom(class.Name, key, candidates, ring, own, home, now)
 	for i, node := range candidates {
 		prefer(pod, corev1.PreferredSchedulingTerm{Weight: home.Weights[i], Preference: onNode(node)})
 	}
 	annotate(pod, policy.TargetAnnotation, candidates[0])
-	if !dryRun && pod.Name != "" {
-		e.facts.Decided(class.Name, key, candidates[0], now)
-	}
 }
 
-// A pod that is reviewed again keeps its home, whatever the load is by now.
+// A pod that is reviewed again keeps its home.
 func hasHome(pod *corev1.Pod) bool {
 	target := pod.Annotations[policy.TargetAnnotation]
 	if target == "" {
@@ -221,35 +214,6 @@ func hasHome(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(preferredTerms(pod), func(term corev1.PreferredSchedulingTerm) bool {
 		return sameTerm(term.Preference, there)
 	})
-}
-
-// As in webhook/home_load.py.
-const minLoad = 4
-
-// withRoom leaves out the candidates with more than their share of builds; when all have, the least loaded comes first.
-func (e *Engine) withRoom(class, key string, candidates, ring []string, own demands, home *policy.Home, now time.Time) []string {
-	loads, running := e.facts.Loads(class, key, candidates, now)
-	if !slices.ContainsFunc(candidates, func(node string) bool { return loads[node] >= minLoad }) {
-		return candidates // the bound is never below minLoad, so the ring needn't be counted
-	}
-	nodes := 0
-	for _, name := range ring {
-		if node := e.facts.Node(name); node == nil || own.admit(node) {
-			nodes++
-		}
-	}
-	bound := max(minLoad, int(math.Ceil(home.MaxLoad*float64(running+1)/float64(nodes)-1e-9)))
-	var free []string
-	for _, node := range candidates {
-		if loads[node] < bound {
-			free = append(free, node)
-		}
-	}
-	if len(free) > 0 {
-		return free
-	}
-	slices.SortStableFunc(candidates, func(a, b string) int { return loads[a] - loads[b] })
-	return candidates
 }
 
 func onNode(node string) corev1.NodeSelectorTerm {
