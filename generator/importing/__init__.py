@@ -5,7 +5,8 @@ The run:
 - `importer.py` runs the import.
 - `source.py` finds the hub in the files, and records which keys were read.
 - `hub_files.py` finds the hubs of a folder, `many_hubs.py` unites them.
-- `gitops.py` unwraps Argo CD and Flux.
+- `wrappers.py` finds the hub's values in what installs its chart; `gitops.py` unwraps Argo CD and
+  Flux.
 - `result.py` collects the values and notes. `printing.py` prints them.
 - `unread.py` names what has no place. `proposals.py` says what would help.
 - `summary.py` says what Roost will do with the values.

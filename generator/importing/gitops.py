@@ -53,7 +53,7 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
         named = text(child(file.values, "spec", "releaseName")) or (
             f"{namespace}-{name}" if namespace else name
         )
-        return [_mapping_at(file, ("spec", "values"))], named
+        return [mapping_at(file, ("spec", "values"))], named
     if group == "argoproj.io" and kind in _ARGO:
         above = _ARGO[kind]
         # Argo CD calls the release as it calls the Application; a template's name isn't known.
@@ -99,23 +99,33 @@ def _argo_files(file: LoadedFile, above: Path, helm: object) -> list[LoadedFile]
     there.
     """
     if child(helm, "valuesObject"):
-        return [_mapping_at(file, (*above, "valuesObject"))]
-    written = child(helm, "values")
-    if not isinstance(written, str):
+        return [mapping_at(file, (*above, "valuesObject"))]
+    if not isinstance(child(helm, "values"), str):
         return []
+    return [text_at(file, (*above, "values"))]
+
+
+def text_at(file: LoadedFile, path: Path) -> LoadedFile:
+    """The values that a text in a file holds. Raises ValuesError when it is no YAML."""
     # Below as many empty lines, each key stands in the line that it has in the file.
-    _, line, _ = file.source.find((*above, "values"))
-    return [load(("\n" * line + written).encode(), file.source.name)]
+    _, line, _ = file.source.find(path)
+    written = _at(file.values, path)
+    return load(("\n" * line + str(written)).encode(), file.source.name)
 
 
-def _mapping_at(file: LoadedFile, path: Path) -> LoadedFile:
-    value: object = file.values
+def _at(value: object, path: Path) -> object:
     for step in path:
         value = (
             value[step]
             if isinstance(value, list) and isinstance(step, int)
             else child(value, str(step))
         )
+    return value
+
+
+def mapping_at(file: LoadedFile, path: Path) -> LoadedFile:
+    """The values below a key of a file; {} for what is no mapping."""
+    value = _at(file.values, path)
     return LoadedFile(value if isinstance(value, dict) else {}, _Below(file.source, path))
 
 

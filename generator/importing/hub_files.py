@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from generator.faults import Fault, UsageError, ValuesError
-from generator.importing.gitops import unwrap, values_of
+from generator.importing.gitops import values_of
 from generator.importing.source import find_charts
-from generator.values.loader import load
+from generator.importing.wrappers import read_hub_file
 
 _COMMON: Final = frozenset({"common", "shared", "base", "basehub", "default", "defaults", "all"})
 _ENDINGS: Final = (".values.yaml", ".values.yml", ".yaml", ".yml")
@@ -162,7 +162,7 @@ def _files(folder: Path, passed: list[str]) -> list[_File]:
             passed.append(f"{path}: {error.strerror}")
             continue
         try:
-            values = values_of(unwrap(load(content, str(path)))[0])
+            values = values_of(read_hub_file(str(path), content).files)
         except ValuesError:
             values = {}
         found.append(_File(_stem(path.name), str(path), content, values))

@@ -12,10 +12,11 @@ from dataclasses import replace
 from generator.faults import Fault, ValuesError, raise_errors, show_path
 from generator.importing import source
 from generator.importing.builds import map_builds
-from generator.importing.gitops import unread, unwrap, values_of
+from generator.importing.gitops import values_of
 from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
 from generator.importing.trial_pods import user_pods
+from generator.importing.wrappers import Unwrapped, read_hub_file
 from generator.pipeline import find_faults
 from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults
@@ -31,6 +32,13 @@ _LAYERS = (
 )
 
 
+# Which no other chart has.
+_OWN_KEYS = frozenset(
+    {
+        *("corePods", "imageGate", "placeholder", "placeholderMover", "placeholders"),
+        *("podClasses", "popularImages", "priorityClasses", "replaceSchedulers", "sharedPools"),
+    }
+)
 _ACCEPTED = "values of zero-to-jupyterhub or BinderHub"
 # By a key that these have not.
 _BITNAMI = "Bitnami's chart of JupyterHub"
@@ -58,21 +66,26 @@ def import_layers(
     or is encrypted, or when they hold no hub of zero-to-jupyterhub's or BinderHub's, or several.
     """
     read = [_load(name, text) for name, text in layers]
-    objects = [unwrap(file) for file in read]
-    loaded = [file for files, _ in objects for file in files]
-    release = release or next((named for _, named in objects if named), usual_release)
+    loaded = [file for found in read for file in found.files]
+    named = release or next((found.release for found in read if found.release), "")
+    release = named or usual_release
     values = values_of(loaded)
     filename = ", ".join(name for name, _ in layers)
     places = Places([file.source for file in loaded])
     charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
     defaults = read_defaults().values
     draft = Draft(filename, defaults=defaults, places=places, release=release)
-    ignored = ((file.source.name, key) for file in read for key in unread(file))
     draft.notes += [
-        f"{name}: {key} isn't read here, and may say otherwise: {_ALL}" for name, key in ignored
+        f"{name}: {key} isn't read here, and may say otherwise: {_ALL}"
+        for (name, _), found in zip(layers, read, strict=True)
+        for key in found.unread
     ]
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
+    if "values" in charts.hub.path and not named:
+        draft.notes.append(
+            f"No release is named here, and {release} is taken: --hub-release NAME says which."
+        )
     draft.is_binder = charts.binder is not None
     draft.has_builds = draft.is_binder or charts.service is not None
     if charts.has_hub:
@@ -116,14 +129,14 @@ def _judge(result: ImportResult) -> None:
     result.tell(merged.values)
 
 
-def _load(name: str, text: str | bytes) -> LoadedFile:
-    loaded = load(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"), name)
-    if isinstance(loaded.values.get("sops"), Mapping):
-        found = "a file encrypted by SOPS"
+def _load(name: str, text: str | bytes) -> Unwrapped:
+    found = read_hub_file(name, text)
+    if any(isinstance(file.values.get("sops"), Mapping) for file in found.files):
+        what = "a file encrypted by SOPS"
         raise ValuesError(
-            [Fault(name, 1, "sops", found, "readable values", "Decrypt it first: sops -d FILE")]
+            [Fault(name, 1, "sops", what, "readable values", "Decrypt it first: sops -d FILE")]
         )
-    return loaded
+    return found
 
 
 def _chosen_hub(
@@ -176,10 +189,34 @@ def _spawn_page_note(hub: source.HubSection) -> str:
     )
 
 
+def _refuse_own(values: Mapping[str, object], filename: str) -> None:
+    """Refuse Roost's own values: what they say of a hub would be taken for the hub's."""
+    found = sorted(_OWN_KEYS & set(values))
+    if found and not set(values) & {"hub", "proxy", "scheduling", "jupyterhub"}:
+        fix = f"They need no import: roost validate -f {filename}."
+        what = f"Roost's own values ({', '.join(found)})"
+        raise ValuesError([Fault(filename, 1, found[0], what, _ACCEPTED, fix)])
+
+
+def _refuse_other_hub(charts: source.Charts | None, filename: str, places: Places) -> None:
+    """Refuse what is called like a hub and has none of its keys: an empty hub would be imported."""
+    if charts is None or not charts.has_hub or charts.binder is not None:
+        return
+    keys = set(charts.hub.data)
+    if keys and not keys & source.CHART_KEYS:
+        at = charts.hub.path
+        what = f"no key of a hub ({', '.join(sorted(map(str, keys))[:4])})"
+        fix = "Import what Helm made of all: helm get values RELEASE --all -n NAMESPACE -o yaml."
+        where = places.of(at) if at else (filename, 1)
+        raise ValuesError([Fault(*where, source.show_key(at), what, _ACCEPTED, fix)])
+
+
 def _charts(
     values: Mapping[str, object], filename: str, places: Places, hub: source.Path | None
 ) -> source.Charts:
+    _refuse_own(values, filename)
     charts = source.find_charts(values, hub)
+    _refuse_other_hub(charts, filename, places)
     for keys, whose in _OTHER_CHARTS.items():
         path = (*(charts.hub.path if charts is not None else ()), *keys)
         if source.child(values, *path) is not None:
@@ -224,8 +261,8 @@ def _charts(
     kind = values.get("kind")
     if isinstance(kind, str) and "apiVersion" in values:
         fix = (
-            "Of objects, those of Argo CD (Application, ApplicationSet) and Flux (HelmRelease) are"
-            " read."
+            "Of objects, those of Argo CD (Application, ApplicationSet), Flux (HelmRelease),"
+            " Crossplane (Release) and k3s (HelmChart) are read."
         )
         raise ValuesError([Fault(filename, 1, "kind", f"an object {kind}", _ACCEPTED, fix)])
     if source.child(values, "image", "repository") is not None:

@@ -23,6 +23,28 @@ Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any
 _KEYS_OF_HUB: Final = re.compile(
     "baseUrl|config|db|extraConfig|extraEnv|extraFiles|extraVolumes|image|nodeSelector|services"
 )
+# All keys at the top of zero-to-jupyterhub's values.
+CHART_KEYS: Final = frozenset(
+    [
+        "cull",
+        "custom",
+        "debug",
+        "enabled",
+        "fullnameOverride",
+        "global",
+        "httpRoute",
+        "hub",
+        "imagePullSecret",
+        "imagePullSecrets",
+        "ingress",
+        "nameOverride",
+        "prePuller",
+        "proxy",
+        "rbac",
+        "scheduling",
+        "singleuser",
+    ]
+)
 # Keys by which the values of zero-to-jupyterhub or BinderHub are recognized.
 HUB_KEYS: Final = frozenset({"scheduling", "singleuser", "prePuller", "hub", "proxy", "cull"})
 BINDER_KEYS: Final = frozenset({"imageBuilderType", "imageCleaner", "dind", "pink"})

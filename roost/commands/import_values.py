@@ -52,10 +52,11 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
 )
 @click.option("--many", is_flag=True, help="Each FILE is a hub of its own, for one release of all.")
 @click.option(
-    "--release",
+    "--hub-release",
+    "release",
     metavar="NAME",
     default="",
-    help="The hub's release. Default: as FILE names it, else hub.",
+    help="The hub's Helm release. Default: as FILE names it, else hub.",
 )
 @click.option(
     "--hub",

@@ -116,7 +116,10 @@ def imported_values(case: Case, folder: Path) -> JSONObject:
     path = folder / f"{case.name}-hub.yaml"
     path.write_text(yaml.safe_dump(case.hub_values()))
     done = subprocess.run(
-        [ROOST, "import", path, "--release", RELEASE], capture_output=True, text=True, check=False
+        [ROOST, "import", path, "--hub-release", RELEASE],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         raise RuntimeError(f"roost import: exit code {done.returncode}: {done.stderr.strip()}")

@@ -12,7 +12,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "beside-zero-to-jupyterhub
 def test_the_sample_is_what_roost_import_writes() -> None:
     page = PAGE.read_text(encoding="utf-8")
     hub, values = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2]
-    shown = page.partition("$ roost import hub.yaml --release hub --details > values.yaml\n")[
+    shown = page.partition("$ roost import hub.yaml --hub-release hub --details > values.yaml\n")[
         2
     ].partition("```")[0]
     result = import_layers([("hub.yaml", hub)])

@@ -1,0 +1,335 @@
+"""Read a file that holds a hub's values in whatever installs the hub's chart: objects of Argo CD,
+Flux, Crossplane and k3s, alone or among others, Rancher Fleet, helmfile, kustomize.
+
+What makes the values itself (Nebari), or has them in other files, is refused by name, with the
+command that gives plain values. Source: the tools' documentation of 2026.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from generator.checks.contract import listing, mapping, text
+from generator.faults import Fault, Path, ValuesError, show_path
+from generator.importing.gitops import mapping_at, text_at, unread, unwrap, values_of
+from generator.importing.source import HUB_KEYS, child, find_charts
+from generator.values.loader import load
+from generator.values.sources import LoadedFile
+
+_DOCUMENT: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_PLAIN: Final = "helm get values RELEASE --all -n NAMESPACE -o yaml"
+_CHARTS: Final = ("jupyterhub", "binderhub", "basehub", "daskhub")
+# Of charts that have nothing of a hub, as repositories in the same file are.
+_NEBARI: Final = ("nebari_version", "qhub_version", "default_images", "provider", "profiles")
+
+
+class Unwrapped(NamedTuple):
+    """A hub's values in a file."""
+
+    # Later ones over earlier.
+    files: list[LoadedFile]
+    # "": the file names none.
+    release: str = ""
+    # What holds the values, for people; "": they are plain.
+    kind: str = ""
+    # Keys that give the chart more, from elsewhere.
+    unread: Sequence[str] = ()
+
+
+def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
+    """The values that a file holds, whatever holds them there.
+
+    Raises ValuesError when it is no YAML, holds two hubs, or has none whose values can be read.
+    """
+    found = [part for file in _documents(name, content) for part in _parts_of(file)]
+    if len(found) == 1:
+        return _with_values(_unwrapped(found[0], found), name)
+    holders = [_unwrapped(file, found) for file in found if _may_hold(file)]
+    hubs = [holder for holder in holders if find_charts(values_of(holder.files)) is not None]
+    if len(hubs) == 1 or (not hubs and len(holders) == 1):
+        return _with_values((hubs or holders)[0], name)
+    if not hubs and not found:
+        return Unwrapped([load(b"", name)])
+    kinds = [text(file.values.get("kind")) or "a document" for file in found]
+    if hubs:
+        told = " and ".join(f"{hub.kind or 'values'} {hub.release}".strip() for hub in hubs)
+        fix = "Give the one of this hub as a file of its own."
+        raise ValuesError([Fault(name, 1, "", f"{len(hubs)} hubs: {told}", "one hub", fix)])
+    listed = ", ".join(dict.fromkeys(kinds))
+    fix = f"Give the one that holds the hub's values, or what Helm made of all: {_PLAIN}"
+    raise ValuesError([Fault(name, 1, "", f"no hub in {listed}", "one with a hub's values", fix)])
+
+
+def _documents(name: str, content: str | bytes) -> list[LoadedFile]:
+    """Each YAML document that isn't empty, with the lines that it has in the file."""
+    if isinstance(content, str):
+        content = content.encode("utf-8", "surrogatepass")
+    try:
+        written = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return [load(content, name)]
+    marks = [0, *(mark.start() for mark in _DOCUMENT.finditer(written))]
+    if len(marks) < 2 or written.lstrip().startswith("%"):
+        return [load(content, name)]
+    found: list[LoadedFile] = []
+    for begin, end in zip(marks, [*marks[1:], len(written)], strict=True):
+        body = _DOCUMENT.sub("", written[begin:end], count=1)
+        body = re.sub(r"^\.\.\.\s*$", "", body, flags=re.MULTILINE)
+        lines_above = "\n" * written.count("\n", 0, begin)
+        if body.strip() and not all(
+            line.lstrip().startswith("#") for line in body.splitlines() if line.strip()
+        ):
+            found.append(load((lines_above + body).encode(), name))
+    return found or [load(b"", name)]
+
+
+def _parts_of(file: LoadedFile) -> Iterator[LoadedFile]:
+    """Of what `kubectl get` prints of several, each object."""
+    if file.values.get("kind") == "List" and isinstance(file.values.get("items"), list):
+        for place in range(len(listing(file.values["items"]))):
+            yield mapping_at(file, ("items", place))
+    else:
+        yield file
+
+
+def _may_hold(file: LoadedFile) -> bool:
+    """Whether one of several documents may hold a hub's values: other objects don't."""
+    if any(holds(file.values) for holds in (_is_argo_or_flux, *(read.holds for read in _READERS))):
+        return True
+    is_object = "apiVersion" in file.values and isinstance(file.values.get("kind"), str)
+    return not is_object and find_charts(file.values) is not None
+
+
+def _unwrapped(file: LoadedFile, others: Sequence[LoadedFile]) -> Unwrapped:
+    _refuse_nebari(file)
+    if _is_argo_or_flux(file.values):
+        files, release = unwrap(file)
+        below, more = _from_config_maps(file, others)
+        return Unwrapped(
+            [*below, *files],
+            release,
+            text(file.values.get("kind")),
+            [key for key in unread(file) if key not in more],
+        )
+    for reader in _READERS:
+        if reader.holds(file.values):
+            return reader.read(file)
+    return Unwrapped([file], _release_beside(file.values))
+
+
+def _with_values(found: Unwrapped, name: str) -> Unwrapped:
+    """What was found, unless an object holds no values at all: then they are elsewhere."""
+    if not found.kind or values_of(found.files):
+        return found
+    where = f" ({', '.join(found.unread)})" if found.unread else ""
+    fix = f"Give the files that it names, or what Helm made of all: {_PLAIN}"
+    raise ValuesError(
+        [
+            Fault(
+                name,
+                1,
+                "",
+                f"{found.kind} without a hub's values in it",
+                f"values in it, not elsewhere{where}",
+                fix,
+            )
+        ]
+    )
+
+
+def _is_argo_or_flux(values: Mapping[str, object]) -> bool:
+    group = str(values.get("apiVersion", "")).partition("/")[0]
+    return group in ("helm.toolkit.fluxcd.io", "argoproj.io")
+
+
+def _from_config_maps(
+    file: LoadedFile, others: Sequence[LoadedFile]
+) -> tuple[list[LoadedFile], list[str]]:
+    """What a HelmRelease takes from ConfigMaps of the same file, and its key, if that is all that
+    it takes from elsewhere.
+    """
+    sources = listing(child(file.values, "spec", "valuesFrom"))
+    found: list[LoadedFile] = []
+    for source in sources:
+        name = text(child(source, "name"))
+        key = text(child(source, "valuesKey")) or "values.yaml"
+        maps = [
+            other
+            for other in others
+            if other.values.get("kind") == text(child(source, "kind")) == "ConfigMap"
+            and child(other.values, "metadata", "name") == name
+            and not child(source, "targetPath")
+        ]
+        if maps and isinstance(child(maps[0].values, "data", key), str):
+            found.append(text_at(maps[0], ("data", key)))
+    return found, ["spec.valuesFrom"] if sources and len(found) == len(sources) else []
+
+
+class _Reader(NamedTuple):
+    """A way of installing a chart."""
+
+    holds: Callable[[Mapping[str, object]], bool]
+    read: Callable[[LoadedFile], Unwrapped]
+
+
+def _crossplane(file: LoadedFile) -> Unwrapped:
+    at: Path = ("spec", "forProvider")
+    holder = child(file.values, "spec", "forProvider")
+    named = mapping(child(file.values, "metadata", "annotations")).get(
+        "crossplane.io/external-name"
+    )
+    release = text(named) or text(child(file.values, "metadata", "name"))
+    more = _keys(holder, at, "valuesFrom", "set")
+    return Unwrapped([mapping_at(file, (*at, "values"))], release, "Crossplane's Release", more)
+
+
+def _k3s(file: LoadedFile) -> Unwrapped:
+    release = text(child(file.values, "metadata", "name"))
+    files: list[LoadedFile] = []
+    if isinstance(child(file.values, "spec", "valuesContent"), str):
+        files.append(text_at(file, ("spec", "valuesContent")))
+    if isinstance(child(file.values, "spec", "values"), Mapping):
+        files.append(mapping_at(file, ("spec", "values")))
+    more = _keys(child(file.values, "spec"), ("spec",), "valuesSecrets", "set")
+    return Unwrapped(files, release, text(file.values.get("kind")), more)
+
+
+def _fleet(file: LoadedFile) -> Unwrapped:
+    holder = child(file.values, "helm")
+    more = _keys(holder, ("helm",), "valuesFiles", "valuesFrom")
+    more += _keys(file.values, (), "targetCustomizations")
+    files = [mapping_at(file, ("helm", "values"))]
+    return Unwrapped(files, text(child(holder, "releaseName")), "Rancher Fleet's fleet.yaml", more)
+
+
+def _helmfile(file: LoadedFile) -> Unwrapped:
+    """The one release of a hub's chart; its values that aren't in other files."""
+    found: list[Unwrapped] = []
+    for place, release in enumerate(listing(file.values.get("releases"))):
+        values = child(release, "values")
+        at: Path = ("releases", place)
+        inline = [
+            mapping_at(file, (*at, "values", number))
+            for number, entry in enumerate(listing(values))
+            if isinstance(entry, Mapping)
+        ]
+        if isinstance(values, Mapping):
+            inline.append(mapping_at(file, (*at, "values")))
+        is_hub = any(word in text(child(release, "chart")) for word in _CHARTS)
+        if is_hub or find_charts(values_of(inline)) is not None:
+            elsewhere = any(isinstance(entry, str) for entry in listing(values))
+            more = [show_path((*at, "values"))] if elsewhere else []
+            more += _keys(release, at, "secrets", "set", "valuesTemplate")
+            found.append(Unwrapped(inline, text(child(release, "name")), "helmfile", more))
+    if len(found) > 1:
+        names = " and ".join(one.release for one in found)
+        command = "helmfile -l name=NAME write-values --output-file-template values.yaml"
+        fix = f"Write those of one to a file: {command}"
+        raise ValuesError(
+            [
+                Fault(
+                    file.source.name,
+                    1,
+                    "releases",
+                    f"helmfile with {len(found)} hubs: {names}",
+                    "one hub",
+                    fix,
+                )
+            ]
+        )
+    if not found or not values_of(found[0].files):
+        command = "helmfile write-values --output-file-template values.yaml"
+        fix = f"Let helmfile write them, and import that: {command}"
+        what = "helmfile without a hub's values in it"
+        raise ValuesError(
+            [Fault(file.source.name, 1, "releases", what, "values in it, not in other files", fix)]
+        )
+    return found[0]
+
+
+def _kustomize(file: LoadedFile) -> Unwrapped:
+    charts: list[tuple[Path, object]] = [
+        (("helmCharts", place), chart)
+        for place, chart in enumerate(listing(file.values.get("helmCharts")))
+    ]
+    if not charts:
+        charts = [((), file.values)]
+    found = [
+        Unwrapped(
+            [mapping_at(file, (*at, "valuesInline"))],
+            text(child(chart, "releaseName")),
+            "kustomize's helmCharts",
+            _keys(chart, at, "valuesFile", "additionalValuesFiles"),
+        )
+        for at, chart in charts
+        if any(word in text(child(chart, "name")) for word in _CHARTS)
+        or find_charts(mapping(child(chart, "valuesInline"))) is not None
+    ]
+    if len(found) == 1:
+        return found[0]
+    what = f"kustomize's helmCharts with {len(found) or 'no'} hubs"
+    fix = f"Give the values of one, as valuesFile names them, or: {_PLAIN}"
+    raise ValuesError([Fault(file.source.name, 1, "helmCharts", what, "one hub's chart", fix)])
+
+
+def _keys(holder: object, at: Path, *names: str) -> list[str]:
+    return [show_path((*at, name)) for name in names if child(holder, name)]
+
+
+def _is_kind(group: str, *kinds: str) -> Callable[[Mapping[str, object]], bool]:
+    def holds(values: Mapping[str, object]) -> bool:
+        of_group = str(values.get("apiVersion", "")).partition("/")[0]
+        return of_group == group and values.get("kind") in kinds
+
+    return holds
+
+
+def _is_fleet(values: Mapping[str, object]) -> bool:
+    holder = mapping(values.get("helm"))
+    keys = {"chart", "releaseName", "repo", "values", "valuesFiles", "valuesFrom", "version"}
+    return bool(keys & set(holder)) and not HUB_KEYS & set(values)
+
+
+def _is_helmfile(values: Mapping[str, object]) -> bool:
+    releases = values.get("releases")
+    return isinstance(releases, list) and all(child(entry, "chart") for entry in releases)
+
+
+def _is_kustomize(values: Mapping[str, object]) -> bool:
+    is_generator = values.get("kind") == "HelmChartInflationGenerator"
+    return isinstance(values.get("helmCharts"), list) or is_generator
+
+
+_READERS: Final = (
+    _Reader(_is_kind("helm.crossplane.io", "Release"), _crossplane),
+    _Reader(_is_kind("helm.cattle.io", "HelmChart", "HelmChartConfig"), _k3s),
+    _Reader(_is_fleet, _fleet),
+    _Reader(_is_helmfile, _helmfile),
+    _Reader(_is_kustomize, _kustomize),
+)
+
+
+def _refuse_nebari(file: LoadedFile) -> None:
+    values = file.values
+    is_nebari = "nebari_version" in values or (
+        "project_name" in values and any(key in values for key in _NEBARI)
+    )
+    if is_nebari:
+        fix = f"Nebari makes the hub's values of it: {_PLAIN}"
+        found = "Nebari's configuration"
+        expected = "values of zero-to-jupyterhub or BinderHub"
+        raise ValuesError([Fault(file.source.name, 1, "", found, expected, fix)])
+
+
+def _release_beside(values: Mapping[str, object]) -> str:
+    """The release that stands beside the values, in a file whose kind nobody knows; "": none."""
+    charts = find_charts(values)
+    path = charts.hub.path if charts is not None else ()
+    for depth in range(len(path)):
+        holder = child(values, *path[:depth]) if depth else values
+        for key in ("releaseName", "release_name"):
+            if name := text(child(holder, key)):
+                return name
+    return ""
