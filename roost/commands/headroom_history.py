@@ -21,6 +21,7 @@ from roost_core.placement.headroom_history import (
     HistoryError,
     history_of,
     read_history,
+    share_of_text,
     size_in_placeholders,
 )
 from roost_core.release.events import in_range
@@ -77,7 +78,10 @@ def read_histories(
 
 def as_config_map(histories: Mapping[str, History], name: str, namespace: str) -> str:
     """Return the ConfigMap from which the controllers go on, as YAML."""
-    data = {set_name: history.as_text(set_name) for set_name, history in histories.items()}
+    most_text = share_of_text(len(histories))
+    data = {
+        set_name: history.as_text(set_name, most_text) for set_name, history in histories.items()
+    }
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -26,8 +26,10 @@ KEPT_MINUTES: Final = KEPT_DAYS * DAY_MINUTES
 # After a longer pause, what happened meanwhile is unknown.
 PAUSE_MINUTES: Final = 5
 MOST_USERS: Final = 100_000
-# Of a stored history: all sets' are in one ConfigMap, which may have a mebibyte.
+# Of a stored history.
 MOST_TEXT: Final = 90_000
+# Of all of them: they are in one ConfigMap, of which the admission policy takes 768 KiB.
+MOST_TEXT_IN_ALL: Final = 700_000
 # Of the ConfigMap's key for a text that couldn't be read, after the set's name.
 UNUSABLE_SUFFIX: Final = ".unusable"
 # So many of the last nodes' boots are kept.
@@ -123,21 +125,18 @@ class History:
         drop = max(0, (len(levels) - KEPT_MINUTES) // DAY_MINUTES * DAY_MINUTES)
         return replace(self, first=self.first + drop, levels=levels[drop:])
 
-    def as_text(self, set_name: str = "") -> str:
+    def as_text(self, set_name: str = "", most_text: int = MOST_TEXT) -> str:
         """As `read_history` reads it; the oldest days are left out of a text that is too long.
 
-        set_name: of the placeholder set; "": of any.
+        set_name: of the placeholder set; "": of any. most_text: in characters.
         """
         account = self.account.as_json()
-        most = MOST_TEXT - len(json.dumps(account))
-        packed = ""
+        most = most_text - len(json.dumps(account))
         kept = len(self.levels)
-        while kept and (not packed or len(packed) > most):
-            if packed:
-                kept = kept * 3 // 4
-            levels = self.levels[-kept:]
-            changes = array("i", map(sub, levels, chain((0,), levels)))
-            packed = b64encode(zlib.compress(changes.tobytes(), _COMPRESSION)).decode("ascii")
+        packed = _packed(self.levels)
+        while len(packed) > most and kept > 1:
+            kept = kept * 3 // 4
+            packed = _packed(self.levels[-kept:])
         body = {
             "version": _VERSION,
             **({"set": set_name} if set_name else {}),
@@ -148,6 +147,20 @@ class History:
             "levels": packed,
         }
         return json.dumps(body, separators=(",", ":"))
+
+
+def _packed(levels: array[int]) -> str:
+    if not levels:
+        return ""
+    changes = array("i", map(sub, levels, chain((0,), levels)))
+    return b64encode(zlib.compress(changes.tobytes(), _COMPRESSION)).decode("ascii")
+
+
+def share_of_text(sets: int, others: int = 0) -> int:
+    """How long the text of each of so many sets may be. others: characters that are there
+    besides.
+    """
+    return max(0, min(MOST_TEXT, (MOST_TEXT_IN_ALL - others) // max(1, sets)))
 
 
 def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> History:

@@ -41,6 +41,7 @@ from roost_core.placement.headroom_history import (
     History,
     HistoryError,
     read_history,
+    share_of_text,
 )
 from roost_core.placement.headroom_windows import Period, local_time
 from roost_core.placement.headroom_worth import Ceiling, Needs, Worth, worth_of
@@ -134,7 +135,7 @@ def observe(
         actions += notices
     # Before the stored history has been read, writing would replace it by less.
     if is_new and minute % _HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
-        text = learned.history.as_text(name)
+        text = learned.history.as_text(name, _most_text(learned, snapshot, settings))
         data = {name: text}
         if learned.unusable:
             # Somebody may mend it.
@@ -144,6 +145,15 @@ def observe(
         )
         learned = replace(learned, stored=(stored, text))
     return learned, actions
+
+
+def _most_text(learned: Learned, snapshot: Snapshot, settings: HeadroomSettings) -> int:
+    """How long a set's text may be beside those of other sets, and what is left of former ones."""
+    names = {each.name for each in settings.sets if each.learn is not None}
+    others = sum(
+        len(key) + len(text) for key, text in (snapshot.histories or {}).items() if key not in names
+    )
+    return share_of_text(len(names), others + len(learned.unusable))
 
 
 def _with_stored(

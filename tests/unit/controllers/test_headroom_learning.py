@@ -5,6 +5,7 @@ absent or wrong.
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_account import Why
-from roost_core.placement.headroom_history import History, read_history
+from roost_core.placement.headroom_history import UNUSABLE_SUFFIX, History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 from tests.builders import NAMESPACE, RELEASE, release_document
@@ -533,3 +534,28 @@ def test_what_cannot_be_read_is_kept_beside_what_is_learned_since() -> None:
     hub = Hub(stored={"default": other})
     (told,) = [action for action in hub.turn() if isinstance(action, Notice) and action.warning]
     assert "what set other learned" in told.message
+
+
+@pytest.mark.parametrize("sets", [1, 11, 40])
+def test_busy_histories_of_many_sets_fit_one_config_map(sets: int) -> None:
+    names = [f"set-{number}" for number in range(sets)]
+    document = _document()
+    (entry,) = document["placeholders"]
+    document["placeholders"] = [
+        {**entry, "name": name, "statefulSet": f"hub-roost-placeholder-{name}"} for name in names
+    ]
+    chance = Random(4)  # noqa: S311 - a busy pool, not a secret
+    levels = array("i", (chance.randrange(2_000) for _ in range(56 * 1440)))
+    busy = History(int(NOW // 60) - len(levels), levels).as_text()
+    # Of a former set, and one that couldn't be read.
+    left = {"former": busy, f"set-0{UNUSABLE_SUFFIX}": "x" * 90_000}
+    hub = Hub(document, {**dict.fromkeys(names, busy), **left})
+    assert len(hub.pass_minutes(60)) >= sets
+    assert hub.stored is not None
+    # The admission policy's bound is 786,432, with the object's other fields.
+    text_in_all = sum(map(len, hub.stored.values()))
+    assert text_in_all <= 705_000
+    for name in names:
+        kept = read_history(hub.stored[name])
+        assert kept.end == int(hub.now // 60) + 1
+        assert len(kept.levels) >= 1440
