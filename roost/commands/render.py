@@ -40,6 +40,13 @@ def _check(made: Sequence[Manifest], place: str) -> int:
     return 1
 
 
+def _with_cluster_resources(options: RenderOptions, value: str) -> RenderOptions:
+    """The options with `clusterResources`, whatever the values say there."""
+    settings = options.settings
+    chosen = f"clusterResources={value}"
+    return options._replace(settings=settings._replace(values=(*settings.values, chosen)))
+
+
 @click.command("render")
 @values_options
 @click.option(
@@ -89,14 +96,18 @@ def command(
         raise UsageError("--check and --output-dir: the one compares, the other writes. Give one.")
     if summary and (check is not None or output_dir is not None):
         raise UsageError("--summary: it writes no manifests. Leave out --check and --output-dir.")
-    if only is not None:
-        # Whatever the values say there.
-        settings = options.settings
-        chosen = f"clusterResources={'true' if only == 'cluster' else 'false'}"
-        options = options._replace(settings=settings._replace(values=(*settings.values, chosen)))
-    made = manifests(options)
+    if only is None:
+        made = manifests(options)
+    else:
+        made = manifests(_with_cluster_resources(options, "false"))
     if only == "cluster":
-        made = [manifest for manifest in made if not manifest.identity.namespace]
+        # Rights in the namespace, too, that only the cluster's policies narrow.
+        left_out = {manifest.identity for manifest in made}
+        made = [
+            manifest
+            for manifest in manifests(_with_cluster_resources(options, "true"))
+            if manifest.identity not in left_out
+        ]
     if summary:
         sys.stdout.write(summarize(made))
         return 0

@@ -105,7 +105,10 @@ def _find(client: Client, release: str, namespace: str) -> Iterator[Action]:
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     for item in _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector}):
         metadata = item["metadata"]
-        if not metadata.get("deletionTimestamp"):
+        # Those of the controllers' ServiceAccount go with it; while popular images and events are
+        # off, there is no right to delete them.
+        owners = {owner.get("kind") for owner in metadata.get("ownerReferences") or ()}
+        if not metadata.get("deletionTimestamp") and "ServiceAccount" not in owners:
             yield DeletePod(
                 namespace=namespace, name=metadata["name"], uid=metadata["uid"], why=WHY
             )

@@ -165,16 +165,11 @@ def plan_popular_images(
     """Count users, follow the pulls under way, and start those of the most used images, where
     allowed.
 
-    Switched off, delete this release's pods that pull, done or not: nothing else would.
+    Switched off, nothing is done, for there is no right to: pods that pull end within an hour, and
+    go with their owner, the controllers' ServiceAccount.
     """
     if not settings.counts_users and settings.hub.events is None:
-        pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
-        deletions = [_deletion(pod, "popular images are switched off") for pod in pods]
-        return Planned(
-            actions=deletions,
-            memory=memory,
-            wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None,
-        )
+        return Planned(actions=(), memory=memory)
     work = _Work(snapshot, memory, settings, now)
     work.note_used()
     work.follow_pods()

@@ -544,7 +544,7 @@ def test_busy_histories_of_many_sets_fit_one_config_map(sets: int) -> None:
     document["placeholders"] = [
         {**entry, "name": name, "statefulSet": f"hub-roost-placeholder-{name}"} for name in names
     ]
-    chance = Random(4)  # noqa: S311 - a busy pool, not a secret
+    chance = Random(4)
     levels = array("i", (chance.randrange(2_000) for _ in range(56 * 1440)))
     busy = History(int(NOW // 60) - len(levels), levels).as_text()
     # Of a former set, and one that couldn't be read.

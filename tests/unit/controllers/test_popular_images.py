@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.contract.actions import DeletePod, Planned
+from roost.controllers.contract.actions import Planned
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.popular_images.demand import Demand, count_users
 from roost.controllers.popular_images.plan import (
@@ -23,7 +23,6 @@ from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
-    OWN_INSTANCE_LABEL,
     PULLING,
     SAFE_TO_EVICT_ANNOTATION,
     pulled_label,
@@ -235,28 +234,13 @@ def test_a_node_where_one_image_after_the_other_fails_rests() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
-def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str) -> None:
+def test_switched_off_nothing_is_done_that_there_is_no_right_to(phase: str) -> None:
     snapshot, _, body = begun()
-    pod = as_pod(body, phase=phase)
-    foreign = as_pod(
-        {**body, "metadata": {**body["metadata"], "namespace": "elsewhere"}}, phase=phase
-    )
-    labels = {**body["metadata"]["labels"], OWN_INSTANCE_LABEL: "other"}
-    theirs = as_pod(
-        {**body, "metadata": {**body["metadata"], "name": "theirs", "labels": labels}}, phase=phase
-    )
-    leaving = as_pod(
-        {**body, "metadata": {**body["metadata"], "name": "leaving"}}, phase=phase, leaving=True
-    )
-    for one in (pod, foreign, theirs, leaving):
-        snapshot = with_pod(snapshot, one)
+    snapshot = with_pod(snapshot, as_pod(body, phase=phase))
     planned = planner_from(POPULAR_IMAGES, popular_document(popularImages={"enabled": False})).plan(
         snapshot, at(0)
     )
-    assert [
-        (one.namespace, one.name, one.uid) for one in planned.actions if isinstance(one, DeletePod)
-    ] == [(NAMESPACE, pod.name, pod.uid)]
-    assert len(planned.actions) == 1
+    assert planned.actions == ()
 
 
 def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:

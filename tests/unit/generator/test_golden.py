@@ -53,3 +53,22 @@ def test_what_is_rendered_is_what_is_written_out(path: Path) -> None:
     assert {key for key in objects if key[0] in whole} == {
         (body["kind"], body["metadata"]["name"]) for body in expected if body["kind"] in whole
     }
+
+
+def test_without_the_policies_no_right_over_pods_is_rendered() -> None:
+    """Only policies narrow these rights: RBAC knows no labels."""
+    values = {
+        "clusterResources": False,
+        "webhook": {"certificates": {"mode": "certManager"}},
+        "popularImages": {"enabled": True},
+        "events": {"enabled": True},
+    }
+    roles = [body for (kind, _), body in rendered(yaml.safe_dump(values)).items() if kind == "Role"]
+    verbs = {
+        verb
+        for role in roles
+        for rule in role["rules"]
+        if {"pods", "pods/eviction"} & {*rule["resources"]}
+        for verb in rule["verbs"]
+    }
+    assert verbs == {"list", "watch"}
