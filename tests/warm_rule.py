@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from roost_core.placement.warm_sets import Spare
 from roost_core.release.pod_classes import Warm
+from webhook.facts.seats import Seats
 from webhook.rules.warm import order_warm_nodes
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class KnownNodes:
     def __init__(self, nodes: Sequence[WarmNode], running: int) -> None:
         self._nodes = {node.name: node for node in nodes}
         self._without_node = running - sum(node.pods for node in nodes)
+        self.loads = {node.name: node.pods for node in nodes}
+        self.mark = object()
 
     def pods_on(self, node: str) -> int:
         return self._nodes[node].pods if node else self._without_node
@@ -75,4 +78,4 @@ def choose_warm(
         node.name: node.slots for node in sorted(nodes, key=lambda node: (node.created, node.name))
     }
     warm = Warm(pods_per_node=0, spare=Spare(spare, percent), nodes=limit)
-    return order_warm_nodes(warm, slots, facts, {IMAGE: frozenset()}).nodes
+    return order_warm_nodes(warm, Seats(slots), facts, {IMAGE: frozenset()}).nodes

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from heapq import nlargest
 from typing import Final
 
 # BinderHub's.
 _DIGEST_BYTES: Final = 8
 
 
-def _encode(node: str) -> bytes:
+def encode_name(node: str) -> bytes:
+    """The bytes of a node's name that are hashed."""
     return node.encode(errors="surrogatepass")
 
 
@@ -31,7 +33,7 @@ def _score(key: str, names: Iterable[bytes]) -> list[bytes]:
     The bytes hashed are `<key>-<node>`. BinderHub compares (digest as a big-endian number, name),
     and UTF-8 keeps the order of names, so bytes compare just as these pairs do.
     """
-    start = blake2b(_encode(f"{key}-"), digest_size=_DIGEST_BYTES).copy
+    start = blake2b(encode_name(f"{key}-"), digest_size=_DIGEST_BYTES).copy
     scored = []
     for name in names:
         # The common prefix is hashed once.
@@ -41,6 +43,13 @@ def _score(key: str, names: Iterable[bytes]) -> list[bytes]:
     return scored
 
 
+def best_nodes(key: str, nodes: Iterable[bytes], count: int) -> list[str]:
+    """The first `count` of `rank_nodes`, of names as `encode_name` gives them."""
+    return [_decode(scored) for scored in nlargest(count, _score(key, nodes))]
+
+
 def rank_nodes(key: str, nodes: Iterable[str]) -> list[str]:
     """Order `nodes` from the best home for `key` to the worst; the same in every process."""
-    return [_decode(scored) for scored in sorted(_score(key, map(_encode, nodes)), reverse=True)]
+    return [
+        _decode(scored) for scored in sorted(_score(key, map(encode_name, nodes)), reverse=True)
+    ]

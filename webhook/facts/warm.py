@@ -40,6 +40,7 @@ class WarmFacts:
         "_pulling",
         "_pulls",
         "_unproven",
+        "mark",
         "pods",
     )
 
@@ -65,6 +66,8 @@ class WarmFacts:
         # Node and image, where nothing but starting pods says that it is there: none has run, nor
         # was it reported.
         self._unproven: Mapping[tuple[str, str], None] = {}
+        # Another object once loads, pulls or images have changed.
+        self.mark = object()
         if pods:
             self._change(pods, dict)
 
@@ -72,6 +75,11 @@ class WarmFacts:
     def running(self) -> int:
         """Pods of the class, with a node and without."""
         return len(self.pods)
+
+    @property
+    def loads(self) -> Mapping[str, int]:
+        """`pods_on`, of the nodes that have any."""
+        return self._loads
 
     def pods_on(self, node: str) -> int:
         """Pods of the class on a node, those still on their way to it too; for "" those without a
@@ -202,6 +210,7 @@ class WarmFacts:
 
     def _change(self, changes: Mapping[str, PlacedPod | None], to_change: _ToChange) -> None:
         """Apply changes. to_change: gives a table that may be changed; `dict` for a copy."""
+        self.mark = object()
         pods, loads, unproven = (
             to_change(self.pods),
             to_change(self._loads),
@@ -300,6 +309,7 @@ class WarmFacts:
         """
         if not known:
             return
+        self.mark = object()
         everywhere, brought_to = to_change(self._images), to_change(self._brought)
         for node, (images, brought) in known.items():
             if images:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
 
-from roost_core.objects.node import node_admits
+from roost_core.objects.node import Node, node_admits
+from roost_core.objects.selectors import NodeRules
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from roost_core.release.pod_classes import Home, PodClass
 from roost_core.release.repositories import PodTexts, repository_of
@@ -18,7 +19,7 @@ from webhook.patch import (
     named_node,
     prefers_node,
 )
-from webhook.rendezvous import rank_nodes
+from webhook.rendezvous import best_nodes, encode_name
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 
 # From this weight on an author's preferred node term can outvote the repository's first home.
@@ -43,10 +44,8 @@ def prefer_home(case: Case) -> Iterator[RuleResult]:
     if target and prefers_node(pod, named_node(target)):
         # Roost chose already: a pod reviewed again keeps its nodes.
         return
-    ring, lacks_builders = ring_of(case.pod_class, home, case.facts)
-    known, rules = case.facts.nodes, pod.rules
-    admitted = [name for name in ring if known is None or node_admits(rules, known[name])]
-    nodes = rank_nodes(repository, admitted)[: len(home.weights)]
+    admitted, lacks_builders = ring_of(case.pod_class, home, case.facts, pod.rules)
+    nodes = best_nodes(repository, admitted, len(home.weights))
     is_settled = lacks_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
     if not nodes or is_settled:
         yield DropBinderHubTerms(sticky=False, spread=True)
@@ -72,19 +71,40 @@ def prefer_home(case: Case) -> Iterator[RuleResult]:
         yield Note("home-outvoted", text, is_warning=True)
 
 
-def ring_of(pod_class: PodClass, home: Home, facts: Facts) -> tuple[Sequence[str], bool]:
-    """The nodes of the class's ring that are usable, and whether it lacks builders.
+class RingQuestion(NamedTuple):
+    """Which nodes are usable, and admitted by a pod's rules."""
+
+    # None: any.
+    names: frozenset[str] | None
+    # None: whoever comes.
+    rules: NodeRules | None
+
+    def answer(self, node: Node) -> bytes | None:
+        """The node's name as it is hashed; None: it isn't of the ring, or doesn't admit the pod."""
+        is_of_ring = self.names is None or node.name in self.names
+        if not (is_of_ring and node.is_usable):
+            return None
+        if self.rules is not None and not node_admits(self.rules, node):
+            return None
+        return encode_name(node.name)
+
+
+def ring_of(
+    pod_class: PodClass, home: Home, facts: Facts, rules: NodeRules | None = None
+) -> tuple[Collection[bytes], bool]:
+    """The nodes of the class's ring that are usable, as `encode_name` gives them, and whether it
+    lacks builders. rules: a pod's, which admit these nodes; None: all.
 
     While no builder is Ready the ring is made of all nodes: a repository's builds then still meet.
     """
     nodes = facts.nodes
-    if home.builder_labels:
-        builders = facts.builder_nodes.get(pod_class.name, frozenset())
-        if ring := [name for name in builders if nodes is None or nodes.is_usable(name)]:
-            return ring, False
-    return [] if nodes is None else [node.name for node in nodes.values() if node.is_usable], bool(
-        home.builder_labels
-    )
+    has_builders = bool(home.builder_labels)
+    builders = facts.builder_nodes.get(pod_class.name, frozenset()) if has_builders else None
+    if nodes is None:
+        return list(map(encode_name, builders or ())), has_builders and not builders
+    lacks_builders = has_builders and not nodes.answers(RingQuestion(builders, None)).by_name
+    ring = None if lacks_builders else builders
+    return nodes.answers(RingQuestion(ring, rules)).by_name.values(), lacks_builders
 
 
 def _can_outvote_home(term: object) -> bool:

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from roost_core.objects.fields import MalformedObjectError, child_list
-from roost_core.objects.node import node_admits, node_covers
+from roost_core.objects.node import Node, node_admits, node_covers
+from roost_core.objects.selectors import NodeRules
+from roost_core.placement.labels import HELD
 from roost_core.placement.lease_state import LeaseState
 from roost_core.placement.nodes import Nodes
 from roost_core.release.image_gate import GateMode
@@ -115,19 +117,28 @@ def _is_spread(case: Case) -> bool:
     )
 
 
+class HolderQuestion(NamedTuple):
+    """Which nodes hold images, admit pods with these rules, and are large enough for them."""
+
+    labels: tuple[str, ...]
+    requests: tuple[tuple[str, int], ...]
+    rules: NodeRules
+
+    def answer(self, node: Node) -> bool | None:
+        """True, or None for no."""
+        holds = all(node.labels.get(label) == HELD for label in self.labels)
+        is_able = holds and node.ready and node_covers(self.requests, node.allocatable)
+        return True if is_able and node_admits(self.rules, node) else None
+
+
 def _is_held(
     case: Case, nodes: Nodes, labels: Sequence[str], requests: Sequence[tuple[str, int]]
 ) -> bool:
     """Whether a Ready node that the pod's rules admit holds all images, and could take the
     requests, were it empty.
     """
-    rules = case.pod.rules
-    holders = sorted((nodes.holders.get(label, frozenset()) for label in labels), key=len)
-    for name in holders[0].intersection(*holders[1:]):
-        node = nodes[name]
-        if node.ready and node_covers(requests, node.allocatable) and node_admits(rules, node):
-            return True
-    return False
+    question = HolderQuestion(tuple(sorted(labels)), tuple(requests), case.pod.rules)
+    return bool(nodes.answers(question).by_name)
 
 
 RULE: Final = Rule(

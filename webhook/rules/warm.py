@@ -5,23 +5,16 @@ images.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple, cast
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.node import node_admits
-from roost_core.objects.selectors import NodeRules, node_term_matches, read_node_term
+from roost_core.objects.selectors import NodeRules, NodeTerm, read_node_term
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
-from roost_core.placement.nodes import Nodes
-from roost_core.placement.warm_sets import (
-    MAX_HOLDERS,
-    NEW_NODE_IMAGES,
-    doubt,
-    set_size,
-    slots_of,
-    with_weights,
-)
+from roost_core.placement.warm_sets import MAX_HOLDERS, doubt, with_weights
 from roost_core.release.pod_classes import PodClass, Warm
+from webhook.facts.seats import Seats, SeatsQuestion
 from webhook.facts.warm import WarmFacts
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
@@ -110,10 +103,14 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
     if needs.are_brought and not failing and facts.uses_only(_brought_images(case)):
         # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
         return "pullers bring all images of the class to every node"
-    slots = _slots(pod_class, pod_class.warm, needs, nodes)
-    for node in failing:
-        slots.pop(node, None)
-    return order_warm_nodes(pod_class.warm, slots, facts, images)
+    warm = pod_class.warm
+    question = SeatsQuestion(
+        needs.rules, needs.requests, warm.pods_per_node, _preferred_terms(pod_class)
+    )
+    seats = nodes.answers(question).made(Seats.of)
+    if failing:
+        seats = seats.without(failing)
+    return order_warm_nodes(warm, seats, facts, images)
 
 
 def _brought_images(case: Case) -> frozenset[str]:
@@ -121,54 +118,29 @@ def _brought_images(case: Case) -> frozenset[str]:
     return case.settings.gate.managed_images if case.settings.pullers_run else frozenset()
 
 
-def _slots(pod_class: PodClass, warm: Warm, needs: WarmNeeds, nodes: Nodes) -> dict[str, int]:
-    """How many such pods each node takes, the oldest node first: of those that the class prefers
-    most.
-
-    With others an old node of another pool would join the set.
-    """
+def _preferred_terms(pod_class: PodClass) -> tuple[tuple[int, NodeTerm], ...]:
+    """The weights and terms of the nodes that the class prefers."""
     read = [
         (term["weight"], read_node_term(term["preference"]))
         for term in pod_class.preferred_node_terms
     ]
-    preferred = [(cast("int", weight), term) for weight, term in read if term is not None]
-    liked = {
-        node.name: sum(
-            weight for weight, term in preferred if node_term_matches(term, node.name, node.labels)
-        )
-        for node in nodes.values()
-        if node.is_usable and node_admits(needs.rules, node)
-    }
-    most = max(liked.values(), default=0)
-    names = [name for name, weight in liked.items() if weight == most]
-    names.sort(key=lambda name: (nodes[name].created, name))
-    return {
-        name: warm.pods_per_node or slots_of(nodes[name].allocatable, needs.requests)
-        for name in names
-    }
+    return tuple((cast("int", weight), term) for weight, term in read if term is not None)
 
 
 def order_warm_nodes(
-    warm: Warm, slots: Mapping[str, int], facts: WarmFacts, images: Mapping[str, frozenset[str]]
+    warm: Warm, seats: Seats, facts: WarmFacts, images: Mapping[str, frozenset[str]]
 ) -> WarmChoice:
     """The nodes that a pod should prefer, best first: of the set the holders of its images, then
     others, then beyond.
 
-    slots: pods that each node takes, the oldest node first. images: the pod's, normalised, with the
-    nodes whose label says that they have it now.
+    images: the pod's, normalised, with the nodes whose label says that they have it now.
     """
-    loads = {name: facts.pods_on(name) for name in slots}
-    # Pods on nodes where this pod can't go don't load its set.
-    running = facts.pods_on("") + sum(loads.values())
-    size = set_size(slots.values(), running + 1, warm.spare)
-    order = list(slots)
-    free = sorted(
-        (name for name in order[:size] if loads[name] < slots[name]), key=loads.__getitem__
+    free = seats.free(warm.spare, facts)
+    known = (
+        facts.holders(image) | labelled if labelled else facts.holders(image)
+        for image, labelled in images.items() or _NONE
     )
-    beyond = [name for name in order[size:] if loads[name] < slots[name]]
-    held = frozenset.intersection(
-        *(facts.holders(image) | labelled for image, labelled in images.items() or _NONE)
-    )
+    held = frozenset.intersection(*known)
 
     def since(name: str) -> int:
         return max(
@@ -180,13 +152,14 @@ def order_warm_nodes(
             default=0,
         )
 
-    holders = sorted(
-        [name for name in free if name in held][:MAX_HOLDERS], key=lambda name: doubt(since(name))
-    )
-    pulling = [name for name in free if name not in held]
-    pulling.sort(key=lambda name: (facts.pulls_on(name), facts.images_on(name) < NEW_NODE_IMAGES))
-    names = [*holders, *pulling, *beyond][: warm.nodes]
-    return WarmChoice(with_weights(names), sum(name in held for name in names), size)
+    holders = free.holders(held)[:MAX_HOLDERS]
+    holders.sort(key=lambda name: doubt(since(name)))
+    names = holders[: warm.nodes]
+    if len(names) < warm.nodes:
+        to_pull = (name for name in free.to_pull if name not in held)
+        names += islice(to_pull, warm.nodes - len(names))
+    names += free.beyond[: warm.nodes - len(names)]
+    return WarmChoice(with_weights(names), sum(name in held for name in names), free.set_size)
 
 
 # A pod without images is held nowhere.

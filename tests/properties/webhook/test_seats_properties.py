@@ -1,0 +1,213 @@
+"""What is kept of nodes from one change to the next is what the plain computation finds anew."""
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost_core.objects.node import Node, node_admits
+from roost_core.objects.selectors import (
+    NodeRules,
+    NodeTerm,
+    Requirement,
+    Taint,
+    Toleration,
+    node_term_matches,
+)
+from roost_core.placement.nodes import Nodes
+from roost_core.placement.warm_sets import (
+    MAX_HOLDERS,
+    NEW_NODE_IMAGES,
+    Spare,
+    doubt,
+    set_size,
+    slots_of,
+    with_weights,
+)
+from roost_core.release.pod_classes import Warm
+from webhook.facts.placed_pod import PlacedPod
+from webhook.facts.seats import Seats, SeatsQuestion
+from webhook.facts.warm import WarmFacts
+from webhook.rendezvous import best_nodes, encode_name, rank_nodes
+from webhook.rules.home import RingQuestion
+from webhook.rules.require_images import HolderQuestion
+from webhook.rules.warm import WarmChoice, order_warm_nodes
+
+NAMES = [f"n{number}" for number in range(8)]
+IMAGES = ["x", "y"]
+LABEL = "images-pulled.hub.jhub.hub.jupyter.org/x"
+TAINT = Taint("gpu", "present", "NoSchedule")
+POOLED = NodeTerm((Requirement("pool", "In", frozenset({"a"})),), ())
+
+nodes = st.builds(
+    Node,
+    name=st.sampled_from(NAMES),
+    ready=st.integers(0, 5).map(bool),
+    unschedulable=st.integers(0, 5).map(lambda drawn: drawn == 0),
+    created=st.sampled_from([0.0, 0.0, 1.0, 2.0]),
+    labels=st.fixed_dictionaries(
+        {}, optional={"pool": st.sampled_from("ab"), LABEL: st.just("true")}
+    ),
+    taints=st.sampled_from([(), (), (TAINT,)]),
+    allocatable=st.sampled_from([{}, {"cpu": 1000, "pods": 9}, {"cpu": 3000, "pods": 9}]),
+)
+rules = st.builds(
+    NodeRules,
+    node_selector=st.sampled_from([(), (), (("pool", "b"),)]),
+    required_node_terms=st.sampled_from([None, None, (POOLED,)]),
+    tolerations=st.sampled_from([(), (Toleration("gpu", "Exists", "", ""),)]),
+)
+requests = st.sampled_from([(), (("cpu", 500),), (("cpu", 2000),)])
+warm_questions = st.builds(
+    SeatsQuestion,
+    rules,
+    requests,
+    st.sampled_from([0, 0, 2]),
+    st.sampled_from([(), ((5, POOLED),), ((5, POOLED), (-3, POOLED))]),
+)
+questions = st.one_of(
+    warm_questions,
+    st.builds(RingQuestion, st.none() | st.frozensets(st.sampled_from(NAMES)), st.none() | rules),
+    st.builds(HolderQuestion, st.sampled_from([(LABEL,), ()]), requests, rules),
+)
+node_changes = st.dictionaries(st.sampled_from(NAMES), st.none() | nodes, max_size=4)
+pods = st.builds(
+    PlacedPod,
+    st.just("user"),
+    st.sampled_from(["", *NAMES]),
+    st.lists(st.sampled_from(IMAGES), unique=True).map(tuple),
+    st.booleans(),
+)
+pod_changes = st.dictionaries(
+    st.sampled_from([f"jhub/p{number}" for number in range(20)]), st.none() | pods, max_size=9
+)
+
+
+def renamed(changes: Mapping[str, Node | None]) -> dict[str, Node | None]:
+    return {name: None if node is None else _named(node, name) for name, node in changes.items()}
+
+
+def _named(node: Node, name: str) -> Node:
+    return Node(
+        name=name,
+        ready=node.ready,
+        unschedulable=node.unschedulable,
+        created=node.created,
+        labels=node.labels,
+        taints=node.taints,
+        allocatable=node.allocatable,
+    )
+
+
+@given(asked=st.lists(questions, min_size=1, max_size=30), history=st.lists(node_changes))
+def test_answers_of_nodes_that_changed_step_by_step_are_those_of_the_nodes_there_are(
+    asked: list[SeatsQuestion | RingQuestion | HolderQuestion],
+    history: list[dict[str, Node | None]],
+) -> None:
+    kept = Nodes()
+    for changes in history:
+        for question in asked:
+            found = kept.answers(question).by_name
+            answers = {name: question.answer(node) for name, node in kept.items()}
+            assert found == {name: said for name, said in answers.items() if said is not None}
+        before, kept = kept, kept.updated(renamed(changes))
+        for question in asked:
+            assert (
+                before.answers(question).by_name == Nodes(before.values()).answers(question).by_name
+            )
+
+
+@given(
+    question=warm_questions,
+    warm=st.builds(
+        Warm,
+        pods_per_node=st.just(0),
+        spare=st.builds(Spare, st.integers(-3, 6), st.integers(-60, 150)),
+        nodes=st.integers(1, 5),
+    ),
+    left_out=st.frozensets(st.sampled_from(NAMES), max_size=2),
+    labelled=st.frozensets(st.sampled_from(NAMES)),
+    images=st.lists(st.sampled_from(IMAGES), unique=True),
+    history=st.lists(st.tuples(node_changes, pod_changes), max_size=6),
+)
+def test_a_warm_set_is_that_of_the_plain_rule(
+    *,
+    question: SeatsQuestion,
+    warm: Warm,
+    left_out: frozenset[str],
+    labelled: frozenset[str],
+    images: list[str],
+    history: list[tuple[dict[str, Node | None], dict[str, PlacedPod | None]]],
+) -> None:
+    kept, facts = Nodes(), WarmFacts()
+    held = {image: labelled if image == "x" else frozenset[str]() for image in images}
+    for changes, changed_pods in history:
+        kept, facts = kept.updated(renamed(changes)), facts.updated(changed_pods)
+        slots = plain_slots(question, kept)
+        seats = kept.answers(question).made(Seats.of)
+        # Asked again, it says the same.
+        for _ in range(2):
+            assert order_warm_nodes(warm, seats, facts, held) == plain_order(
+                warm, slots, facts, held
+            )
+        for name in left_out:
+            slots.pop(name, None)
+        assert order_warm_nodes(warm, seats.without(left_out), facts, held) == plain_order(
+            warm, slots, facts, held
+        )
+
+
+def plain_slots(question: SeatsQuestion, known: Nodes) -> dict[str, int]:
+    """The rule as it reads: every node, for every pod."""
+    liked = {
+        node.name: sum(
+            weight
+            for weight, term in question.preferred
+            if node_term_matches(term, node.name, node.labels)
+        )
+        for node in known.values()
+        if node.is_usable and node_admits(question.rules, node)
+    }
+    most = max(liked.values(), default=0)
+    names = [name for name, weight in liked.items() if weight == most]
+    names.sort(key=lambda name: (known[name].created, name))
+    return {
+        name: question.pods_per_node or slots_of(known[name].allocatable, question.requests)
+        for name in names
+    }
+
+
+def plain_order(
+    warm: Warm, slots: Mapping[str, int], facts: WarmFacts, images: Mapping[str, frozenset[str]]
+) -> WarmChoice:
+    loads = {name: facts.pods_on(name) for name in slots}
+    running = facts.pods_on("") + sum(loads.values())
+    size = set_size(slots.values(), running + 1, warm.spare)
+    order = list(slots)
+    free = sorted(
+        (name for name in order[:size] if loads[name] < slots[name]), key=loads.__getitem__
+    )
+    beyond = [name for name in order[size:] if loads[name] < slots[name]]
+    holders_of = [facts.holders(image) | labelled for image, labelled in images.items()]
+    held = frozenset.intersection(*(holders_of or [frozenset[str]()]))
+
+    def since(name: str) -> int:
+        counts = [
+            facts.images_since(name, image)
+            for image, labelled in images.items()
+            if name not in labelled
+        ]
+        return max(counts, default=0)
+
+    holders = sorted(
+        [name for name in free if name in held][:MAX_HOLDERS], key=lambda name: doubt(since(name))
+    )
+    pulling = [name for name in free if name not in held]
+    pulling.sort(key=lambda name: (facts.pulls_on(name), facts.images_on(name) < NEW_NODE_IMAGES))
+    names = [*holders, *pulling, *beyond][: warm.nodes]
+    return WarmChoice(with_weights(names), sum(name in held for name in names), size)
+
+
+@given(st.text(), st.sets(st.text()), st.integers(1, 5))
+def test_the_best_nodes_are_the_first_of_the_ranked(key: str, names: set[str], count: int) -> None:
+    assert best_nodes(key, map(encode_name, names), count) == rank_nodes(key, names)[:count]

@@ -1,0 +1,154 @@
+"""The room of nodes for pods of one kind, and which of it is free.
+
+What nodes alone say is asked when a node changes, not when a pod comes. What pods add is counted
+once for all pods that come before the next change.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import accumulate, compress, islice, repeat
+from operator import itemgetter, lt
+from typing import Final, NamedTuple
+
+from roost_core.objects.node import Node, node_admits
+from roost_core.objects.selectors import NodeRules, NodeTerm, node_term_matches
+from roost_core.placement.warm_sets import NEW_NODE_IMAGES, Spare, slots_of
+from webhook.facts.warm import WarmFacts
+
+# Holders are looked up one by one while they are fewer than this share of the free nodes.
+_FEW: Final = 4
+
+
+class Seat(NamedTuple):
+    """What one node has for pods of one kind."""
+
+    # Sorted by these two: the oldest node first.
+    created: float
+    name: str
+    # How much the class prefers the node.
+    weight: int
+    # Such pods that the node takes.
+    slots: int
+
+
+class SeatsQuestion(NamedTuple):
+    """Which nodes take pods with these rules and requests, and how many each."""
+
+    rules: NodeRules
+    requests: tuple[tuple[str, int], ...]
+    # 0: as many as the requests allow.
+    pods_per_node: int
+    # Weights, and terms of the nodes that the class prefers.
+    preferred: tuple[tuple[int, NodeTerm], ...]
+
+    def answer(self, node: Node) -> Seat | None:
+        """The node's seat; None: it isn't usable, or the rules don't admit it."""
+        if not node.is_usable or not node_admits(self.rules, node):
+            return None
+        weight = sum(
+            weight
+            for weight, term in self.preferred
+            if node_term_matches(term, node.name, node.labels)
+        )
+        slots = self.pods_per_node or slots_of(node.allocatable, self.requests)
+        return Seat(node.created, node.name, weight, slots)
+
+
+class Seats:
+    """The nodes that take pods of one kind, the oldest first, and how many each takes."""
+
+    def __init__(self, slots: Mapping[str, int]) -> None:
+        """slots: by name, the oldest node first."""
+        self._slots = slots
+        # By the spare of sets: what each set of the first nodes reaches.
+        self._reaches: dict[Spare, list[int]] = {}
+        # For the pods that were asked for last: their mark and the set's spare.
+        self._free: tuple[object, Spare, FreeSeats] | None = None
+
+    @classmethod
+    def of(cls, answers: Mapping[str, Seat]) -> Seats:
+        """Of those that the class prefers most: with others an old node of another pool would join
+        the set.
+        """
+        most = max((seat.weight for seat in answers.values()), default=0)
+        seats = sorted(seat for seat in answers.values() if seat.weight == most)
+        return cls({seat.name: seat.slots for seat in seats})
+
+    def without(self, names: Iterable[str]) -> Seats:
+        """Without these nodes."""
+        left_out = self._slots.keys() & set(names)
+        if not left_out:
+            return self
+        return Seats({name: slots for name, slots in self._slots.items() if name not in left_out})
+
+    def free(self, spare: Spare, facts: WarmFacts) -> FreeSeats:
+        """What the pods leave free, and which nodes a set with this spare has."""
+        known = self._free
+        if known is None or known[0] is not facts.mark or known[1] != spare:
+            known = self._free = facts.mark, spare, self._find_free(spare, facts)
+        return known[2]
+
+    def _find_free(self, spare: Spare, facts: WarmFacts) -> FreeSeats:
+        slots = self._slots
+        loads = list(map(facts.loads.get, slots, repeat(0)))
+        # Pods on nodes where these pods can't go don't load their set.
+        size = self._set_size(facts.pods_on("") + sum(loads) + 1, spare)
+        has_room = list(map(lt, loads, slots.values()))
+        free = list(compress(zip(loads, slots, strict=True), has_room[:size]))
+        # Sorting is stable: the oldest first, of those with as many pods.
+        free.sort(key=itemgetter(0))
+        beyond = list(compress(islice(slots, size, None), has_room[size:]))
+        return FreeSeats(size, [name for _, name in free], beyond, facts)
+
+    def _set_size(self, pods: int, spare: Spare) -> int:
+        """As `set_size` counts."""
+        if (reach := self._reaches.get(spare)) is None:
+            # A set is large enough once its slots are, less the part of its last node that is to
+            # be free.
+            needed = [
+                100 * total - spare.percent * slots
+                for total, slots in zip(
+                    accumulate(self._slots.values()), self._slots.values(), strict=True
+                )
+            ]
+            reach = self._reaches[spare] = list(accumulate(needed, max))
+        return min(bisect_left(reach, 100 * (pods + spare.pods)) + 1, len(reach))
+
+
+class FreeSeats:
+    """The nodes of a warm set that have room, and those beyond it."""
+
+    def __init__(
+        self, set_size: int, in_set: Sequence[str], beyond: Sequence[str], facts: WarmFacts
+    ) -> None:
+        # How many nodes the set has, full ones included.
+        self.set_size = set_size
+        # Of the set, those with the fewest pods first.
+        self.in_set = in_set
+        # The oldest first.
+        self.beyond = beyond
+        self._facts = facts
+        self._places: Mapping[str, int] | None = None
+        self._to_pull: Sequence[str] | None = None
+
+    def holders(self, held: Set[str]) -> list[str]:
+        """Those of the set that are in `held`, with the fewest pods first."""
+        if _FEW * len(held) > len(self.in_set):
+            return [name for name in self.in_set if name in held]
+        if self._places is None:
+            self._places = {name: place for place, name in enumerate(self.in_set)}
+        return sorted(self._places.keys() & held, key=self._places.__getitem__)
+
+    @property
+    def to_pull(self) -> Sequence[str]:
+        """The set's, for a pod whose image they lack: those that pull least first, of these those
+        that aren't new, and of these those with the fewest pods.
+        """
+        if self._to_pull is None:
+            pulls, images = self._facts.pulls_on, self._facts.images_on
+            are_new = (count < NEW_NODE_IMAGES for count in map(images, self.in_set))
+            keys = zip(map(pulls, self.in_set), are_new, self.in_set, strict=True)
+            self._to_pull = [name for _, _, name in sorted(keys, key=itemgetter(0, 1))]
+        return self._to_pull
