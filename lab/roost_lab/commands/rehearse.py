@@ -7,11 +7,15 @@ import shutil
 import sys
 import tempfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from generator.faults import UsageError
+from generator.importing.culling import Culling, read_culling
+from generator.importing.importer import import_layers
+from generator.values.files import read_file
 from generator.values.merge import Settings
 from roost.commands.prometheus import read_usage
 from roost_lab.booking import entry_of, event_options
@@ -52,6 +56,22 @@ def past_of(source: str, namespace: str) -> Past:
             ) from None
         except (UsageError, TraceError) as error:
             raise UsageError(str(error).replace(path, source)) from None
+
+
+def culling_of(files: Sequence[str]) -> Culling | None:
+    """How a hub ends servers, by its own values; None without files, or where it can't be read.
+
+    Raises ValuesError for files that hold no hub.
+    """
+    if not files:
+        return None
+    result = import_layers([(file, read_file(file)) for file in files])
+    if result.hub is None:
+        return None
+    culling = read_culling(result.hub)
+    if culling is None:
+        sys.stderr.write("--hub-values: cull isn't in whole seconds, so it isn't played\n")
+    return culling
 
 
 def _unpacked(source: str, folder: str) -> Path:
@@ -163,6 +183,13 @@ def _of_history(path: str, folder: str) -> Past:
     show_default=True,
     help="With --past: the hub's.",
 )
+@click.option(
+    "--hub-values",
+    "hub_files",
+    metavar="FILE",
+    multiple=True,
+    help="With --past: the hub's own values, to say what an earlier end of idle servers saves.",
+)
 def command(
     *,
     people: int | None,
@@ -172,6 +199,7 @@ def command(
     assumptions: tuple[str, ...],
     past: str | None,
     namespace: str,
+    hub_files: tuple[str, ...],
     seeds: int | None,
     launches: float,
     **words: str,
@@ -190,12 +218,18 @@ def command(
     try:
         given = dict(read_assumption(text, "--assume") for text in assumptions)
         assumed = make_assumptions(given, "--assume")
+        if hub_files and not past:
+            raise UsageError("--hub-values: found no --past, with which it is")
         if past and people is not None:
             raise UsageError("--past: found PEOPLE as well, expected one of them")
         if past:
+            culling = culling_of(hub_files)
             launched = past_of(past, namespace)
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
-            sys.stdout.write(judge(launched, files, Settings(values=values), given, seeds or 1))
+            told = judge(
+                launched, files, Settings(values=values), given, seeds or 1, culling=culling
+            )
+            sys.stdout.write(told)
             return 0
         entry = entry_of(people, when, name="rehearsal", **words)
         found = rehearse(

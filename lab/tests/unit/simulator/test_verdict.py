@@ -7,14 +7,18 @@ from collections.abc import Callable, Iterable
 from gzip import compress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from generator.faults import UsageError
+from generator.importing.culling import Culling
 from generator.values.merge import Settings
 from lab.tests.told import cases
 from roost.cli import run
-from roost_lab.simulator.sweep.verdict import _waves, judge
+from roost_lab.commands.rehearse import culling_of
+from roost_lab.simulator.sweep.verdict import _culled, _waves, judge
 from roost_lab.traces.attempt import Attempt
 
 # A Monday.
@@ -150,3 +154,53 @@ def test_a_past_is_as_long_as_somebody_looked_and_other_values_are_refused() -> 
 def test_one_wave_in_days_is_one() -> None:
     together = [Attempt(n, BEGIN + n, "", "hub:1") for n in range(52)]
     assert _waves(together, DAY) == [together]
+
+
+def _node_hours_by_culling(told: str) -> int:
+    _, _, after = told.partition("would change node-hours without Roost by ")
+    return int(after.partition(" %")[0])
+
+
+USUAL = Culling(enabled=True, timeout=3600, every=600, max_age=0)
+
+
+@pytest.mark.slow
+def test_an_earlier_end_of_idle_servers_is_played() -> None:
+    launched = past(7, [9 + 24 * day for day in range(7)])
+    told = judge((launched, ()), (), NO_ROOM, SMALL, 1, culling=USUAL)
+    assert "cull.timeout: 1800 and cull.every: 60, in place of 3600 and 600" in told
+    assert _node_hours_by_culling(told) < -5
+    # All stay for an hour and a half: with a limit of two hours nobody was culled.
+    long = judge((launched, ()), (), NO_ROOM, SMALL, 1, culling=USUAL._replace(timeout=7200))
+    assert _node_hours_by_culling(long) == 0
+
+
+@pytest.mark.parametrize(
+    ("culling", "stays", "said"),
+    [
+        (USUAL._replace(timeout=900, every=60), 5400.0, "cull.timeout 900 and cull.every 60 stay"),
+        (USUAL._replace(enabled=False), 5400.0, "cull.enabled is false"),
+        (USUAL, None, "doesn't say how long"),
+    ],
+)
+def test_what_can_not_be_played_of_idle_servers_is_said(
+    culling: Culling, stays: float | None, said: str
+) -> None:
+    played = [Attempt(0, float(BEGIN), "", "hub:1", None, stays)]
+    player: Any = SimpleNamespace(period=SimpleNamespace(played=played))
+    days: Any = None
+    assert said in _culled(player, {}, {}, culling, days)
+
+
+def test_the_hubs_culling_is_read_of_its_values(tmp_path: Path) -> None:
+    file = tmp_path / "hub.yaml"
+    file.write_text("jupyterhub: {cull: {timeout: 7200, maxAge: 86400}}")
+    assert culling_of([str(file)]) == Culling(True, 7200, 600, 86400)
+    assert culling_of([]) is None
+    file.write_text("singleuser: {}\ncull: {timeout: soon}")
+    assert culling_of([str(file)]) is None
+
+
+def test_hub_values_without_a_past_are_refused() -> None:
+    with pytest.raises(UsageError, match="--hub-values: found no --past"):
+        run(["rehearse", "9", "9:00", "--hub-values", "hub.yaml"])
