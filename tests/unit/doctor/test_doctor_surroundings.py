@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from roost.doctor.checks import BEFORE, run_checks
+from roost.doctor.checks import BEFORE, idle_servers, run_checks
 from roost.doctor.checks.kubelets import check
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
@@ -20,6 +22,7 @@ from tests.unit.doctor.whole_cluster import (
     PODS,
     POLICIES,
     Cluster,
+    ago,
     found,
     node,
     pod,
@@ -385,3 +388,20 @@ def test_kubelets_are_asked_though_pods_may_not_be_listed() -> None:
     ((_, looked_at, findings),) = run_checks(cluster.install, {"kubelets": check})
     assert looked_at.startswith("1 kubelet asked")
     assert ["never delete images" in finding.evidence for finding in findings] == [True]
+
+
+@given(long=st.integers(0, 12), short=st.integers(0, 60), hours=st.integers(25, 400))
+@settings(max_examples=25, deadline=None)
+def test_servers_of_days_are_told_where_they_are_many(long: int, short: int, hours: int) -> None:
+    cluster = Cluster()
+    users = [pod(f"jupyter-long-{number}", PLACED) for number in range(long)]
+    users += [pod(f"jupyter-short-{number}", PLACED) for number in range(short)]
+    for number, user in enumerate(users):
+        user["metadata"]["creationTimestamp"] = ago(hours * 3600 if number < long else 3600 * 20)
+    cluster.lists[PODS] = users
+    ((_, looked_at, findings),) = run_checks(cluster.install, {"idle-servers": idle_servers.check})
+    is_told = long >= 3 and 10 * long >= long + short
+    assert [f"{long} of {long + short} users' servers" in said for _, said, _ in findings] == [
+        True
+    ] * is_told
+    assert looked_at.startswith(f"how long {long + short} users' servers run")
