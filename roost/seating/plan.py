@@ -12,12 +12,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from roost.seating.people import HubUser, Mark, Server, was_used
+from roost_core.release.events import FIRST_SEATS, SEATS_A_SECOND, most_seating
 
-# Without a `concurrentSpawnLimit` of the hub: z2jh's default.
-_USUAL_LIMIT: Final = 64
-# Starts of one second. A hub ends itself when five starts fail in a row (z2jh's
-# consecutiveFailureLimit), so fewer than that are begun before the next look.
-_STARTS_A_SECOND: Final = 4
 # Who is not seated when the class has begun comes by themselves.
 LATE_SECONDS: Final = 300.0
 # How often one person's start is tried: a hub that restarts loses some.
@@ -27,9 +23,6 @@ _FAILURES_IN_A_ROW: Final = 3
 FAILURE_PAUSE_SECONDS: Final = 300.0
 # What is older is forgotten.
 _FORGET_SECONDS: Final = 86_400.0
-# The last starts are ready so long before the class.
-_MARGIN_SECONDS: Final = 120.0
-_FIRST_WINDOW: Final = 3
 
 
 class ClassKey(NamedTuple):
@@ -66,7 +59,7 @@ class Limits:
     @property
     def most_starting(self) -> int:
         """Of seating's own servers."""
-        return max(1, (self.concurrent_spawn_limit or _USUAL_LIMIT) // 2)
+        return most_seating(self.concurrent_spawn_limit)
 
 
 @dataclass(slots=True)
@@ -86,7 +79,7 @@ class Memory:
     # Seconds that the last starts took.
     start_seconds: list[float] = field(default_factory=list)
     # How many servers may be starting; grows with each that answers.
-    window: int = _FIRST_WINDOW
+    window: int = FIRST_SEATS
     failures_in_a_row: int = 0
     # Nothing is started before; Unix time.
     paused_until: float = 0.0
@@ -126,21 +119,6 @@ class View:
     users: Mapping[str, HubUser]
     # Whose server the hub is being asked for just now.
     in_flight: frozenset[str] = frozenset()
-
-
-def seconds_ahead(people: int, limits: Limits, start_seconds: float) -> float:
-    """How long before a class its first server is started, so that the last one answers in time.
-
-    start_seconds: of one start, in the nine in ten that are fastest.
-    """
-    rounds = -(-people // limits.most_starting)
-    # The window doubles in each of the first rounds.
-    window = _FIRST_WINDOW
-    while window < min(people, limits.most_starting):
-        window *= 2
-        rounds += 1
-    at_pace = people / _STARTS_A_SECOND
-    return _MARGIN_SECONDS + start_seconds + max(at_pace, rounds * start_seconds)
 
 
 def learned_start_seconds(memory: Memory, default: float) -> float:
@@ -266,7 +244,7 @@ def _room(view: View, memory: Memory, limits: Limits) -> int:
     # Where others need more than their half, they get it.
     beyond = max(0, others - most)
     room = min(memory.window, most - beyond) - len(ours)
-    room = min(room, _STARTS_A_SECOND)
+    room = min(room, SEATS_A_SECOND)
     if limits.active_server_limit:
         unseen = [name for name in view.in_flight if not (name in users and users[name].active)]
         active = sum(user.active for user in users.values()) + len(unseen)

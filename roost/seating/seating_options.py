@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from roost_core import options
+from roost_core.release.events import SEATING_START_SECONDS
 
 _ABOVE_0: Final = click.FloatRange(0, min_open=True)
 
@@ -38,7 +39,7 @@ class SeatingOptions:
     start_seconds: float = options.option(
         "--start-seconds",
         type=_ABOVE_0,
-        default=30.0,
+        default=SEATING_START_SECONDS,
         show_default=True,
         help="What a start takes, until some were seen.",
     )

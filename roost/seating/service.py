@@ -35,9 +35,8 @@ from roost.seating.plan import (
     may_stop,
     observe,
     plan_seating,
-    seconds_ahead,
 )
-from roost_core.release.events import Event, Seated, first_start_after
+from roost_core.release.events import Event, Seated, first_start_after, seating_seconds
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +176,8 @@ class Service:
         if start is None:
             return None
         start_seconds = learned_start_seconds(self.memory, self._times.start)
-        begins_at = start - seconds_ahead(event.people, self.limits, start_seconds)
+        limit = self.limits.concurrent_spawn_limit
+        begins_at = start - seating_seconds(event.people, limit, start_seconds)
         if now < begins_at:
             return None
         options = {"profile": seated.profile} if seated.profile else {}

@@ -10,12 +10,14 @@ from typing import Final, NamedTuple
 
 from roost_core.release.events import (
     MOST_IN_ALL,
+    SEATING_START_SECONDS,
     SETTLE_MINUTES,
     Event,
     Limits,
     bookable_sets,
     first_start_after,
     parse_events,
+    seating_seconds,
 )
 from roost_core.release.reader import Document, Reader
 
@@ -48,6 +50,10 @@ class BookingSettings:
     lead_seconds: float
     # Of all events at one time.
     max_placeholders: int
+    # The hub's; 0: it has none.
+    concurrent_spawn_limit: int
+    # Whether listed people's servers are started before an event.
+    seats_people: bool
     limits: Limits
 
 
@@ -75,6 +81,8 @@ class Booking:
     start: int
     # When its placeholders go.
     until: float
+    # From when on users who start a server are taken for its people.
+    comes_from: float
     # As of its source.
     hub: str = ""
 
@@ -85,6 +93,7 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
     if not read.flag(events.get("enabled"), "events.enabled"):
         return None
     read.known(events, "events", _KEYS)
+    seating = read.mapping(document.get("seating"), "seating")
 
     def whole(key: str) -> int:
         return read.whole(events.get(key), f"events.{key}")
@@ -95,6 +104,8 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
         config_maps=read.flag(events.get("configMaps"), "events.configMaps"),
         lead_seconds=60.0 * whole("leadMinutes"),
         max_placeholders=whole("maxPlaceholders"),
+        concurrent_spawn_limit=whole("concurrentSpawnLimit"),
+        seats_people=read.flag(seating.get("enabled"), "seating.enabled"),
         limits=limits,
     )
 
@@ -126,6 +137,20 @@ def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
             yield replace(source, events=(), faults=(*source.faults, fault))
 
 
+def _early_seconds(settings: BookingSettings, event: Event, hub: str) -> float:
+    """How long before an event its first people come: seated ones, when their servers start."""
+    # Seating reads the release's own bookings alone.
+    if event.seated is None or hub or not settings.seats_people:
+        return EARLY_SECONDS
+    limit = settings.concurrent_spawn_limit
+    return max(EARLY_SECONDS, seating_seconds(event.people, limit, SEATING_START_SECONDS))
+
+
+def keep_seconds(settings: BookingSettings, event: Event, hub: str = "") -> float:
+    """How long before an event its placeholders are brought."""
+    return settings.lead_seconds + _early_seconds(settings, event, hub) - EARLY_SECONDS
+
+
 class CurrentBookings(NamedTuple):
     """The bookings that count at one moment."""
 
@@ -153,7 +178,9 @@ def bookings_at(
         start = first_start_after(event, minute - SETTLE_SECONDS)
         if start is None:
             continue
-        keep_from = start - settings.lead_seconds
+        early = _early_seconds(settings, event, hub)
+        # There must be room for the first who comes.
+        keep_from = start - keep_seconds(settings, event, hub)
         keep_until = start + SETTLE_SECONDS
         if keep_until <= now:
             # The next beginning is looked up in the next minute.
@@ -161,7 +188,7 @@ def bookings_at(
         elif now < keep_from:
             changes_at.append(keep_from)
         else:
-            current.append(Booking(event, start, keep_until, hub))
+            current.append(Booking(event, start, keep_until, start - early, hub))
             changes_at.append(keep_until)
     current.sort(key=lambda booking: (booking.start, booking.event.name))
     return CurrentBookings(current, min(changes_at, default=None))

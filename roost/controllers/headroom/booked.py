@@ -12,11 +12,11 @@ from typing import Final
 
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.bookings import (
-    EARLY_SECONDS,
     SETTLE_SECONDS,
     Booking,
     BookingSettings,
     bookings_at,
+    keep_seconds,
 )
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.headroom.settings import HeadroomSettings
@@ -102,7 +102,7 @@ def _came(bookings: Sequence[Booking], snapshot: Snapshot, settings: HeadroomSet
     """
     came = [0] * len(bookings)
     order = sorted(range(len(bookings)), key=lambda index: (not bookings[index].event.image, index))
-    since = min(booking.start for booking in bookings) - EARLY_SECONDS
+    since = min(booking.comes_from for booking in bookings)
     for pod in snapshot.pods.values():
         if pod.created < since or pod.leaving or not settings.is_user(pod, snapshot.namespaces):
             continue
@@ -110,7 +110,7 @@ def _came(bookings: Sequence[Booking], snapshot: Snapshot, settings: HeadroomSet
         for index in order:
             booking = bookings[index]
             if (
-                pod.created >= booking.start - EARLY_SECONDS
+                pod.created >= booking.comes_from
                 and came[index] < booking.event.people
                 and booking.event.image in ("", image)
                 and booking.hub in ("", pod.namespace)
@@ -147,17 +147,21 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
                 )
                 yield tell("EventFarAway", text, warning=True)
             else:
-                yield tell("EventBooked", _confirmation(event, start, settings))
+                yield tell("EventBooked", _confirmation(event, start, settings, source.hub))
 
 
-def _confirmation(event: Event, start: int, settings: BookingSettings) -> str:
+def _confirmation(event: Event, start: int, settings: BookingSettings, hub: str) -> str:
     """What whoever booked an event reads of it."""
     zone = event.starts.time_zone
-    begin = local_time(start - settings.lead_seconds, zone)
+    begin = local_time(start - keep_seconds(settings, event, hub), zone)
     end = local_time(start + SETTLE_SECONDS, zone)
     image = f" Image {event.image} is brought to their nodes." if event.image else ""
+    seated = ""
+    if event.seated is not None and (hub or not settings.seats_people):
+        of = "this isn't a booking of the release itself" if hub else "seating.enabled is false"
+        seated = f" Nobody's server is started before: {of}."
     return (
         f"Booking {event.name} at {local_time(start, zone)}: from {begin} to {end} set"
         f" {event.set_name} has up to {event.people} placeholders more, fewer as people"
-        f" come.{image}"
+        f" come.{image}{seated}"
     )

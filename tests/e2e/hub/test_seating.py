@@ -1,7 +1,6 @@
 """`roost seating` starts listed people's servers before their class, on a real JupyterHub."""
 
 import contextlib
-import json
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -9,18 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.people import start
+from tests.harness.hub.seating import Seating
 from tests.harness.hub.user_pods import PORT, UserPods
 from tests.harness.nodes import FakeNodes
-from tests.harness.ports import LOOPBACK
-from tests.harness.processes import Process
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
-from tests.stack import ROOST
 
 pytestmark = pytest.mark.e2e
 
@@ -65,42 +61,6 @@ def hub(cluster: ControlPlane) -> Iterator[RealHub]:
         )
 
 
-class Seating:
-    """The service, as a process beside the hub, with a file of bookings."""
-
-    def __init__(self, cluster: ControlPlane, hub: RealHub, folder: Path, **events: Any) -> None:
-        self._cluster = cluster
-        self._hub = hub
-        self._folder = folder
-        self._starts = 0
-        events = {"maxPeople": 500, "booked": [], "concurrentSpawnLimit": 64, **events}
-        release = {"placeholders": [{"name": "default"}], "events": events}
-        (folder / "release.json").write_text(json.dumps(release))
-        (folder / "token").write_text(hub.seating_token)
-        self.process: Process | None = None
-
-    def book(self, *entries: dict[str, Any]) -> None:
-        (self._folder / "events.yaml").write_text(yaml.safe_dump(list(entries)))
-
-    def start(self) -> Process:
-        self._starts += 1
-        arguments = [
-            "seating",
-            f"--settings={self._folder}/release.json",
-            f"--bookings={self._folder}/events.yaml",
-            f"--state={self._folder}/state.json",
-            f"--token-file={self._folder}/token",
-            f"--hub-url={self._hub.url}/hub/api",
-            f"--grace-minutes={GRACE_SECONDS / 60}",
-            "--start-seconds=2",
-            f"--bind-address={LOOPBACK}",
-            "--port=0",
-        ]
-        name = f"seating-{self._hub.namespace}-{self._starts}"
-        self.process = self._cluster.run.start(name, ROOST, arguments)
-        return self.process
-
-
 @pytest.fixture
 def seating(cluster: ControlPlane, hub: RealHub, tmp_path: Path) -> Iterator[Seating]:
     seating = Seating(cluster, hub, tmp_path)
@@ -132,7 +92,7 @@ def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
 ) -> None:
     at = next_class()
     seating.book(booking(at, profile="course"))
-    process = seating.start()
+    process = seating.start(grace_seconds=GRACE_SECONDS)
     wait_until(lambda: ready(hub, PEOPLE), 60, "all to be seated", explain=lambda: process.tail(40))
     _, user = hub.rest("GET", f"/users/{PEOPLE[0]}")
     assert user["servers"][""]["user_options"]["profile"] == "course"

@@ -165,6 +165,19 @@ async def _reach(
     visit.fault = f"no server after {visit.broken[-3:]}; last lines: {visit.shown[-3:]}"
 
 
+async def log_in(session: aiohttp.ClientSession, url: str, user: str) -> None:
+    """Log in by the hub's form. Raises ValueError, and what aiohttp raises."""
+    await _log_in(session, url, user)
+
+
+async def reach(session: aiohttp.ClientSession, url: str, visit: Visit) -> None:
+    """From a logged-in user's click on "start" until their server has answered."""
+    stream = await _choose(session, url, visit, "")
+    path = await _follow(session, stream, visit) if stream else f"/user/{visit.user}/"
+    if path:
+        await _open(session, url + path, visit)
+
+
 async def _visit(url: str, visit: Visit, server: str, tries: int, after_seconds: float) -> Visit:
     await asyncio.sleep(after_seconds)
     jar = aiohttp.CookieJar(unsafe=True)  # loopback addresses are no names

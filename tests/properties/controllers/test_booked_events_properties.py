@@ -6,13 +6,25 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.controllers.contract.bookings import SETTLE_SECONDS, BookingSettings, bookings_at
+from roost.controllers.contract.bookings import (
+    SETTLE_SECONDS,
+    BookingSettings,
+    bookings_at,
+    keep_seconds,
+)
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.headroom.booked import plan_booked
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
 from roost_core.placement.headroom_windows import unix_time
-from roost_core.release.events import Event, Limits, LocalStarts, first_start_after, parse_events
+from roost_core.release.events import (
+    Event,
+    Limits,
+    LocalStarts,
+    Seated,
+    first_start_after,
+    parse_events,
+)
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE
 
@@ -40,6 +52,7 @@ EVENTS = st.lists(
         ),
         image=st.sampled_from(["", "quay.io/me/course:1"]),
         set_name=st.sampled_from(["default", "gpu"]),
+        seated=st.sampled_from([None, Seated("bio101")]),
     ),
     max_size=8,
 )
@@ -51,6 +64,8 @@ def _booking_settings(events: list[Event], lead: int, most: int) -> BookingSetti
         config_maps=True,
         lead_seconds=60.0 * lead,
         max_placeholders=most,
+        concurrent_spawn_limit=64,
+        seats_people=True,
         limits=LIMITS,
     )
 
@@ -70,7 +85,9 @@ def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(
     assert 0 <= sum(booked.extra.values()) <= most
     bookings, change = bookings_at(booked_by, {}, now)
     for booking in bookings:
-        assert booking.start - booked_by.lead_seconds <= now < booking.start + SETTLE_SECONDS
+        lead_seconds = keep_seconds(booked_by, booking.event)
+        assert lead_seconds >= booked_by.lead_seconds
+        assert booking.start - lead_seconds <= now < booking.start + SETTLE_SECONDS
     assert sum(booked.extra.values()) == min(
         most, sum(booking.event.people for booking in bookings)
     )

@@ -21,8 +21,8 @@ from roost.seating.plan import (
     count_failure,
     observe,
     plan_seating,
-    seconds_ahead,
 )
+from roost_core.release.events import seating_seconds
 
 START: Final = 1_800_000_000
 GRACE: Final = 1200.0
@@ -271,7 +271,7 @@ def test_the_first_start_is_early_enough_for_the_pace(
     people: int, limit: int, start_seconds: float
 ) -> None:
     limits = Limits(limit, 0, GRACE)
-    ahead = seconds_ahead(people, limits, start_seconds)
+    ahead = seating_seconds(people, limit, start_seconds)
     # A hub on which each start takes so long, looked at once a second.
     window, done, now = 3, 0, 0.0
     going: list[float] = []
