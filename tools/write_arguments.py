@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.controllers_options import ControllersOptions
+from roost.seating.seating_options import SeatingOptions
 from roost_lab.recorder.options import RecorderOptions
 from tools.generated_file import write_or_check
 from webhook.webhook_options import WebhookOptions
@@ -27,6 +28,7 @@ PROGRAMS: Final = {
     "webhook": WebhookOptions,
     "controllers": ControllersOptions,
     "recorder": RecorderOptions,
+    "seating": SeatingOptions,
 }
 
 

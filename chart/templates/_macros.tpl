@@ -25,10 +25,10 @@ labels: {{ toJson (include "roost.merge" (list $.root.Values.commonLabels (dict 
 {{- /* Labels of a component's pods. Those of the selector come last, to take precedence over the operator's. */}}
 {{- define "roost.pod_labels" -}}
 {{ toJson (include "roost.merge" (list $.root.Values.commonLabels $.labels (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" $.component "app.kubernetes.io/part-of" "roost")) | fromJson) }}{{- end }}
-{{- /* The part of a pod's spec that Roost's own programs share, but for `spread`, which Deployments alone have. `core`: `corePods` with the component's overrides. */}}
+{{- /* The part of a pod's spec that Roost's own programs share, but for `spread`, which Deployments alone have. `core`: `corePods` with the component's overrides. `has_token`: whether the program talks to the API server. */}}
 {{- define "roost.core_pod_spec" -}}
 serviceAccountName: {{ toJson (include "roost.object_name" (list $.root $.component)) }}
-automountServiceAccountToken: true
+automountServiceAccountToken: {{ toJson $.has_token }}
 enableServiceLinks: false
 {{- if $.core.priorityClassName }}
 priorityClassName: {{ toJson $.core.priorityClassName }}

@@ -1,7 +1,7 @@
 """The checks of the values, one file each, and the table of them.
 
 Each finds what fits the schema and yet doesn't do what it says. It is not run where a key that it
-reads doesn't fit: `faulty_keys.py` sees to it. Copy `disruption.py` for a new one,
+reads doesn't fit: `faulty_keys.py` sees to it. Copy `admission.py` for a new one,
 and add it here.
 """
 
@@ -15,7 +15,6 @@ from generator.checks import (
     certificates,
     classes,
     controllers,
-    disruption,
     events,
     feature_gates,
     gate,
@@ -42,7 +41,6 @@ CHECKS: Final[tuple[Check, ...]] = (
     certificates.check,
     classes.check,
     controllers.check,
-    disruption.check,
     events.check,
     feature_gates.check,
     gate.check,

@@ -9,7 +9,6 @@ from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.faulty_keys import sound_items
-from generator.checks.placeholders import placeholder_sets
 from generator.faults import Path, describe
 from generator.values.helm_release import Release
 
@@ -230,21 +229,11 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
             reason = "a placeholder that waits for an image doesn't trigger a scale-up."
             report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
     labels = mapping(at(own, "match", "labels"))
-    common = mapping(report.values.get("commonLabels"))
-    for placeholder_set in placeholder_sets(report):
-        for other in classes.keys() - {name}:
-            with report.part():
-                labels_of_set = {**common, **mapping(placeholder_set.value("labels")), **labels}
-                class_labels = mapping(at(classes[other], "match", "labels"))
-                if (
-                    len(class_labels) > len(labels)
-                    and class_labels.items() <= labels_of_set.items()
-                ):
-                    reason = (
-                        f"with these labels the pods belong to podClasses.{other}, not to {name}."
-                    )
-                    report.refuse(
-                        placeholder_set.path("labels"),
-                        reason,
-                        f"Remove one of {', '.join(class_labels)}.",
-                    )
+    labels_of_pods = {**mapping(report.values.get("commonLabels")), **labels}
+    for other in classes.keys() - {name}:
+        with report.part():
+            class_labels = mapping(at(classes[other], "match", "labels"))
+            if len(class_labels) > len(labels) and class_labels.items() <= labels_of_pods.items():
+                reason = f"with these, placeholders belong to podClasses.{other}, not to {name}."
+                fix = f"Remove one of {', '.join(class_labels)}."
+                report.refuse(("commonLabels",), reason, fix)

@@ -3,7 +3,7 @@ said.
 
 A check reads merged values and calls `report.error`, `refuse`, `warn` or `hint`. It does no I/O.
 Where it reads a key that doesn't fit the schema, it ends, or the part of it that it runs in a
-`with report.part():`. `generator/checks/disruption.py` is the example to copy; `terms.py` is for
+`with report.part():`. `generator/checks/admission.py` is the example to copy; `terms.py` is for
 checks that read terms and tolerations.
 """
 

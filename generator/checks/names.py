@@ -21,7 +21,7 @@ def check(report: LintReport, release: Release) -> None:
                 ("commonLabels", key), "Roost sets this label itself, and wins.", "Remove it."
             )
     for name, entry in sound_items(report.values.get("podClasses")):
-        for part in ("scheduler", "webhook", "controllers", "recorder", "prePuller"):
+        for part in ("scheduler", "webhook", "controllers", "recorder", "seating", "prePuller"):
             with report.part():
                 labels = mapping(at(entry, "match", "labels"))
                 _lint_own_pods(report, name, labels, part)

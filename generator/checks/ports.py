@@ -15,6 +15,7 @@ _PROGRAMS: Final = (
     ("webhook", ("admission", "mode"), "webhook", ("port", "metricsPort")),
     ("controllers", ("controllers", "enabled"), True, ("metricsPort",)),
     ("recorder", ("recorder", "enabled"), True, ("metricsPort",)),
+    ("seating", ("seating", "enabled"), True, ("metricsPort",)),
 )
 
 

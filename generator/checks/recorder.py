@@ -11,8 +11,6 @@ from roost_core.objects.quantities import parse_quantity
 
 _DATABASE: Final[Path] = ("recorder", "database")
 _VARIABLE: Final = "ROOST_DATABASE"
-# The API server takes no other mode beside it.
-_ALONE: Final = "ReadWriteOncePod"
 # What an empty database and its log take on a disk.
 _LEAST_BYTES: Final = 2**20
 
@@ -51,14 +49,6 @@ def _lint_file(report: LintReport, persistence: dict[str, object]) -> None:
         )
         report.warn(
             (*_DATABASE, "persistence", "enabled"), reason, "Set it to true, or name a Secret."
-        )
-    modes = listing(persistence.get("accessModes"))
-    if _ALONE in modes and len(modes) > 1:
-        report.error(
-            (*_DATABASE, "persistence", "accessModes"),
-            modes,
-            f"{_ALONE} alone",
-            "Remove the others.",
         )
     if parse_quantity(persistence.get("size")) < _LEAST_BYTES:
         report.error(

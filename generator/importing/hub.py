@@ -166,11 +166,9 @@ def _map_disruption(draft: Draft, hub: HubSection) -> None:
     most = hub.get("scheduling.userScheduler.pdb.maxUnavailable", "any")
     least = hub.get("scheduling.userScheduler.pdb.minAvailable", "any")
     if least is not None and enabled:
-        draft.reject(
-            hub, (*at, "minAvailable"), "Roost's budget has scheduler.pdb.maxUnavailable only"
-        )
-    if most is not None:
-        draft.put("scheduler.pdb.maxUnavailable", most, (*hub.path, *at, "maxUnavailable"))
+        draft.reject(hub, (*at, "minAvailable"), "Roost's budget lets one pod go at a time")
+    if most not in {None, 1} and enabled:
+        draft.reject(hub, (*at, "maxUnavailable"), "Roost's budget lets one pod go at a time")
 
 
 def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:

@@ -339,10 +339,10 @@ def _map_puller_pods(draft: Draft, hub: HubSection) -> None:
     )
     tolerations = [*usual, *(hub.items("prePuller.extraTolerations") or [])]
     draft.put("prePuller.tolerations", tolerations, (*hub.path, "prePuller", "extraTolerations"))
-    for key in ("labels", "annotations"):
-        draft.put(
-            f"prePuller.{key}", dict(hub.mapping(f"prePuller.{key}")), (*hub.path, "prePuller", key)
-        )
+    annotations = dict(hub.mapping("prePuller.annotations"))
+    draft.put("prePuller.annotations", annotations, (*hub.path, "prePuller", "annotations"))
+    if hub.mapping("prePuller.labels"):
+        draft.reject(hub, ("prePuller", "labels"), "all of Roost's objects get commonLabels")
     resources = kubernetes_resources(
         draft, hub, ("prePuller", "resources"), hub.mapping("prePuller.resources")
     )

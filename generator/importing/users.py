@@ -129,9 +129,10 @@ def map_placeholders(
     if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
         draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")
         return
-    for key in ("labels", "annotations"):
-        own = dict(hub.mapping(f"scheduling.userPlaceholder.{key}"))
-        draft.put(f"placeholder.defaults.{key}", own, (*source, key))
+    annotations = dict(hub.mapping("scheduling.userPlaceholder.annotations"))
+    draft.put("placeholder.defaults.annotations", annotations, (*source, "annotations"))
+    if hub.mapping("scheduling.userPlaceholder.labels"):
+        draft.reject(hub, (*at, "labels"), "all of Roost's objects get commonLabels")
     # Sizes in profiles that Python sets aren't known.
     whose_usual = (
         "one user"

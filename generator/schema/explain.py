@@ -35,8 +35,10 @@ _PRICES_SAY_IT: Final = (
     "Remove it. placeholder.defaults.prices says how many seats are worth their nodes."
 )
 _NO_BOUND: Final = "Remove it. A node takes builds while their requests fit."
+_COMMON_LABELS: Final = "Remove it. commonLabels are on these pods, too."
 # Keys that there were in earlier values -> what to do. `*`: any name or index.
 _GONE: Final[Mapping[tuple[str, ...], str]] = {
+    ("*", "pdb", "maxUnavailable"): "It is 1 now: remove it.",
     ("events", "calendarUrl"): (
         "Remove it. `roost book --calendar URL` books what a calendar has: docs/events.md."
     ),
@@ -44,6 +46,8 @@ _GONE: Final[Mapping[tuple[str, ...], str]] = {
     ("monitoring", "prometheusRule", "severities"): (
         "Remove it. Route by the alert's name in Alertmanager."
     ),
+    ("placeholder", "defaults", "labels"): _COMMON_LABELS,
+    ("placeholders", "*", "labels"): _COMMON_LABELS,
     ("placeholders", "*", "learn", "costPercent"): _PRICES_SAY_IT,
     ("placeholders", "*", "learn", "quantile"): _PRICES_SAY_IT,
     ("podClasses", "*", "attract"): (
@@ -52,6 +56,8 @@ _GONE: Final[Mapping[tuple[str, ...], str]] = {
     ("podClasses", "*", "home", "matchBy"): "Nodes go by metadata.name now: remove it.",
     ("podClasses", "*", "home", "maxLoad"): _NO_BOUND,
     ("podClasses", "*", "home", "minLoad"): _NO_BOUND,
+    ("prePuller", "labels"): _COMMON_LABELS,
+    ("recorder", "database", "persistence", "accessModes"): "It is ReadWriteOnce now: remove it.",
     # A minor of Kubernetes.
     ("scheduler", "featureGates", "1.*"): (
         "Gates stand without a minor now: scheduler.featureGates: {Gate: false}."

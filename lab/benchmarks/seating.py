@@ -118,13 +118,13 @@ def measure(people: int, *, restart: bool, seated: bool) -> Figures:
             )
         )
         seating = Seating(cluster, hub, folder, concurrentSpawnLimit=LIMIT)
-        ahead = people / 2 + 60 if seated else 5
+        ahead = people + 60 if seated else 5
         begin = (datetime.now(UTC) + timedelta(seconds=ahead)).replace(second=0, microsecond=0)
         begin += timedelta(minutes=1)
         entry = {"name": "class", "people": people, "timeZone": "UTC", "group": "class"}
         entry |= {"start": f"{begin:%Y-%m-%dT%H:%M}", "profile": "course"}
         seating.book(*([entry] if seated else []))
-        process = seating.start("--start-seconds=30", grace_seconds=GRACE_SECONDS)
+        process = seating.start("--start-seconds=60", grace_seconds=GRACE_SECONDS)
         stack.callback(process.stop)
         if seated:
 

@@ -55,17 +55,47 @@ def load_settings(path: Path) -> SeatingSettings:
     return settings
 
 
+class ReleaseFile:
+    """release.json, read again when it changed; the last good one counts."""
+
+    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+        """Raises SettingsError."""
+        self._path = path
+        self._say = say
+        self._text = _bytes_of(path)
+        self.settings = load_settings(path)
+
+    def look(self) -> SeatingSettings:
+        """The settings as they are now."""
+        text = _bytes_of(self._path)
+        if text != self._text:
+            self._text = text
+            try:
+                self.settings = load_settings(self._path)
+            except SettingsError as error:
+                self._say(f"{self._path}: the settings stay as they were: {error.one_line()}")
+        return self.settings
+
+
+def _bytes_of(path: Path) -> bytes:
+    """What a file holds; b"" where it can't be read."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
 class BookingFile:
     """The file of bookings, read again when it changed."""
 
-    def __init__(self, path: Path | None, limits: Limits, say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path | None, say: Callable[[str], None]) -> None:
         self._path = path
-        self._limits = limits
+        self._limits = Limits((), 0)
         self._say = say
         self._text: bytes | None = None
         self._events: tuple[Event, ...] = ()
 
-    def events(self) -> Sequence[Event]:
+    def events(self, limits: Limits) -> Sequence[Event]:
         """What is booked there; faults are told once, and those bookings left out."""
         text = b""
         if self._path is not None:
@@ -76,8 +106,9 @@ class BookingFile:
             except OSError as error:
                 self._say(f"{self._path}: can't be read ({error.strerror})")
                 return self._events
-        if text != self._text:
+        if text != self._text or limits != self._limits:
             self._text = text
+            self._limits = limits
             self._events = self._read(text)
         return self._events
 

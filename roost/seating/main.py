@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 
-from roost.seating.bookings import BookingFile, load_settings
+from roost.seating.bookings import BookingFile, ReleaseFile
 from roost.seating.hub import Hub
 from roost.seating.metrics import SeatingMetrics
 from roost.seating.seating_options import SeatingOptions
@@ -27,7 +27,7 @@ def serve(options: SeatingOptions) -> int:
     """
     logs.configure(options.log_level)
     try:
-        settings = load_settings(options.settings_path)
+        release = ReleaseFile(options.settings_path, lambda text: log.warning("%s", text))
         bound = bind(options.bind_address, options.port)
     except (SettingsError, BindError) as error:
         print(f"roost seating: {error}", file=sys.stderr)  # noqa: T201 - a command's output
@@ -37,8 +37,8 @@ def serve(options: SeatingOptions) -> int:
     metrics = SeatingMetrics()
     service = Service(
         Hub(options.hub_url, options.token_path),
-        settings,
-        BookingFile(options.bookings_path, settings.limits, lambda text: log.warning("%s", text)),
+        release,
+        BookingFile(options.bookings_path, lambda text: log.warning("%s", text)),
         SeatingTimes(60.0 * options.grace_minutes, options.start_seconds),
         state_path=options.state_path,
         metrics=metrics,

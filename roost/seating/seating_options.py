@@ -19,18 +19,30 @@ class SeatingOptions:
     """`roost seating`."""
 
     settings_path: Path = options.required_file(
-        "--settings", help="release.json of the rendered ConfigMap."
+        "--settings",
+        chart='"/etc/roost/release/release.json"',
+        help="release.json of the rendered ConfigMap.",
     )
     hub_url: str = options.required(
-        "--hub-url", metavar="URL", help="JupyterHub's API: http://hub:8081/hub/api."
+        "--hub-url",
+        metavar="URL",
+        chart="values.seating.hubUrl",
+        help="JupyterHub's API: http://hub:8081/hub/api.",
     )
-    token_path: Path = options.required_file("--token-file", help="The token of its role.")
-    bookings_path: Path | None = options.file("--bookings", help="What roost book wrote.")
+    token_path: Path = options.required_file(
+        "--token-file", chart='"/etc/roost/token/token"', help="The token of its role."
+    )
+    bookings_path: Path | None = options.file(
+        "--bookings", chart='"/etc/roost/bookings/events.yaml"', help="What roost book wrote."
+    )
     state_path: Path | None = options.file(
-        "--state", help="Keeps over restarts what the hub doesn't store."
+        "--state",
+        chart='"/state/seating.json"',
+        help="Keeps over restarts what the hub doesn't store.",
     )
     grace_minutes: float = options.option(
         "--grace-minutes",
+        chart="values.seating.graceMinutes | int",
         type=_ABOVE_0,
         default=20.0,
         show_default=True,
@@ -44,10 +56,5 @@ class SeatingOptions:
         help="What a start takes, until some were seen.",
     )
     bind_address: str = options.bind_address()
-    port: int = options.port("--port", 8080, help="HTTP: metrics, probes.")
-    log_level: str = options.option(
-        "--log-level",
-        type=click.Choice(["Debug", "Info", "Warning", "Error"]),
-        default="Info",
-        show_default=True,
-    )
+    port: int = options.metrics_port("--port", component="seating")
+    log_level: str = options.log_level(component="seating")

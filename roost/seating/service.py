@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from roost.seating import memory as stored
-from roost.seating.bookings import BookingFile, SeatingSettings
+from roost.seating.bookings import BookingFile, ReleaseFile, SeatingSettings
 from roost.seating.hub import Hub, HubError, Outcome, Result
 from roost.seating.metrics import SeatingMetrics
 from roost.seating.people import HubUser, listed_people
@@ -68,7 +68,7 @@ class Service:
     def __init__(
         self,
         hub: Hub,
-        settings: SeatingSettings,
+        release: ReleaseFile,
         bookings: BookingFile,
         times: SeatingTimes,
         *,
@@ -77,20 +77,18 @@ class Service:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._hub = hub
-        self._settings = settings
+        self._release = release
         self._bookings = bookings
         self._times = times
         self._state_path = state_path
         self._clock = clock
         self.metrics = metrics or SeatingMetrics()
-        self.limits = Limits(
-            settings.concurrent_spawn_limit, settings.active_server_limit, times.grace
-        )
+        self._settings = release.settings
+        self.limits = _limits_of(self._settings, times)
         self.memory: Memory = stored.load(state_path)
         self._saved = ""
         self._running: dict[str, tuple[Start, float, Future[Outcome]]] = {}
-        workers = min(_MOST_THREADS, self.limits.most_starting)
-        self._pool = ThreadPoolExecutor(workers, "start")
+        self._pool = ThreadPoolExecutor(_MOST_THREADS, "start")
         self._everyone: dict[str, HubUser] = {}
         self._everyone_at = float("-inf")
         self._groups: dict[str, tuple[float, Sequence[str]]] = {}
@@ -142,7 +140,9 @@ class Service:
 
     def _seat(self, now: float) -> float:
         """Look, decide and act. Raises HubError."""
-        events = [*self._settings.booked, *self._bookings.events()]
+        self._settings = self._release.look()
+        self.limits = _limits_of(self._settings, self._times)
+        events = [*self._settings.booked, *self._bookings.events(self._settings.limits)]
         classes = [
             seated
             for event in events
@@ -349,6 +349,10 @@ class Service:
             self._say("state", f"{self._state_path}: can't be written ({error.strerror})")
             return
         self._saved = text
+
+
+def _limits_of(settings: SeatingSettings, times: SeatingTimes) -> Limits:
+    return Limits(settings.concurrent_spawn_limit, settings.active_server_limit, times.grace)
 
 
 def _class_words(key: ClassKey) -> str:

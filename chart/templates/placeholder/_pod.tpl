@@ -33,7 +33,7 @@ metadata:
 {{- if $.set.annotations }}
   annotations: {{ toJson $.set.annotations }}
 {{- end }}
-  labels: {{ toJson (include "roost.merge" (list $.root.Values.commonLabels $.set.labels $.class.match.labels (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" "placeholder" "app.kubernetes.io/part-of" "roost" "roost.hub.jupyter.org/placeholder-set" $.set.name)) | fromJson) }}
+  labels: {{ toJson (include "roost.merge" (list $.root.Values.commonLabels $.class.match.labels (dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $.root.Release.Name "app.kubernetes.io/component" "placeholder" "app.kubernetes.io/part-of" "roost" "roost.hub.jupyter.org/placeholder-set" $.set.name)) | fromJson) }}
 spec:
 {{- if and (eq $.root.Values.scheduler.target "deploy") $.class.profile }}
   schedulerName: {{ toJson (include "roost.scheduler_name" (list $.root $.class.profile)) }}

@@ -32,7 +32,7 @@ from roost.controllers.runtime.booking_sources import (
 from roost_core.objects.pod import Pod
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.release.events import MOST_IN_ALL, Limits, first_start_after
+from roost_core.release.events import MOST_IN_ALL, Limits, first_start_after, parse_events
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values, release_document
 from tests.popular_builders import node_of, node_state, popular_document, reference_of, user
@@ -60,6 +60,7 @@ def events_document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "podClasses": values["podClasses"],
         "placeholders": [{"name": "default", "statefulSet": SET, "replicas": 3, "windows": []}],
         "events": {**values["events"], "enabled": True, "booked": list(booked), **changes},
+        "seating": {"enabled": True},
     }
 
 
@@ -497,3 +498,37 @@ def test_only_selected_namespaces_may_book_and_only_by_the_one_name() -> None:
     assert namespaces is not None
     namespaces._objects = dict(HUBS)
     assert [name for name in HUBS if cluster.bookings._is_hub(name)] == ["physics", "biology"]
+
+
+SEATED = {**LECTURE, "people": 150, "group": "bio101"}
+
+
+def test_seated_people_find_room_when_their_servers_start_and_count_once() -> None:
+    # 7.5 minutes before: half of 64 at once, each in 30 s, and two minutes to spare.
+    assert _wanted(_plan(_planner(SEATED), -15.1)) == 153
+    assert _wanted(_plan(_planner({**SEATED, "group": ""}), -15.1)) == 3
+    # Before an event that seats nobody, who comes so early is none of its people.
+    early = _users(90, minutes=-7)
+    assert _wanted(_plan(_planner(SEATED), -6, *early)) == 63
+    assert _wanted(_plan(_planner({**SEATED, "group": ""}), -6, *early)) == 153
+    # All are seated, those who don't come, too: no placeholder waits for them.
+    assert _wanted(_plan(_planner(SEATED), 10, *_users(150, minutes=-6))) == 3
+
+
+def test_a_booking_says_that_nobody_is_seated_where_seating_is_off() -> None:
+    document = events_document() | {"seating": {"enabled": False}}
+    source = BookingSource("course", "uid", tuple(_events_of(SEATED)))
+    planned = _plan(planner_from(HEADROOM, document), -60, sources=(source,))
+    (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+    assert "Nobody's server is started before: seating.enabled is false." in notice.message
+    on = _plan(_planner(), -60, sources=(source,))
+    assert not [
+        action for action in on.actions if isinstance(action, Notice) and "Nobody" in action.message
+    ]
+
+
+def _events_of(*entries: dict[str, Any]) -> list[Any]:
+    read = Reader()
+    events = parse_events(read, list(entries), "", LIMITS)
+    assert read.faults == []
+    return list(events)

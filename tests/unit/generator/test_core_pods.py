@@ -23,7 +23,7 @@ from tests.popular_builders import node_state
 from tests.recorded_data import rows
 from tests.unit.generator.linted import found, merged, said
 
-PROGRAMS = ("scheduler", "webhook", "controllers", "recorder")
+PROGRAMS = ("scheduler", "webhook", "controllers", "recorder", "seating")
 Values = dict[str, Any]
 
 
@@ -38,8 +38,8 @@ def pods(text: str) -> dict[str, Values]:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_program_has_what_core_pods_says(program: str) -> None:
     spec = pods(
-        "recorder: {enabled: true}\ncorePods: {nodeSelector: {pool: core}, tolerations: [],"
-        " hostNetwork: true}"
+        "recorder: {enabled: true}\nseating: {enabled: true}\n"
+        "corePods: {nodeSelector: {pool: core}, tolerations: [], hostNetwork: true}"
     )
     assert spec[program]["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "core"}
     assert "tolerations" not in spec[program]
@@ -50,9 +50,8 @@ def test_every_program_has_what_core_pods_says(program: str) -> None:
 def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
     own = {"nodeSelector": {"disk": "ssd"}, "priorityClassName": "", "hostNetwork": False}
     common = {"nodeSelector": {"pool": "core"}, "priorityClassName": "high", "hostNetwork": True}
-    specs = pods(
-        json.dumps(merge_maps({"corePods": common, "recorder": {"enabled": True}}, {program: own}))
-    )
+    switched_on = {"recorder": {"enabled": True}, "seating": {"enabled": True}}
+    specs = pods(json.dumps(merge_maps({"corePods": common, **switched_on}, {program: own})))
     assert specs[program]["nodeSelector"] == {
         "kubernetes.io/os": "linux",
         "pool": "core",
