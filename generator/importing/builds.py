@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from generator.importing.hub_code import ANY, class_settings
 from generator.importing.quantities import MEMORY, memory_quantity, spawner_bytes
 from generator.importing.resources import kubernetes_resources
 from generator.importing.result import Draft
-from generator.importing.source import Charts, HubSection, Kind, Path, child
+from generator.importing.source import UNKNOWN, Charts, HubSection, Kind, Path, child, fits
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
 _EXECUTOR: Final = ("config", "KubernetesBuildExecutor")
@@ -25,6 +26,8 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
     "memory_request": "build_memory_request",
     "node_selector": "build_node_selector",
 }
+# Of the traits that decide, those that are mapped where they are written out.
+_READ: Final = frozenset({*_OLD_NAMES, *_OLD_NAMES.values(), "component_label", "_component_label"})
 _BUILDERS: Final = "stays with the builders; Roost chooses among the nodes that have a ready one"
 _BUILDER_SIZE: Final = (
     "stays with the builders; were it to come from Roost, a class of podClasses that matches"
@@ -36,6 +39,19 @@ _STAYS: Final = (
 )
 
 
+_BUILD_CLASSES: Final = ("BinderHub", "KubernetesBuildExecutor")
+# Traits that decide which pods builds are, and where: if one isn't known, no build is promised a
+# home.
+_DECIDES: Final = frozenset(
+    {
+        *("sticky_builds", "namespace", "build_namespace", "build_class", "component_label"),
+        *("_component_label", "docker_host", "build_docker_host", ANY),
+    }
+)
+# (class, trait) -> its value, and the key of the code that sets it.
+_Set = Mapping[tuple[str, str], tuple[object, Path]]
+
+
 def map_builds(draft: Draft, charts: Charts) -> None:
     """Map what either chart says about builds; nothing when the file has neither."""
     if charts.service is not None:
@@ -44,7 +60,7 @@ def map_builds(draft: Draft, charts: Charts) -> None:
         _map_builder(draft, charts.binder)
     for section in (charts.binder, charts.service):
         if section is not None:
-            _map_executor(draft, section)
+            _map_executor(draft, section, _read_python(draft, section))
     _note_node_placeholder(draft, charts.parent)
     _note_dask(draft, charts.parent)
 
@@ -73,7 +89,8 @@ def _map_builder(draft: Draft, binder: HubSection) -> None:
         binder.switch(f"{kind}.enabled", default=False) for kind in ("dind", "pink")
     ):
         builder = "dind"
-    if builder is None and _trait(binder, "sticky_builds", "boolean")[0] is True:
+    set_traits = _read_python(draft, binder, is_told=False)
+    if builder is None and _trait(binder, set_traits, "sticky_builds", "boolean")[0] is True:
         # BinderHub's sticky builds fail without builder pods: another file says dind or pink.
         return
     if builder in (None, "host", "local"):
@@ -92,10 +109,40 @@ def _map_builder(draft: Draft, binder: HubSection) -> None:
         draft.reject(binder, ("imageBuilderType",), reason)
 
 
-def _map_executor(draft: Draft, section: HubSection) -> None:
-    sticky, sticky_key = _trait(section, "sticky_builds", "boolean")
+def _read_python(draft: Draft, section: HubSection, *, is_told: bool = True) -> _Set:
+    """What the chart's own Python sets of builds. is_told: name what of it isn't known."""
+    config = child(section.data, "extraConfig")
+    codes: list[tuple[Path, object]] = [(("extraConfig",), config)]
+    if isinstance(config, Mapping):
+        codes = [(("extraConfig", str(name)), code) for name, code in sorted(config.items())]
+    found: dict[tuple[str, str], tuple[object, Path]] = {}
+    for at, code in codes:
+        if not isinstance(code, str) or not code.strip():
+            continue
+        for class_name, trait, value in class_settings(code, _BUILD_CLASSES):
+            found[(class_name, trait)] = (value, at)
+    for (class_name, trait), (value, at) in found.items() if is_told else ():
+        if trait not in _DECIDES or not (trait == ANY or value == UNKNOWN or trait not in _READ):
+            continue
+        what = f"Python ({value})" if trait == ANY else f"c.{class_name}.{trait}, set in Python"
+        reason = (
+            f"{what}: Roost doesn't know which pods builds are then; set podClasses.build.match to"
+            " their labels and namespace"
+        )
+        draft.reject(section, at, reason)
+        draft.builds_unknown = draft.builds_unknown or section.show(at)
+    if found and is_told:
+        at = next(iter(found.values()))[1][:1]
+        where = section.show(at)
+        draft.notes.append(f"{where} is Python: what it writes out about builds was read.")
+    return found
+
+
+def _map_executor(draft: Draft, section: HubSection, set_traits: _Set) -> None:
+    sticky, sticky_key = _trait(section, set_traits, "sticky_builds", "boolean")
     if sticky is True:
         draft.switch_off.append(f"{section.show(sticky_key)}: false")
+        draft.replaced["builds"] = draft.switch_off[-1]
     elif sticky is False:
         draft.put(
             "podClasses.build.home",
@@ -108,7 +155,7 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
             f"{section.show(sticky_key)} is not in this file (BinderHub's default is off): Roost"
             " gives the builds of a repository one home. podClasses.build.home: null doesn't."
         )
-    namespace, key = _trait(section, "namespace", "string")
+    namespace, key = _trait(section, set_traits, "namespace", "string")
     if namespace:
         selector = {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}}
         at = (*section.path, *key)
@@ -118,7 +165,7 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
     resources = section.mapping(".".join((*_EXECUTOR, "resources")))
     at = (*_EXECUTOR, "resources")
     requests = kubernetes_resources(draft, section, at, resources).get("requests", {})
-    memory, key = _trait(section, "memory_request", "any")
+    memory, key = _trait(section, set_traits, "memory_request", "any")
     size_bytes = spawner_bytes(memory)
     if size_bytes is not None:
         requests.setdefault("memory", memory_quantity(size_bytes))
@@ -138,23 +185,40 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
     draft.put_each(
         "podClasses.build.resources", known, (*section.path, *at), "What build pods request there."
     )
-    host, key = _trait(section, "docker_host", "string")
+    host, key = _trait(section, set_traits, "docker_host", "string")
     if host and not str(host).startswith(("/", "unix:///")):
         reason = (
             "no socket of the build's node, so no node has a warm cache; set podClasses.build.home:"
             " null"
         )
         draft.reject(section, key, reason)
+    label, key = _component_label(set_traits)
+    if label:
+        at = (*section.path, *key)
+        draft.put("podClasses.build.match.labels.component", label, at, "Build pods' own label.")
     for at in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector")):
         if section.get(".".join(at), "mapping"):
             draft.reject(section, at, _STAYS)
 
 
-def _trait(section: HubSection, name: str, kind: Kind) -> tuple[object, Path]:
+def _component_label(set_traits: _Set) -> tuple[str, Path]:
+    """The label by which builds are found, and where it stands; "": the chart's own."""
+    for name in ("_component_label", "component_label"):
+        value, at = set_traits.get(("KubernetesBuildExecutor", name), (None, ()))
+        if isinstance(value, str) and value != UNKNOWN:
+            return value, at
+    return "", ()
+
+
+def _trait(section: HubSection, set_traits: _Set, name: str, kind: Kind) -> tuple[object, Path]:
     """A trait by its name of today or before, and the key where it stands (of today when
-    nowhere).
+    nowhere). set_traits: what Python sets, after the configuration.
     """
     today = (*_EXECUTOR, name)
+    for class_name, trait in (("KubernetesBuildExecutor", name), ("BinderHub", _OLD_NAMES[name])):
+        value, at = set_traits.get((class_name, trait), (UNKNOWN, ()))
+        if value != UNKNOWN and fits(value, kind):
+            return value, at
     for key in (today, ("config", "BinderHub", _OLD_NAMES[name])):
         if child(section.data, *key) is not None:
             return section.get(".".join(key), kind), key

@@ -245,6 +245,51 @@ def assigned(code: str, known: set[str], hook: Hook, *, has_profiles: bool) -> I
         yield TraitValue(ANY, "no valid Python")
 
 
+class ClassTrait(NamedTuple):
+    """What code sets of a configuration class. Of ANY, the value is the statement."""
+
+    class_name: str
+    trait: str
+    value: object
+
+
+def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
+    """What Python sets of some configuration classes, in order: values that are written out,
+    UNKNOWN for others, and ANY for a statement that may set any trait of theirs.
+    """
+    try:
+        tree = without_names(ast.parse(code))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        yield ClassTrait("", ANY, "no valid Python")
+        return
+    for statement in _statements(tree):
+        line = statement.line
+        parts = [*_parts(line)]
+        is_sure = statement.is_sure and not statement.scopes
+        is_sure = is_sure and not any(
+            isinstance(part, ast.IfExp | ast.BoolOp | ast.comprehension | ast.Lambda)
+            for part in parts
+        )
+        # A class of its own, a name that holds the configuration, or a word that nobody follows.
+        said = sum(
+            ast.unparse(part) in classes
+            if isinstance(part, ast.Name)
+            else isinstance(part, ast.Attribute) and part.attr in classes
+            for part in parts
+        )
+        followed = 0
+        for steps, value, is_part in _set_by(line, parts, ()):
+            if steps == _ANY_TRAIT:
+                yield ClassTrait("", ANY, ast.unparse(line).splitlines()[0])
+            elif steps[0] == "c" and len(steps) > 2 and steps[1] in classes:
+                followed += 1
+                is_whole = is_sure and len(steps) == 3 and not is_part and steps[2] != ANY
+                known = _known("", value, is_sure=is_whole)
+                yield ClassTrait(steps[1], steps[2], known)
+        if said > followed:
+            yield ClassTrait("", ANY, ast.unparse(line).splitlines()[0])
+
+
 class _HubCode:
     """A piece of the hub's Python, and what is known while it is read."""
 

@@ -91,6 +91,8 @@ class ImportResult:
     is_binder: bool = False
     # What must be true before users are placed; empty: they are.
     places_users_once: list[str] = field(default_factory=list)
+    # What sets in Python which pods builds are, and nobody knows to what; "": all is known.
+    builds_unknown: str = ""
     # Which line of `switch_off` is about the hub's "scheduler", "puller" or "placeholders".
     replaced: dict[str, str] = field(default_factory=dict)
     # Knows file and line of each key.
@@ -103,11 +105,19 @@ class ImportResult:
         if seen is not None and any(UNKNOWN in reason for reason in seen.unplaced):
             # What was read says where it is set.
             seen = seen._replace(unplaced=self.places_users_once)
-        self.summary = summary_of(values, self.places_users_once, seen, has_builds=self.has_builds)
+        self.summary = summary_of(
+            values,
+            self.places_users_once,
+            seen,
+            has_builds=self.has_builds,
+            builds_unknown=self.builds_unknown,
+        )
         self.tried = seen.lines if seen is not None else []
         for promise, part, reason in _ORDERS if seen is not None else ():
             if promise not in self.summary.promises:
                 self.keep_on(part, reason)
+        if self.builds_unknown:
+            self.keep_on("builds", "which pods builds are isn't known here")
         if unplaced := self.places_users_once if seen is None else seen.unplaced:
             self.keep_on(
                 "scheduler", f"Roost doesn't place all users until {' and '.join(unplaced)}"

@@ -57,11 +57,13 @@ def summary_of(
     seen: Seen | None = None,
     *,
     has_builds: bool = True,
+    builds_unknown: str = "",
 ) -> HubSummary:
     """What values do. once: what must be true before users are placed; has_builds: whether the hub
     makes any.
 
-    seen: a promise that no made pod showed isn't made; None: none was tried.
+    builds_unknown: what sets in Python which pods builds are. seen: a promise that no made pod
+    showed isn't made; None: none was tried.
     """
     will: list[str] = []
     wont: list[str] = []
@@ -94,7 +96,9 @@ def summary_of(
     # Images of popular repositories need no set, pull and scheduler.
     is_inert = not will and at(values, "popularImages", "enabled") is not True
     if has_builds:
-        _builds(values, will, wont)
+        _builds(values, wont if builds_unknown else will, wont)
+    if has_builds and builds_unknown:
+        wont[-1] += f": which pods builds are isn't known, {builds_unknown} sets it in Python"
     will = [f"  - {line}" for line in will]
     head = [f"Roost places no users until {' and '.join(once)}."] if once else []
     if is_inert:

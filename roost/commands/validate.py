@@ -9,6 +9,7 @@ import click
 import yaml
 
 from generator import pipeline
+from generator.checks.contract import at, text
 from generator.faults import Fault, UsageError, count_of, sort_faults
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
@@ -48,6 +49,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from roost.doctor.try_pod import make_pod  # noqa: PLC0415
     from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
     from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
+    from roost_core.placement.labels import NAMESPACE_NAME_LABEL  # noqa: PLC0415
     from webhook.admission import decide  # noqa: PLC0415
     from webhook.facts.facts import Facts  # noqa: PLC0415
 
@@ -57,9 +59,12 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     if rules is None:
         return "# These values have no webhook: the pod stays as it is.\n"
     body = make_pod(given)
+    # Where the pod says that it is; of that namespace's labels its name alone is known.
+    namespace = text(at(given, "metadata", "namespace")) or options.release.namespace
+    facts = Facts(namespaces={namespace: {NAMESPACE_NAME_LABEL: namespace}})
     try:
-        pod = read_pod_body(body, options.release.namespace)
-        decision = decide(pod, rules, Facts(), now=0.0)
+        pod = read_pod_body(body, namespace)
+        decision = decide(pod, rules, facts, now=0.0)
     except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None
     notes = [f"{key}: {text}" for key, text in decision.audit.items()] or [

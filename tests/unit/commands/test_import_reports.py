@@ -5,6 +5,7 @@ wrongly. Names are made up.
 from typing import Any
 
 import pytest
+import yaml
 
 from generator.checks.contract import at, listing
 from generator.importing.importer import import_layers
@@ -14,8 +15,12 @@ from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
 from generator.values.merge import coalesce
-from roost.commands.hub_trial import try_import
+from roost.commands.hub_trial import by_kind, read_rules, try_import
+from roost_core.objects.pod_body import read_pod_body
+from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 from tests.recorded_data import HUBS
+from webhook.admission import decide
+from webhook.facts.facts import Facts
 
 GPU = {"key": "gpu", "operator": "Exists"}
 STUDENTS = {"key": "students", "operator": "Exists"}
@@ -96,3 +101,92 @@ def test_what_is_not_promised_stays_on_in_the_hub(name: str) -> None:
         assert promise not in result.summary.promises
         assert not any(key in line for line in result.switch_off)
         assert key in "".join(result.keep)
+
+
+def build_pod(result: ImportResult, namespace: str, component: str = "binderhub-build") -> str:
+    """The class of a build's pod, by the imported values; "": none."""
+    rules = read_rules(by_kind(coalesce(result.values, read_defaults().values), Release()))
+    assert rules is not None
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "build-x",
+            "labels": {"name": "build-x", "component": component},
+            "annotations": {"binder-repo": "https://example.org/a/b"},
+        },
+        "spec": {"containers": [{"name": "builder", "image": "example.org/repo2docker:1"}]},
+    }
+    facts = Facts(namespaces={namespace: {NAMESPACE_NAME_LABEL: namespace}})
+    decision = decide(read_pod_body(body, namespace), rules, facts, now=0.0)
+    return decision.pod_class or ""
+
+
+def test_builds_are_found_where_binderhub_s_python_makes_them() -> None:
+    result = reported("builds-in-python")
+    assert build_pod(result, "builds") == "build"
+    assert build_pod(result, Release().namespace) == ""
+    assert any("extraConfig is Python" in note for note in result.notes)
+    assert "send builds of a repository to one node" in "".join(result.summary.will)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "c.KubernetesBuildExecutor.namespace = 'builds'",
+        "c.KubernetesBuildExecutor['namespace'] = 'builds'",
+        "c['BinderHub']['build_namespace'] = 'builds'",
+        "setattr(c.BinderHub, 'build_namespace', 'builds')",
+        "c.BinderHub.update({'build_namespace': 'builds'})",
+        "where = 'builds'\nc.BinderHub.build_namespace = where",
+        "hub = c.BinderHub\nhub.build_namespace = 'builds'",
+    ],
+)
+@pytest.mark.parametrize("above", ["", "binderhub-service"])
+def test_builds_namespace_is_followed_however_python_writes_it(code: str, above: str) -> None:
+    chart: dict[str, Any] = {"config": {"BinderHub": {"use_registry": True}}}
+    chart["extraConfig"] = {"a": code}
+    hub: dict[str, Any] = {"jupyterhub": {"singleuser": {}}}
+    hub |= {above: chart} if above else chart
+    result = import_layers([("hub.yaml", yaml.safe_dump(hub))])
+    try_import(result)
+    assert build_pod(result, "builds") == "build"
+    assert not result.builds_unknown
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os\nc.BinderHub.build_namespace = os.environ['BUILDS']",
+        "if True:\n  c.BinderHub.build_namespace = 'builds'",
+        "for name in ('builds',):\n  c.BinderHub.build_namespace = name",
+        "c.BinderHub.update(more)",
+        "more(c)",
+        "more(c.BinderHub)",
+        (
+            "from binderhub.build import KubernetesBuildExecutor\n"
+            "class Own(KubernetesBuildExecutor):\n  pass\nc.BinderHub.build_class = Own"
+        ),
+        "def f():\n  c.KubernetesBuildExecutor.namespace = 'builds'\nf()",
+        "c.KubernetesBuildExecutor.sticky_builds = f()",
+        "c.BinderHub.build_namespace = (",
+    ],
+)
+def test_builds_are_not_promised_where_python_is_not_plain(code: str) -> None:
+    config = {"BinderHub": {"use_registry": True, "sticky_builds": True}}
+    hub = {"config": config, "extraConfig": {"a": code}, "jupyterhub": {}}
+    result = import_layers([("hub.yaml", yaml.safe_dump(hub))])
+    try_import(result)
+    assert "extraConfig.a" in [note.key for note in result.unmapped]
+    assert "send builds" not in "".join(result.summary.will)
+    assert "which pods builds are isn't known" in "".join(result.summary.wont)
+    assert not any("sticky_builds" in line for line in result.switch_off)
+
+
+def test_build_pods_own_label_is_followed() -> None:
+    code = "c.KubernetesBuildExecutor._component_label = 'mine'"
+    hub: dict[str, Any] = {"config": {"BinderHub": {}}, "extraConfig": {"a": code}}
+    hub["jupyterhub"] = {}
+    result = import_layers([("hub.yaml", yaml.safe_dump(hub))])
+    assert build_pod(result, Release().namespace, "mine") == "build"
+    assert build_pod(result, Release().namespace) == ""
