@@ -30,7 +30,7 @@ from webhook.facts.facts import Facts
 from webhook.metrics import WebhookMetrics, show
 from webhook.release_file import ReleaseFile
 from webhook.review import Reviewer
-from webhook.serving import Pulse, create_app
+from webhook.serving import Pulse, client_waits, create_app
 from webhook.serving import serve as serve_reviews
 from webhook.watching.keeper import FactsKeeper
 from webhook.webhook_options import WebhookOptions
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 SWITCH_SECONDS: Final = 0.0005
 # At the same time, including handshakes. An API server keeps up to 25 idle ones and opens one for
 # each pod of a burst. Each takes up to 0.3 MiB while a large body is received.
-MAX_CONNECTIONS: Final = 384
+MAX_CONNECTIONS: Final = 600
 # How long a metrics page is reused: it takes some milliseconds to write, and anyone can request it.
 METRICS_SECONDS: Final = 0.2
 # How long to wait for threads at the end.
@@ -90,6 +90,8 @@ class _Replica:
             client_name=options.client_name,
             max_connections=MAX_CONNECTIONS,
             max_body_bytes=MAX_BODY_BYTES,
+            client_waits=client_waits,
+            on_drop=self._metrics.count_drop,
         )
 
     def run(self) -> None:

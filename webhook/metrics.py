@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from roost_core.http.server import Drop
 from webhook.admission import Decision, ReviewResult
 
 # Seconds. A review takes well under a millisecond; the last buckets are the API server's time-outs.
@@ -67,6 +68,13 @@ class WebhookMetrics:
             " bound.",
             "bound",
         )
+        self._dropped = self._counter(
+            "roost_webhook_reviews_dropped",
+            "Reviews dropped unread because nobody would have waited for the answer, by reason.",
+            "reason",
+        )
+        for drop in Drop:
+            self._dropped.labels(drop.value).inc(0)
         self._left_to_cluster = self._counter(
             "roost_webhook_pods_left_to_cluster_scheduler",
             "Pods that kept the cluster's own scheduler because Roost's was away, by how that was"
@@ -150,6 +158,10 @@ class WebhookMetrics:
             self._degradations.labels(pod_class, decision.degraded).inc()
         if decision.left_to_cluster:
             self._left_to_cluster.labels(pod_class, decision.left_to_cluster).inc()
+
+    def count_drop(self, why: Drop) -> None:
+        """One review that was dropped unread."""
+        self._dropped.labels(why.value).inc()
 
     def show_leases(
         self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]

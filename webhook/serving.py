@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import signal
 import socket
 import threading
@@ -20,7 +21,7 @@ from typing import Final
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
-from roost_core.http.server import Server
+from roost_core.http.server import REQUEST_SECONDS, Server
 from webhook.certificates.tls import ServingCertificate
 from webhook.review import Answer
 
@@ -31,6 +32,10 @@ JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
 # A loop without an iteration for so long is stuck: each review is bounded far below it.
 STUCK_SECONDS: Final = 30.0
+# How the API server says how long it waits, in the URL's query: `timeout=2s`, as Go writes it.
+_TIMEOUT: Final = re.compile(rb"[?&]timeout=((?:[0-9]{1,9}(?:\.[0-9]{0,9})?(?:ms|[hms]))+)(?:&|$)")
+_TIMEOUT_PART: Final = re.compile(rb"([0-9.]+)(ms|[hms])")
+_UNIT_SECONDS: Final = {b"h": 3600.0, b"m": 60.0, b"s": 1.0, b"ms": 0.001}
 
 
 def create_app(review: Callable[[bytes], Answer]) -> Flask:
@@ -54,6 +59,18 @@ def create_app(review: Callable[[bytes], Answer]) -> Flask:
     )
     app.register_error_handler(HTTPException, _one_line)
     return app
+
+
+def client_waits(url: bytes) -> float:
+    """For how many seconds the API server waits for an answer, by its request's target; at most
+    REQUEST_SECONDS, and that where it doesn't say.
+    """
+    timeout = _TIMEOUT.search(url)
+    if timeout is None:
+        return REQUEST_SECONDS
+    parts = _TIMEOUT_PART.findall(timeout[1])
+    seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
+    return min(seconds, REQUEST_SECONDS) or REQUEST_SECONDS
 
 
 def _one_line(error: HTTPException) -> Response:

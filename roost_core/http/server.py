@@ -4,6 +4,9 @@ The application runs on the loop itself, so it must answer from memory. Guarante
 sent: no 5xx and no traceback, one deadline for a complete request, a limit of connections
 (including handshakes) and of memory for all requests together (docs/decisions/0013-bounds.md).
 There are no timers per request: one sweep a second checks all connections.
+
+Where the server knows how long clients wait, requests queue, one is answered in each turn of the
+loop, and one whose client has hung up or will soon is dropped unread: so overload sheds evenly.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ import logging
 import socket
 import ssl
 import sys
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from enum import StrEnum
 from typing import Any, Final, cast
 from urllib.parse import unquote_to_bytes
 from wsgiref.types import WSGIApplication
@@ -49,6 +53,11 @@ DISCARD_BYTES: Final = 8 * 1024 * 1024
 # Requests that are answered in one turn of the loop. kube-apiserver waits for each answer.
 MAX_PIPELINED: Final = 16
 BACKLOG: Final = 2048
+# Of the time that a client waits, the part after which its request is late: the answer has to be
+# made and to travel yet.
+LATE_SHARE: Final = 0.8
+# A request that begins so soon after its connection was opened has been waited for since then.
+_OPENED_FOR_SECONDS: Final = 0.25
 # Connections that are accepted in one turn of the loop.
 _MAX_ACCEPTED: Final = 64
 # Before a retry if accepting failed: mostly, the process has no file descriptor left.
@@ -62,6 +71,15 @@ class BindError(Exception):
 
 class _ExcessError(Exception):
     """A request is too large. Raised inside the parser, to stop it."""
+
+
+class Drop(StrEnum):
+    """Why a request was dropped unread."""
+
+    # Its client would hardly be there for the answer.
+    LATE = "late"
+    # Its client has hung up, or it was cut.
+    GONE = "gone"
 
 
 def bind(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
@@ -100,6 +118,8 @@ class Server:
         max_held_bytes: int = MAX_HELD_BYTES,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
         request_seconds: float = REQUEST_SECONDS,
+        client_waits: Callable[[bytes], float] | None = None,
+        on_drop: Callable[[Drop], None] = lambda _: None,
     ) -> None:
         """is_draining: whether responses ask clients to close their connections.
 
@@ -109,7 +129,9 @@ class Server:
             fewer there are, the less a probe waits behind a flood of scrapes.
         keep_alive_seconds: how long a connection may be idle. request_seconds: how long a request,
         and reading its answer, may take. max_body_bytes: of a longer body, only this much and one
-        byte more is kept for the application.
+        byte more is kept for the application. client_waits: for how many seconds a client waits, by
+        its request's target; None: every request is answered as soon as it is complete. on_drop:
+            called for each request that is dropped unread.
         """
         self.app = app
         self.is_draining = is_draining
@@ -123,6 +145,29 @@ class Server:
         self._max_held_bytes = max_held_bytes
         self.keep_alive_seconds = keep_alive_seconds
         self.request_seconds = request_seconds
+        self.client_waits = client_waits
+        self.on_drop = on_drop
+        # Complete requests, the oldest first.
+        self._queue: deque[Connection] = deque()
+        self._is_answering = False
+
+    def enqueue(self, connection: Connection) -> None:
+        """Answer a connection's complete request in its turn."""
+        self._queue.append(connection)
+        if not self._is_answering:
+            self._is_answering = True
+            asyncio.get_running_loop().call_soon(self._answer_next)
+
+    def _answer_next(self) -> None:
+        """Answer one request. Between two, the loop sees who hangs up and reads what comes."""
+        now = asyncio.get_running_loop().time()
+        while self._queue:
+            if self._queue.popleft().answer_unless_late(now):
+                break
+        if self._queue:
+            asyncio.get_running_loop().call_soon(self._answer_next)
+        else:
+            self._is_answering = False
 
     async def serve(
         self, bound: socket.socket, end: asyncio.Event, on_sweep: Callable[[], None] = lambda: None
@@ -253,6 +298,12 @@ class Connection(asyncio.Protocol):
         self._server = server
         self._transport: asyncio.Transport | None = None
         self._is_receiving = False
+        self._opened_at = now
+        # Since when the client has waited for the request under way.
+        self._awaited_since = now
+        # The request is complete and waits for its turn.
+        self._is_queued = False
+        self._closes_after = False
         self._left_this_turn = 0
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -277,6 +328,8 @@ class Connection(asyncio.Protocol):
         for long.
         """
         self._server.connections.discard(self)
+        if self._is_queued:
+            self._drop(Drop.GONE)
         self._release()
         self._body = []
         del self._transport, self._parser
@@ -301,6 +354,7 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
+            self._answer_queued()
             # Unless the request was answered already; what follows it is dropped.
             if not transport.is_closing():
                 self._write(
@@ -310,7 +364,7 @@ class Connection(asyncio.Protocol):
                     closes=True,
                 )
         has_grown = self._body_bytes != body_bytes_before
-        if self._is_receiving and not has_grown:
+        if self._is_receiving and not self._is_queued and not has_grown:
             # If no body came, these bytes were headers or trailers that haven't ended: the parser
             # calls for those that have.
             self._unfinished_bytes += len(data)
@@ -324,6 +378,8 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """Begin a request, and its clock."""
         transport = cast("asyncio.Transport", self._transport)
+        # Whoever sends on without waiting gets the answers in order.
+        self._answer_queued()
         # Who doesn't read one answer gets no other: they would lie in memory.
         if (
             not self._left_this_turn
@@ -333,7 +389,9 @@ class Connection(asyncio.Protocol):
             raise _ExcessError
         self._left_this_turn -= 1
         self._is_receiving = True
-        self.since = self._loop.time()
+        self.since = self._awaited_since = self._loop.time()
+        if self.since - self._opened_at < _OPENED_FOR_SECONDS:
+            self._awaited_since = self._opened_at
         self._url = b""
         self._headers = []
         self._header_bytes = 0
@@ -373,7 +431,7 @@ class Connection(asyncio.Protocol):
             raise _ExcessError
 
     def on_message_complete(self) -> None:
-        """Answer."""
+        """Answer, at once or in turn."""
         parser = self._parser
         # HTTP/1.0 keeps connections by a header of its own; no other protocol is spoken after an
         # Upgrade.
@@ -382,9 +440,45 @@ class Connection(asyncio.Protocol):
             and parser.get_http_version() == "1.1"
             and not parser.should_upgrade()
         )
-        self._answer(closes=not is_kept or self._server.is_draining())
+        if self._server.client_waits is None:
+            self._answer(closes=not is_kept or self._server.is_draining())
+            return
+        self._is_queued = True
+        self._closes_after = not is_kept
+        self._server.enqueue(self)
 
     # What they come to
+
+    def answer_unless_late(self, now: float) -> bool:
+        """Answer the request that was queued; False if it was dropped, or answered before."""
+        if not self._is_queued:
+            return False
+        if self._transport is None or self._transport.is_closing():
+            self._drop(Drop.GONE)
+            return False
+        waits = self._server.client_waits
+        seconds = self._server.request_seconds if waits is None else waits(self._url)
+        if now - self._awaited_since < LATE_SHARE * seconds:
+            self._answer_queued()
+            return True
+        self._drop(Drop.LATE)
+        # Whoever is still there needn't wait for nothing.
+        self._write(
+            "429 Too Many Requests",
+            [("Content-Type", _PLAIN_TEXT)],
+            b"429 Too Many Requests: the answer would come too late\n",
+            closes=self._closes_after,
+        )
+        return False
+
+    def _answer_queued(self) -> None:
+        if self._is_queued:
+            self._is_queued = False
+            self._answer(closes=self._closes_after or self._server.is_draining())
+
+    def _drop(self, why: Drop) -> None:
+        self._is_queued = False
+        self._server.on_drop(why)
 
     def check(self, now: float) -> None:
         """Cut the connection when it is past its time, whatever it waits for; handshakes have a

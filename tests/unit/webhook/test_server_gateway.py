@@ -7,6 +7,7 @@ import contextlib
 import logging
 import re
 import socket
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,12 @@ from roost_core.http import server as http
 from roost_core.http.ops_server import IDLE_SECONDS, OpsServer
 from roost_core.http.server import (
     HEADER_BYTES,
+    LATE_SHARE,
     MAX_HEADERS,
     MAX_PIPELINED,
     REQUEST_SECONDS,
     Connection,
+    Drop,
     Server,
     bind,
     call_wsgi,
@@ -33,7 +36,7 @@ from tests.builders import build_pod, facts, placeholder_pod, review, settings, 
 from tests.recorded_data import rows
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.review import Answer, Reviewer
-from webhook.serving import Pulse, create_app
+from webhook.serving import Pulse, client_waits, create_app
 
 Headers = dict[bytes, bytes]
 
@@ -343,6 +346,113 @@ def test_addresses_with_an_unfinished_request_each_starve_no_probe() -> None:
             with socket.create_connection(("127.0.0.1", ops.port), 5) as probe:
                 probe.sendall(b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")
                 assert probe.recv(100).startswith(b"HTTP/1.1 200"), f"{number} addresses"
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        ("?timeout=2s", 2.0),
+        ("?x=1&timeout=1m30s", 30.0),
+        ("?timeout=500ms", 0.5),
+        ("?timeout=1.5s&x", 1.5),
+        ("?timeout=0s", 30.0),
+        ("?timeout=2", 30.0),
+        ("?timeout=-2s", 30.0),
+        ("", 30.0),
+    ],
+)
+def test_a_client_waits_for_as_long_as_its_url_says(query: str, seconds: float) -> None:
+    assert client_waits(b"/mutate" + query.encode()) == seconds
+
+
+class Queueing(Connections):
+    """Connections of a server that knows how long clients wait, and what it dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropped: list[Drop] = []
+        self.server.client_waits = client_waits
+        self.server.on_drop = self.dropped.append
+
+    def turn(self, seconds_later: float = 0.0) -> None:
+        """What the loop does next."""
+        while self.server._queue:
+            if self.server._queue.popleft().answer_unless_late(
+                asyncio.get_running_loop().time() + seconds_later
+            ):
+                return
+
+
+def queueing(scene: Callable[[Queueing], None]) -> None:
+    async def inside() -> None:
+        scene(Queueing())
+
+    asyncio.run(inside())
+
+
+def test_requests_are_answered_one_in_a_turn_and_in_order() -> None:
+    @queueing
+    def scene(desk: Queueing) -> None:
+        wires = [desk.connect(request(PODS[0]))[1] for _ in range(3)]
+        for number in range(4):
+            answered = [wire.written.startswith(b"HTTP/1.1 200") for wire in wires]
+            assert answered == [place < number for place in range(3)]
+            desk.turn()
+        pipelined = request(PODS[0], closes=False) + request(b"", path="/nothing")
+        _, wire = desk.connect(pipelined)
+        desk.turn()
+        assert re.findall(rb"HTTP/1.1 (\d+)", wire.written) == [b"200", b"404"]
+        assert desk.dropped == []
+
+
+def test_a_request_that_is_late_or_whose_client_hung_up_is_not_reviewed() -> None:
+    @queueing
+    def scene(desk: Queueing) -> None:
+        _, late = desk.connect(request(PODS[0], closes=False))
+        gone, _ = desk.connect(request(PODS[0]))
+        gone.connection_lost(None)
+        hanging_up, closing = desk.connect(request(PODS[0]))
+        closing.close()
+        _, patient = desk.connect(request(PODS[0], path="/mutate?timeout=10s"))
+        desk.turn(seconds_later=2.0 * LATE_SHARE + 0.1)
+        assert late.written.startswith(b"HTTP/1.1 429 ")
+        assert not late.is_closing()
+        assert closing.written == b""
+        assert patient.written.startswith(b"HTTP/1.1 200 ")
+        hanging_up.connection_lost(None)
+        assert sorted(desk.dropped) == [Drop.GONE, Drop.GONE, Drop.LATE]
+        assert desk.server.held_bytes == 0
+
+
+def test_overload_sheds_evenly() -> None:
+    """45 reviews a second into room for 30, for 20 seconds: each second 30 are answered in time."""
+
+    @queueing
+    def scene(desk: Queueing) -> None:
+        answered = Counter[int]()
+        waiting: list[tuple[float, Connection, Wire]] = []
+        began, asked = asyncio.get_running_loop().time(), 0
+        for turn in range(20 * 30):
+            now = turn / 30
+            while asked / 45 <= now:
+                connection, wire = desk.connect(request(PODS[0]))
+                connection._awaited_since = began + asked / 45
+                waiting.append((asked / 45, connection, wire))
+                asked += 1
+            for at, connection, wire in waiting:
+                if now - at > 2.0 and not wire.is_closing():
+                    wire.close()
+                    connection.connection_lost(None)
+            while desk.server._queue:
+                if desk.server._queue.popleft().answer_unless_late(began + now):
+                    break
+            # Each answer takes a turn's time to make.
+            for at, _, wire in waiting:
+                if wire.written.startswith(b"HTTP/1.1 200") and now + 1 / 30 - at <= 2.0:
+                    answered[int(now)] += 1
+            waiting = [one for one in waiting if not one[2].written]
+        assert [answered[second] for second in range(20)] == [30] * 20
+        assert set(desk.dropped) == {Drop.LATE}
 
 
 def test_a_loop_that_turned_lately_is_alive_and_one_that_did_not_is_not() -> None:
