@@ -81,6 +81,8 @@ def check(report: LintReport, _release: Release) -> None:
             with report.part():
                 if placeholder_set.named.get(key):
                     _lint_followed(report, (*path, key))
+    with report.part():
+        _lint_overlaps(report)
 
 
 def _lint_size(report: LintReport, placeholder_set: ListedSet) -> None:
@@ -100,6 +102,50 @@ def _lint_followed(report: LintReport, path: Path) -> None:
             "only the controllers set the number of placeholders: placeholders[].replicas applies."
         )
         report.warn(path, reason, "Set controllers.enabled to true, or remove it.")
+
+
+def _lint_overlaps(report: LintReport) -> None:
+    """Name sets that learn from the same people: each person counts for one of them."""
+    before: list[ListedSet] = []
+    for placeholder_set in placeholder_sets(report):
+        if not placeholder_set.named.get("learn"):
+            continue
+        path = ("placeholders", placeholder_set.position, "learn")
+        name = text(placeholder_set.named.get("name"))
+        for other in before:
+            if not _share_nodes(placeholder_set, other):
+                continue
+            others_name = text(other.named.get("name"))
+            if all(
+                placeholder_set.value(key) == other.value(key)
+                for key in ("resources", "nodeSelector")
+            ):
+                reason = (
+                    f"sets {others_name} and {name} have equal placeholders on the same nodes:"
+                    f" people count for {others_name} alone, and {name} learns nothing."
+                )
+                fix = "Leave one of them out, or give it other nodes."
+                report.warn(path, reason, fix)
+            else:
+                reason = (
+                    f"sets {others_name} and {name} learn on the same nodes: each person counts"
+                    " for the set whose placeholder is nearest in size, or that names fewer nodes."
+                )
+                fix = "Where that isn't meant, give one of them other nodes."
+                report.hint(path, reason, fix)
+            break
+        before.append(placeholder_set)
+
+
+def _share_nodes(one: ListedSet, other: ListedSet) -> bool:
+    """Whether all nodes of the one are surely the other's, too, or the other way round."""
+    selector = mapping(one.value("nodeSelector")).items()
+    others_selector = mapping(other.value("nodeSelector")).items()
+    same = all(
+        listing(one.value(key)) == listing(other.value(key))
+        for key in ("requiredNodeTerms", "tolerations")
+    )
+    return same and (selector <= others_selector or others_selector <= selector)
 
 
 def _lint_learn(report: LintReport, placeholder_set: ListedSet) -> None:

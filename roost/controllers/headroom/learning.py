@@ -17,6 +17,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.headroom.accounting import Accounting, after_minute, count_since_last_look
 from roost.controllers.headroom.pool_view import PoolView, see_pool
 from roost.controllers.headroom.settings import HeadroomSettings
+from roost.controllers.headroom.shared_pools import SharedPools
 from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_forecast import (
     FLOOR_DAYS,
@@ -103,6 +104,7 @@ def observe(
     settings: HeadroomSettings,
     *,
     kept_seats: int,
+    pools: SharedPools,
     now: Moment,
 ) -> tuple[Learned, list[Action]]:
     """Take in a stored history if there is another one, and what is seen now; each hour is stored.
@@ -115,7 +117,7 @@ def observe(
     learned, actions = _with_stored(
         placeholder_set, learn, learned, snapshot, settings, minute=minute
     )
-    view = see_pool(placeholder_set, snapshot, settings, learned.view)
+    view = see_pool(placeholder_set, snapshot, settings, learned.view, pools.counts_for)
     learned = _with_boots(learned, view)
     if view.per_node and view.per_node != learned.history.per_node:
         learned = replace(learned, history=replace(learned.history, per_node=view.per_node))

@@ -37,6 +37,7 @@ from roost.controllers.headroom.quota_room import (
     demand_of,
 )
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
+from roost.controllers.headroom.shared_pools import SharedPools
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
@@ -223,6 +224,8 @@ class _Plan:
         self._counts_placeholders = counts_placeholders(snapshot)
         self._settings = settings
         self._now = now
+        learning = [each for each in settings.sets if each.learn is not None]
+        self._pools = SharedPools(learning, snapshot)
         self._booked = plan_booked(snapshot, settings, now.wall)
         self.actions: list[Action] = []
         self.waits: list[float] = (
@@ -262,6 +265,7 @@ class _Plan:
                 self._snapshot,
                 self._settings,
                 kept_seats=period.replicas + extra,
+                pools=self._pools,
                 now=now,
             )
             self.actions += actions

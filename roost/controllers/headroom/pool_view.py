@@ -72,6 +72,8 @@ class _Used:
         self.all: dict[str, int] = {PODS: 0}
         self.by_others: dict[str, int] = {PODS: 0}
         self.has_users = False
+        # Those who take another set's seats, too.
+        self.keeps_users = False
         self.has_own_placeholders = False
         # Others' pods, but for those that each node has: another set's placeholders, builds.
         self.has_others = False
@@ -92,14 +94,17 @@ def see_pool(
     snapshot: Snapshot,
     settings: HeadroomSettings,
     last: PoolView | None,
+    takes_seat: Callable[[Pod, str], bool] = lambda _pod, _set_name: True,
 ) -> PoolView:
     """See what users of the set there are, and what its nodes have left. last: what was seen
     before.
+
+    takes_seat: whether a user there takes a seat of the set of that name, and no other set's.
     """
     nodes = {
         name: node
         for name, node in snapshot.nodes.items()
-        if _is_of_set(placeholder_set.rules, node)
+        if is_of_set(placeholder_set.rules, node)
     }
     asked = asked_by_placeholder(placeholder_set)
     roomiest = _roomiest(nodes) or (last.roomiest if last is not None else (0, 0))
@@ -125,12 +130,14 @@ def see_pool(
         is_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
         if node_name:
             used[node_name].add(spec, is_user=is_user)
+            used[node_name].keeps_users |= is_user
+            is_user = is_user and takes_seat(pod, placeholder_set.name)
             used[node_name].has_users |= is_user
             used[node_name].has_others |= not is_user and not pod.is_of_node
         elif is_user:
             if spec not in waits_here:
-                waits_here[spec] = _waits_here(spec, placeholder_set, nodes)
-            is_user = waits_here[spec]
+                waits_here[spec] = waits_for_set(spec, placeholder_set, nodes)
+            is_user = waits_here[spec] and takes_seat(pod, placeholder_set.name)
         if is_user:
             user = _user(pod, asked, roomiest)
             users[key] = user
@@ -138,7 +145,7 @@ def see_pool(
             if user.waits_since is not None:
                 waiting.append(user.waits_since)
     beside = sum(
-        _room(node, used[name].all, asked) for name, node in nodes.items() if used[name].has_users
+        _room(node, used[name].all, asked) for name, node in nodes.items() if used[name].keeps_users
     )
     in_all = sum(_room(node, used[name].all, asked) for name, node in nodes.items())
     return PoolView(
@@ -221,7 +228,8 @@ def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
     return max(0, min(counts))
 
 
-def _is_of_set(rules: NodeRules, node: Node) -> bool:
+def is_of_set(rules: NodeRules, node: Node) -> bool:
+    """Whether a node is a set's, whatever state it is in now."""
     if not node.taints:
         return node_matches(rules, node.name, node.labels)
     lasting = [taint for taint in node.taints if not _passes_by(taint.key)]
@@ -235,7 +243,9 @@ def _passes_by(taint: str) -> bool:
     return taint in ANY_LEAVING_TAINTS or taint.startswith(_STATE_TAINTS)
 
 
-def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[str, Node]) -> bool:
+def waits_for_set(
+    spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[str, Node]
+) -> bool:
     """Whether a waiting pod selects a node of the set, or, while it has none, the nodes that the
     set selects.
 

@@ -82,3 +82,30 @@ def test_a_release_that_begins_with_a_digit_needs_another_name_for_its_service()
 @pytest.mark.parametrize(("text", "_reason"), table("fine"))
 def test_values_that_work_have_nothing_to_warn_of(text: str, _reason: str) -> None:
     assert found(text) == []
+
+
+LEARNS = "replicas: 0, learn: {min: 0, max: 60, timeZone: UTC}"
+
+
+@pytest.mark.parametrize(
+    ("others", "severities"),
+    [
+        ("", ["warning"]),
+        (", nodeSelector: {pool: a}", ["hint"]),
+        (', resources: {requests: {cpu: "4"}}', ["hint"]),
+        # Its nodes may have a taint of their own.
+        (", nodeSelector: {pool: a}, tolerations: [{key: a, operator: Exists}]", []),
+    ],
+)
+def test_sets_that_learn_on_the_same_nodes_are_named(others: str, severities: list[str]) -> None:
+    faults = [
+        fault
+        for fault in find_faults(
+            merged(f"placeholders: [{{name: a, {LEARNS}}}, {{name: b, {LEARNS}{others}}}]"),
+            Release("hub", "jhub"),
+            with_hints=True,
+        )
+        if "sets a and b" in str(fault)
+    ]
+    assert [fault.severity for fault in faults] == severities
+    assert all("placeholders[1].learn" in str(fault) and fault.fix for fault in faults)
