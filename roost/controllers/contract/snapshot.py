@@ -11,6 +11,7 @@ from roost.controllers.contract.bookings import BookingSource
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.objects.quotas import ContainerDefaults, Quota
+from roost_core.placement.hold_ups import HoldUp
 from roost_core.placement.kubelet_pulls import PullEvent
 
 
@@ -85,6 +86,8 @@ class Snapshot:
     stateful_sets: Mapping[str, StatefulSetState] = field(default_factory=dict)
     # By name of the event.
     pull_events: Mapping[str, PullEvent] = field(default_factory=dict)
+    # What holds bound pods up, by name of the event; empty without start notices.
+    hold_ups: Mapping[str, HoldUp] = field(default_factory=dict)
     # ConfigMaps that book events, by namespace and name; empty while events are switched off.
     bookings: Mapping[str, BookingSource] = field(default_factory=dict)
     # What headroom learned, as stored: a history by the set's name; None: not read yet, or not

@@ -17,6 +17,7 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices import estimates, settings, texts
+from roost.controllers.start_notices.hold_ups import PodHoldUp, find_hold_ups
 from roost.controllers.start_notices.pulls_of_nodes import (
     BoundPod,
     NodePulls,
@@ -26,6 +27,7 @@ from roost.controllers.start_notices.pulls_of_nodes import (
 from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import node_matches
+from roost_core.placement.hold_ups import HeldUpBy
 
 NAME: Final = "start-notices"
 PACE_SECONDS: Final = 1.0
@@ -35,13 +37,18 @@ MINUTE_SECONDS: Final = 60.0
 ROOM: Final = "WaitsForNode"
 SCHEDULER: Final = "WaitsForScheduler"
 GIVES_WAY: Final = "PlaceholderGivesWay"
+VOLUME: Final = "WaitsForVolume"
+SANDBOX: Final = "WaitsForNetwork"
+PREPARING: Final = "PreparesServer"
 DOWNLOAD: Final = "DownloadsImage"
 LEFT: Final = "StillDownloadsImage"
 LONGER: Final = "DownloadTakesLonger"
 
 GAUGES: Final = (
     PlanGauge(
-        "start_notices_waiting_pods", "Users' pods that wait for a node or an image.", ("wait",)
+        "start_notices_waiting_pods",
+        "Users' pods that wait for a node, a volume, a sandbox, an init container or an image.",
+        ("wait",),
     ),
 )
 
@@ -60,6 +67,8 @@ class NoticeMemory:
     unschedulable: Mapping[str, float] = field(default_factory=dict)
     # By uid.
     told: Mapping[str, Told] = field(default_factory=dict)
+    # By uid, of pods that are held up: by what, and since when, in Unix time.
+    held_up: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     # Steady seconds since when notices are counted, and how many there were.
     telling: tuple[float, int] = (0.0, 0)
     has_planned: bool = False
@@ -81,7 +90,9 @@ def plan_start_notices(
             past = past.with_duration(seconds, *estimates.keys_of_image(image))
     teller = _Teller(memory, pulls, now)
     unschedulable: dict[str, float] = {}
-    waiting = {"node": 0, "image": 0}
+    held_up: dict[str, tuple[str, float]] = {}
+    hold_ups = find_hold_ups(snapshot, now.wall)
+    waiting = dict.fromkeys(("node", "volume", "sandbox", "init-container", "image"), 0)
     for pod in snapshot.pods.values():
         if pod.phase != "Pending" or pod.leaving or not release.is_users(pod, snapshot.namespaces):
             continue
@@ -98,17 +109,35 @@ def plan_start_notices(
         if since is not None and node is not None and estimates.is_new_for(node, since):
             past = past.with_duration(now.wall - since, *estimates.keys_of_pool(pod))
         bound = pulls.bound[pod.uid]
-        if bound.place is not None:
+        hold_up = hold_ups.get(pod.uid)
+        if hold_up is not None:
+            what = hold_up.by.value if hold_up.by is not None else "init-container"
+            waiting[what] += 1
+            key = what if hold_up.by is not None else f"{what} {hold_up.cause}"
+            before, since_before = memory.held_up.get(pod.uid, ("", now.wall))
+            began = since_before if before == key else now.wall
+            began = began if hold_up.since is None else min(hold_up.since, now.wall)
+            held_up[pod.uid] = key, began
+            teller.tell_of_hold_up(pod, hold_up, now.wall - began)
+        elif bound.place is not None:
             waiting["image"] += 1
             teller.tell_of_pulls(pod, bound, past)
     gauges: Gauges = {GAUGES[0].name: {(what,): float(number) for what, number in waiting.items()}}
     telling = (teller.counted_from, teller.count)
     return Planned(
         actions=teller.notices,
-        memory=NoticeMemory(past, pulls, unschedulable, teller.told, telling, True),
+        memory=NoticeMemory(past, pulls, unschedulable, teller.told, held_up, telling, True),
         wake_after_seconds=min(teller.waits, default=None),
         gauges=gauges,
     )
+
+
+# The reason of the Event, and the sentence, by what holds a pod up.
+_HOLD_UPS: Final[Mapping[HeldUpBy | None, tuple[str, str]]] = {
+    HeldUpBy.VOLUME: (VOLUME, texts.VOLUME),
+    HeldUpBy.SANDBOX: (SANDBOX, texts.SANDBOX),
+    None: (PREPARING, texts.PREPARING),
+}
 
 
 def _pull_of(image: str, past: estimates.PastWaits) -> estimates.Spread:
@@ -164,6 +193,19 @@ class _Teller:
             ):
                 text = texts.TOO_LARGE
             self._tell(pod, ROOM, text)
+
+    def tell_of_hold_up(self, pod: Pod, hold_up: PodHoldUp, passed: float) -> None:
+        """The pod's node pulls nothing for it yet."""
+        reason, text = _HOLD_UPS[hold_up.by]
+        times = self._told(pod)[0].count(reason)
+        due = settings.HOLD_UP_SECONDS * settings.HOLD_UP_FACTOR**times
+        if passed < due:
+            self.waits.append(due - passed)
+        else:
+            if hold_up.by is HeldUpBy.VOLUME and hold_up.cause.startswith("Multi-Attach"):
+                text = texts.VOLUME_ELSEWHERE
+            step = "" if hold_up.by is not None else hold_up.cause
+            self._tell(pod, reason, texts.with_passed(text, passed, step))
 
     def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: estimates.PastWaits) -> None:
         """The pod's node pulls its images, perhaps after others."""

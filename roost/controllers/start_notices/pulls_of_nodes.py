@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.start_notices.hold_ups import find_hold_ups
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod import Pod
 from roost_core.placement.kubelet_pulls import PULL_FAULTS
@@ -77,6 +78,8 @@ def follow_pulls(
     # uids of pods whose image can't be pulled: how long that lasts says nothing, and the kubelet
     # tells it itself.
     failing: set[str] = set()
+    # uids of pods that the kubelet pulls nothing for yet.
+    held_up = find_hold_ups(snapshot, now).keys()
     for pod in snapshot.pods.values():
         if not pod.node_name or pod.phase != "Pending" or pod.leaving:
             continue
@@ -88,6 +91,9 @@ def follow_pulls(
         there[pod.node_name].update(_pulled(pod))
         if any(container.waiting_reason in PULL_FAULTS for container in pod.containers):
             failing.add(pod.uid)
+        if pod.uid in held_up and pod.uid in bound:
+            # Its pulls begin when that is over.
+            bound[pod.uid] = replace(bound[pod.uid], since=now)
     if new:
         images_on = _images_in_use(snapshot.pods.values(), {pod.node_name for pod in new})
         # Within a second, pods are in the order in which they were seen.
@@ -121,7 +127,7 @@ def follow_pulls(
     ended: list[tuple[str, float]] = []
     wanted: dict[str, dict[str, QueuedPull]] = defaultdict(dict)
     for uid, known in sorted(bound.items(), key=lambda item: item[1].place or 0):
-        for image in () if uid in failing else known.lacking:
+        for image in () if uid in failing or uid in held_up else known.lacking:
             wanted[known.node].setdefault(image, QueuedPull(image, known.since, known.place or 0))
     for node in wanted.keys() | before.queues.keys():
         queue, over = _next_queue(before.queues.get(node, ()), wanted[node], there[node], now)

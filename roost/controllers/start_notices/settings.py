@@ -13,6 +13,12 @@ ROOM_SECONDS: Final = 5.0
 SCHEDULER_SECONDS: Final = 8.0
 # As long as warm starts take that have to wait for a volume.
 PULL_SECONDS: Final = 3.0
+# A volume may take so long to attach when nothing is wrong. What lasts longer is told, and again
+# after each fourfold of that.
+HOLD_UP_SECONDS: Final = 15.0
+HOLD_UP_FACTOR: Final = 4.0
+# The kubelet says at least so often what still holds a pod up.
+HOLD_UP_STALE_SECONDS: Final = 600.0
 # What is left is told again at half of it, unless it is shorter than this.
 WORTH_TELLING_SECONDS: Final = 10.0
 # Events of one pod.

@@ -27,6 +27,14 @@ DOWNLOAD_AFTER_ONE: Final = "One download is ahead of yours. {left}."
 DOWNLOAD_AFTER_SEVERAL: Final = "{others} downloads are ahead of yours. {left}."
 STILL: Final = "Still downloading your server's image. {left}."
 LONGER: Final = "The download is taking longer than usual. It is still running."
+# Of what holds a server up {usual} is how long so far, and {others} an init container's name. The
+# kubelet's own words stand beside them on the page.
+VOLUME: Final = "Waiting for your server's volume, for {usual} so far."
+VOLUME_ELSEWHERE: Final = (
+    "Waiting for your server's volume, for {usual} so far. Another machine still has it."
+)
+SANDBOX: Final = "Waiting for a network address for your server, for {usual} so far."
+PREPARING: Final = "Preparing your server. The step {others} has taken {usual} so far."
 _A_FEW_SECONDS: Final = "a few seconds"
 _SECONDS: Final = "{} seconds"
 _MINUTES: Final = "{} minutes"
@@ -40,6 +48,11 @@ def with_estimate(text: str, estimate: Estimate, **more: object) -> str:
     if usual != _duration(estimate.low):
         left = f"{left} ({usual})"
     return text.format(left=left, usual=usual, **more)
+
+
+def with_passed(text: str, passed: float, step: str = "") -> str:
+    """Fill a sentence in that says how long something has lasted. step: an init container."""
+    return text.format(usual=_duration(passed), others=step)
 
 
 def _duration(seconds: float, to_whole: Callable[[float], int] = round) -> str:

@@ -31,6 +31,7 @@ from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
 from roost.controllers.start_notices.texts import GIVES_WAY, ROOM_UNKNOWN, with_estimate
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
+from roost_core.placement.hold_ups import HoldUp, read_hold_up
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, ROOT, default_values
@@ -39,6 +40,7 @@ from tests.unit.controllers.planners import faults_of, planner_from
 
 USER = {"component": "singleuser-server", "app": "jupyterhub"}
 IMAGE = "quay.io/images/r:1"
+NONE_BOUND = {(wait,): 0.0 for wait in ("volume", "sandbox", "init-container", "image")}
 
 
 def _document(**changes: object) -> dict[str, Any]:
@@ -64,6 +66,21 @@ class Cluster:
     pods: dict[str, Pod] = field(default_factory=dict)
     told: list[Notice] = field(default_factory=list)
     events: dict[str, PullEvent] = field(default_factory=dict)
+    hold_ups: dict[str, HoldUp] = field(default_factory=dict)
+
+    def fails(self, name: str, reason: str, message: str = "x", since: float = 0.0) -> None:
+        """A kubelet's warning about a pod, which it repeats."""
+        key = f"{name}.{reason}"
+        before = self.hold_ups.get(key)
+        item = {
+            "reason": reason,
+            "message": message,
+            "involvedObject": {"kind": "Pod", "uid": f"uid-{name}"},
+        }
+        read = read_hold_up(item)
+        assert read is not None
+        first = before.since if before is not None else self.now - since
+        self.hold_ups[key] = read._replace(since=first, at=self.now)
 
     def node(self, name: str, *images: str, age: float = 86400.0) -> None:
         self.nodes[name] = Node(
@@ -115,6 +132,7 @@ class Cluster:
                 nodes=dict(self.nodes),
                 pods=dict(self.pods),
                 pull_events=self.events,
+                hold_ups=dict(self.hold_ups),
             ),
             Moment(self.now, self.now),
         )
@@ -222,7 +240,7 @@ def test_a_plan_that_comes_too_early_tells_nothing_and_keeps_the_metric() -> Non
     assert (
         first.gauges
         == again.gauges
-        == {"start_notices_waiting_pods": {("node",): 1.0, ("image",): 0.0}}
+        == {"start_notices_waiting_pods": {("node",): 1.0, **NONE_BOUND}}
     )
     assert again.wake_after_seconds == pytest.approx(0.5)
 
@@ -450,5 +468,113 @@ def test_the_policy_and_the_documentation_list_every_reason() -> None:
     words = {word for text in sources for word in re.findall(r'"((?:[A-Z][a-z]+){2,})"', text)}
     kubernetes = (
         "Config|Stateful|Deadline|Pressure|IfNot|NotIn|NeverPull|InvalidImage|RegistryUn|RenamedBy"
+        "|FailedScheduling|BackOff"
     )
     assert {word for word in words if not re.search(kubernetes, word)} == set(documented)
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "told_as", "sentence"),
+    [
+        (
+            "FailedAttachVolume",
+            'Multi-Attach error for volume "pvc-1" Volume is already exclusively attached',
+            "WaitsForVolume",
+            "Waiting for your server's volume, for {} so far. Another machine still has it.",
+        ),
+        (
+            "FailedMount",
+            "MountVolume.SetUp failed",
+            "WaitsForVolume",
+            "Waiting for your server's volume, for {} so far.",
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "Failed to create pod sandbox: x",
+            "WaitsForNetwork",
+            "Waiting for a network address for your server, for {} so far.",
+        ),
+    ],
+)
+def test_what_holds_a_pod_up_is_told_with_how_long_it_has_lasted(
+    reason: str, message: str, told_as: str, sentence: str
+) -> None:
+    cluster = Cluster()
+    # It lacks the image, too, but nothing is pulled yet.
+    cluster.node("n")
+    cluster.pod("ada", node_name="n")
+    told = cluster.turn()
+    cluster.now += 1.0
+    cluster.fails("ada", reason, message)
+    for _ in range(7):
+        told += cluster.passes(50.0)
+        cluster.fails("ada", reason, message)
+    assert [(notice.reason, notice.message) for notice in told] == [
+        (told_as, sentence.format("15 seconds")),
+        (told_as, sentence.format("1 minute")),
+        (told_as, sentence.format("4 minutes")),
+    ]
+    assert len(told) <= MOST_NOTICES
+    # Then the image is pulled, and what that takes is measured from then on.
+    cluster.hold_ups.clear()
+    told = cluster.passes(5.0)
+    assert reasons(told) == ["DownloadsImage"]
+
+
+def test_an_init_container_that_runs_is_told_and_is_no_download() -> None:
+    cluster = Cluster()
+    cluster.node("n")
+    init = ContainerState(image="busybox", name="chown", init=True, running=True, image_id="x")
+    main = ContainerState(image=IMAGE, waiting_reason="PodInitializing")
+    cluster.pod("ada", node_name="n", containers=(main, init))
+    told = cluster.turn() + cluster.passes(70.0)
+    assert [(notice.reason, notice.message) for notice in told] == [
+        ("PreparesServer", "Preparing your server. The step chown has taken 15 seconds so far."),
+        ("PreparesServer", "Preparing your server. The step chown has taken 1 minute so far."),
+    ]
+    done = replace(init, running=False, terminated=True)
+    cluster.change("ada", containers=(main, done))
+    assert reasons(cluster.passes(5.0)) == ["DownloadsImage"]
+    cluster.runs("ada")
+    # One that stays beside the others is ready, and holds nobody up.
+    sidecar = replace(init, ready=True)
+    cluster.node("m", IMAGE)
+    cluster.pod("bob", node_name="m", containers=(main, sidecar))
+    assert cluster.turn() + cluster.passes(70.0) == []
+
+
+def test_what_a_hold_up_took_teaches_nothing_of_pulls() -> None:
+    cluster = Cluster()
+    for number in range(12):
+        cluster.node(f"n{number}")
+        cluster.start(f"user-{number}", f"n{number}", 30.0)
+    for number in range(12):
+        name, node = f"held-{number}", f"m{number}"
+        cluster.node(node)
+        cluster.pod(name, node_name=node)
+        cluster.turn()
+        cluster.fails(name, "FailedMount")
+        cluster.passes(400.0)
+        cluster.hold_ups.clear()
+        cluster.passes(30.0)
+        cluster.runs(name)
+        cluster.passes(1.0)
+    cluster.node("n")
+    told = cluster.start("ada", "n", 5.0)
+    assert told[0].message.startswith("Downloading your server's image. About 30 seconds left")
+
+
+def test_hold_ups_are_read_from_warnings_about_pods() -> None:
+    item = {
+        "reason": "FailedMount",
+        "message": 'MountVolume.SetUp failed for volume "x" : secret "y" not found',
+        "involvedObject": {"kind": "Pod", "uid": "u"},
+        "firstTimestamp": "2027-01-15T08:00:00Z",
+        "lastTimestamp": "2027-01-15T08:05:00Z",
+    }
+    read = read_hold_up(item)
+    assert read is not None
+    assert (read.pod_uid, read.at - read.since) == ("u", 300.0)
+    assert read.cause == "MountVolume.SetUp failed for volume x: secret y not found"
+    assert read_hold_up({**item, "reason": "FailedScheduling"}) is None
+    assert read_hold_up({**item, "involvedObject": {}}) is None

@@ -8,24 +8,15 @@ of a later step.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from roost_core.placement.hold_ups import short_cause
 from roost_lab.pages.dates import US, as_date
 from roost_lab.recorder.recording.pod_events import ATTACHED, KIND_OF_REASON, WaitKind, kind_of
 from roost_lab.recorder.store.records import Phase
 
 Row = Mapping[str, Any]
-_MAX_MESSAGE: Final = 200
-_MULTI_ATTACH: Final = re.compile(
-    r'(Multi-Attach error for volume) "([^"]+)"(?:.*already used by (pod\(s\) .*))?.*', re.DOTALL
-)
-# What goes before the cause itself.
-_WRAPPING: Final = re.compile(
-    r"Failed to create pod sandbox: |rpc error: code = \w+ desc = |^Error: |\\?\"", re.IGNORECASE
-)
-_ID: Final = re.compile(r"\b[0-9a-f]{64}\b")
 # The kubelet says so after minutes of waiting.
 _LATE: Final = ("timed out waiting for the condition", "context deadline exceeded")
 _WORDS: Final[Mapping[WaitKind, str]] = {
@@ -90,16 +81,6 @@ class AfterBinding(NamedTuple):
     def explained_us(self, from_us: int, to_us: int) -> int:
         """How much of a time something explains."""
         return sum(max(0, min(end, to_us) - max(begin, from_us)) for begin, end in self.explained)
-
-
-def short_cause(message: str) -> str:
-    """A kubelet's message without what wraps its cause, in one line."""
-    multi_attach = _MULTI_ATTACH.fullmatch(message)
-    if multi_attach is not None:
-        users = f", used by {multi_attach[3]}" if multi_attach[3] else ""
-        return f"{multi_attach[1]} {multi_attach[2]}{users}"
-    text = " ".join(_ID.sub("…", _WRAPPING.sub("", message)).split()).replace(" : ", ": ")
-    return text if len(text) <= _MAX_MESSAGE else f"{text[: _MAX_MESSAGE - 1]}…"
 
 
 def find_waits(

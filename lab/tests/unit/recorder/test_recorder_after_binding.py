@@ -13,8 +13,9 @@ from lab.tests.moments import BEGIN, SECOND
 from lab.tests.objects import event_object
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record, pull_record
 from roost.cli import run
+from roost_core.placement.hold_ups import short_cause
 from roost_lab.pages.phrases import show_span
-from roost_lab.recorder.answers.after_binding import AfterBinding, Wait, find_waits, short_cause
+from roost_lab.recorder.answers.after_binding import AfterBinding, Wait, find_waits
 from roost_lab.recorder.recording.event_records import records_of_event
 from roost_lab.recorder.recording.pod_events import WaitKind
 from roost_lab.recorder.recording.pod_records import steps_of

@@ -12,6 +12,7 @@ from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.runtime.watching.bookings import WatchedBookings
 from roost.controllers.runtime.watching.device_classes import WatchedDeviceClasses
 from roost.controllers.runtime.watching.histories import WatchedHistories
+from roost.controllers.runtime.watching.hold_ups import WatchedHoldUps
 from roost.controllers.runtime.watching.namespaces import WatchedNamespaces
 from roost.controllers.runtime.watching.nodes import WatchedNodes
 from roost.controllers.runtime.watching.pods import WatchedPods
@@ -62,6 +63,7 @@ class WatchedCluster:
         self.namespaces = WatchedNamespaces(vital, release, all_namespaces=all_namespaces)
         self.device_classes = WatchedDeviceClasses(others, all_namespaces=all_namespaces)
         self.histories = WatchedHistories(others, release)
+        self.hold_ups = WatchedHoldUps(others, release, on_minor_change)
         self.quotas = WatchedQuotas(others, release)
         self.limit_ranges = WatchedLimitRanges(others, release)
         self.bookings = WatchedBookings(
@@ -115,6 +117,7 @@ class WatchedCluster:
             namespaces=self.namespaces.labels(),
             stateful_sets=self.stateful_sets.by_name,
             pull_events=self.pull_events.objects(),
+            hold_ups=self.hold_ups.objects(),
             bookings=self.bookings.by_name,
             claimable=self.device_classes.claimable,
             histories=self.histories.by_set,

@@ -1,0 +1,40 @@
+"""Events that say what holds bound pods up: volumes that aren't there, sandboxes without an
+address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from roost.controllers.contract.release import ReleaseDocument
+from roost_core.kube.watches import Watched, Watches
+from roost_core.placement.hold_ups import HoldUp, read_hold_up
+
+# A field selector takes one value of a field, but leaves out several: of warnings about pods, those
+# that come in crowds.
+_LEFT_OUT: Final = ("FailedScheduling", "BackOff", "Unhealthy", "Failed", "Evicted")
+
+
+class WatchedHoldUps(Watched[HoldUp]):
+    """The Events of the release's namespace with such a reason, where start notices tell of
+    them.
+    """
+
+    def __init__(
+        self, watches: Watches, release: ReleaseDocument, on_minor_change: Callable[[], None]
+    ) -> None:
+        super().__init__(None)
+        notices = release.document.get("startNotices")
+        if isinstance(notices, dict) and notices.get("enabled") is True:
+            others = "".join(f",reason!={reason}" for reason in _LEFT_OUT)
+            self.cache = watches.add(
+                f"/api/v1/namespaces/{release.namespace}/events",
+                read_hold_up,
+                kind="events",
+                field_selector=f"involvedObject.kind=Pod,type=Warning{others}",
+                has_bookmarks=False,
+                # The plan that tells of them is made each second.
+                is_minor=lambda _before, _now: True,
+                on_minor_change=on_minor_change,
+            )

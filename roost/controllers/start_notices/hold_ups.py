@@ -1,0 +1,62 @@
+"""Find what holds bound pods up before their images are pulled: a volume, a sandbox, or an init
+container that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.start_notices import settings
+from roost_core.objects.pod import Pod
+from roost_core.placement.hold_ups import HeldUpBy, HoldUp
+
+
+class PodHoldUp(NamedTuple):
+    """What holds one pod up."""
+
+    # None: an init container runs.
+    by: HeldUpBy | None
+    # In the words of whoever told it; of an init container its name.
+    cause: str
+    # Unix time; None: not known.
+    since: float | None
+
+
+def find_hold_ups(snapshot: Snapshot, now: float) -> Mapping[str, PodHoldUp]:
+    """What holds pods up now, by uid, of those that haven't all their containers yet."""
+    told: dict[str, list[HoldUp]] = {}
+    for hold_up in snapshot.hold_ups.values():
+        if now - hold_up.at < settings.HOLD_UP_STALE_SECONDS:
+            told.setdefault(hold_up.pod_uid, []).append(hold_up)
+    found: dict[str, PodHoldUp] = {}
+    for pod in snapshot.pods.values():
+        if not pod.node_name or pod.phase != "Pending" or pod.leaving:
+            continue
+        running = _running_init_container(pod)
+        if running:
+            found[pod.uid] = PodHoldUp(None, running, None)
+        elif pod.uid in told and not _has_begun(pod):
+            last = max(told[pod.uid], key=lambda hold_up: hold_up.at)
+            since = min(hold_up.since for hold_up in told[pod.uid] if hold_up.by is last.by)
+            found[pod.uid] = PodHoldUp(last.by, last.cause, since)
+    return found
+
+
+def _running_init_container(pod: Pod) -> str:
+    """The init container that the others wait for; "" for none. One that stays is ready."""
+    running = (
+        container.name
+        for container in pod.containers
+        if container.init and container.running and not container.ready
+    )
+    return next(running, "")
+
+
+def _has_begun(pod: Pod) -> bool:
+    """Whether the kubelet is beyond volumes and sandbox: it has pulled an image, or tried to."""
+    return any(
+        container.image_id or container.running or container.terminated
+        for container in pod.containers
+    )

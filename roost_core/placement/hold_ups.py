@@ -1,0 +1,74 @@
+"""What holds a bound pod up before its containers start, as kubelets and the attacher of volumes
+say it: a volume that isn't there yet, or a sandbox without an address.
+
+Source: kubernetes/pkg/kubelet/events/event.go and pkg/controller/volume/events/event.go, from 1.34
+to 1.37.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from roost_core.objects.timestamps import event_beginning, event_moment
+
+_MAX_CAUSE: Final = 200
+_MULTI_ATTACH: Final = re.compile(
+    r'(Multi-Attach error for volume) "([^"]+)"(?:.*already used by (pod\(s\) .*))?.*', re.DOTALL
+)
+# What goes before the cause itself.
+_WRAPPING: Final = re.compile(
+    r"Failed to create pod sandbox: |rpc error: code = \w+ desc = |^Error: |\\?\"", re.IGNORECASE
+)
+_ID: Final = re.compile(r"\b[0-9a-f]{64}\b")
+
+
+class HeldUpBy(StrEnum):
+    """What isn't there yet."""
+
+    VOLUME = "volume"
+    SANDBOX = "sandbox"
+
+
+# By the Event's reason.
+HOLD_UPS: Final[Mapping[str, HeldUpBy]] = {
+    "FailedAttachVolume": HeldUpBy.VOLUME,
+    "FailedMount": HeldUpBy.VOLUME,
+    "FailedMapVolume": HeldUpBy.VOLUME,
+    "FailedCreatePodSandBox": HeldUpBy.SANDBOX,
+    "NetworkNotReady": HeldUpBy.SANDBOX,
+}
+
+
+class HoldUp(NamedTuple):
+    """One Event about what holds a pod up."""
+
+    pod_uid: str
+    by: HeldUpBy
+    # In short.
+    cause: str
+    # Unix times: of its first and its last occurrence.
+    since: float
+    at: float
+
+
+def read_hold_up(item: Mapping[str, Any]) -> HoldUp | None:
+    """Read an Event of the core API; None for another one."""
+    by = HOLD_UPS.get(str(item.get("reason") or ""))
+    about = item.get("involvedObject") or {}
+    if by is None or not about.get("uid"):
+        return None
+    cause = short_cause(str(item.get("message") or "")[:4096])
+    return HoldUp(str(about["uid"]), by, cause, event_beginning(item), event_moment(item))
+
+
+def short_cause(message: str) -> str:
+    """A kubelet's message without what wraps its cause, in one line of at most 200 characters."""
+    multi_attach = _MULTI_ATTACH.fullmatch(message)
+    if multi_attach is not None:
+        users = f", used by {multi_attach[3]}" if multi_attach[3] else ""
+        message = f"{multi_attach[1]} {multi_attach[2]}{users}"
+    text = " ".join(_ID.sub("…", _WRAPPING.sub("", message)).split()).replace(" : ", ": ")
+    return text if len(text) <= _MAX_CAUSE else f"{text[: _MAX_CAUSE - 1]}…"
