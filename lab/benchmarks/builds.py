@@ -32,7 +32,7 @@ from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.pushes import with_pushes
 from tests.recorded_data import LAUNCHES
-from webhook.rendezvous import rank_nodes
+from webhook.rendezvous import best_nodes, encode_name
 from webhook.rules import home
 
 if TYPE_CHECKING:
@@ -123,14 +123,17 @@ def remembered(last: Mapping[str, str]) -> Iterator[None]:
     """Webhooks take a repository's last node before its ring, if it is one of the nodes that they
     may choose.
     """
-    ring = rank_nodes
+    ring = best_nodes
 
-    def rank(key: str, nodes: Iterable[str]) -> list[str]:
-        ranked = ring(key, nodes)
+    def best(key: str, nodes: Iterable[bytes], count: int) -> list[str]:
+        names = list(nodes)
+        first = ring(key, names, count)
         known = last.get(key)
-        return [known, *(node for node in ranked if node != known)] if known in ranked else ranked
+        if known is None or encode_name(known) not in names:
+            return first
+        return [known, *(node for node in first if node != known)][:count]
 
-    with mock.patch.object(home, "rank_nodes", rank):
+    with mock.patch.object(home, "best_nodes", best):
         yield
 
 
