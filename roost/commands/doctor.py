@@ -18,7 +18,7 @@ from generator.values.helm_release import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import left_out, read_pod_file
 from roost.doctor.checks import BEFORE, FELT, INSTALLED, run_checks
-from roost.doctor.contract import CheckOutcome, Install
+from roost.doctor.contract import CheckOutcome, Finding, Install
 from roost.doctor.now import find_waits, show_waits
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
 from roost_core.kube.client import Client, ClusterError
@@ -74,19 +74,24 @@ def _as_json(outcomes: list[CheckOutcome]) -> str:
     return json.dumps(found, indent=2)
 
 
+def _felt(outcomes: list[CheckOutcome]) -> set[tuple[str, Finding]]:
+    """What users feel now, each finding with its check."""
+    return {
+        (outcome.check, finding)
+        for outcome in outcomes
+        for finding in outcome.findings
+        if outcome.check in FELT
+        and FELT[outcome.check] in finding.evidence
+        and finding.severity != "unknown"
+    }
+
+
 def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     """What users feel first, then other faults, then what is well; the last line says what
     follows.
     """
     found = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
-    felt = {
-        (check, finding)
-        for check, finding in found
-        if check in FELT
-        and FELT[check] in finding.evidence
-        and finding.severity != "unknown"
-        and not before
-    }
+    felt = set() if before else _felt(outcomes)
     found.sort(key=lambda pair: (pair not in felt, _SEVERITIES.index(pair[1].severity)))
     lines: list[str] = []
     for check, finding in found:
@@ -113,12 +118,22 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     return "\n".join([*lines, f"{head} First: {found[0][0]}: {found[0][1].fix}" if found else head])
 
 
+def _exit_code(outcomes: list[CheckOutcome], *, before: bool) -> int:
+    """1 for an error, and whenever the last line says that users are affected."""
+    has_errors = any(
+        finding.severity == "error" for outcome in outcomes for finding in outcome.findings
+    )
+    return 1 if has_errors or (not before and _felt(outcomes)) else 0
+
+
 def _now(namespace: str, client: Client) -> int:
     """Print the pods that wait. Raises ClusterError."""
     place = f"/api/v1/namespaces/{namespace}"
     pods = client.get(f"{place}/pods")["items"]
     events = client.get(f"{place}/events", {"fieldSelector": "involvedObject.kind=Pod"})["items"]
-    click.echo(show_waits(find_waits(pods, events), len(pods), time.time()))
+    click.echo(
+        show_waits(find_waits(pods, events), len(pods), time.time() + client.clock_difference())
+    )
     return 0
 
 
@@ -166,8 +181,8 @@ def command(
 
     Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own.
     `helm test` runs --pod, which needs no values, only the right to create pods there. Exit
-    codes: 0 no error was found (the pod is placed), 1 one was found, 2 the cluster can't be
-    asked, or wrong usage.
+    codes: 0 no error was found (the pod is placed), 1 one was found or users are affected, 2 the
+    cluster can't be asked, or wrong usage.
 
     \b
     roost doctor --now --namespace hub
@@ -197,8 +212,4 @@ def command(
     install = Install(client, release, merged.values, [manifest.body for manifest in manifests])
     outcomes = run_checks(install, BEFORE if before_install else INSTALLED)
     click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes, before=before_install))
-    return (
-        1
-        if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings)
-        else 0
-    )
+    return _exit_code(outcomes, before=before_install)

@@ -46,6 +46,17 @@ class Install:
         return list(self.client.get("/apis/apps/v1/deployments")["items"])
 
     @cached_property
+    def webhook_configurations(self) -> list[JSONObject]:
+        """Mutating webhook configurations of everybody."""
+        path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+        # A list's items have their apiVersion and kind from the list.
+        head = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+        }
+        return [{**head, **body} for body in self.client.get(path)["items"]]
+
+    @cached_property
     def namespaces(self) -> dict[str, dict[str, str]]:
         """Labels of all namespaces, by name."""
         items = self.client.get("/api/v1/namespaces")["items"]

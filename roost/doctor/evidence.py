@@ -48,17 +48,22 @@ POOL_LABELS: Final = (
 GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
 
 
-def age_seconds(time: str | None) -> float | None:
+def now_seconds(install: Install) -> float:
+    """Seconds since 1970 by the API server's clock: this machine's may be minutes off."""
+    return datetime.now(UTC).timestamp() + install.client.clock_difference()
+
+
+def age_seconds(install: Install, time: str | None) -> float | None:
     """Seconds since a time as Kubernetes writes it; None: not known."""
     try:
-        return (datetime.now(UTC) - datetime.fromisoformat(time or "")).total_seconds()
+        return now_seconds(install) - datetime.fromisoformat(time or "").timestamp()
     except ValueError:
         return None
 
 
-def node_age_seconds(node: Node) -> float:
+def node_age_seconds(install: Install, node: Node) -> float:
     """Seconds since a node was created; 0.0: not known."""
-    return datetime.now(UTC).timestamp() - node.created if node.created else 0.0
+    return now_seconds(install) - node.created if node.created else 0.0
 
 
 def users_of(install: Install) -> list[JSONObject]:
@@ -208,12 +213,40 @@ def replaced(install: Install, schedulers: Sequence[str]) -> str:
     """How Roost's scheduler comes to take pods that name others: advice that the values don't
     follow yet.
     """
+    for other in other_webhooks(install):
+        labels = label_items(other)
+        start = f"{labels.get('app.kubernetes.io/instance', '')}.{_namespace_of_webhook(other)}."
+        if any(scheduler.startswith(start) for scheduler in schedulers):
+            return (
+                f"It is the scheduler of another release of Roost ({name_of(other)}): leave such"
+                " pods to it."
+            )
     if set(schedulers) <= set(install.values["replaceSchedulers"]):
         return (
             "replaceSchedulers has it already: these pods are older than that, or came while the"
             " webhook was away."
         )
     return f"To have Roost's take such pods: replaceSchedulers: [{', '.join(schedulers)}]."
+
+
+def other_webhooks(install: Install) -> list[JSONObject]:
+    """Webhook configurations of other releases of Roost. Raises ClusterError."""
+    own = {body["metadata"]["name"] for body in install.of_kind("MutatingWebhookConfiguration")}
+    return [
+        body
+        for body in install.webhook_configurations
+        if label_items(body).get("app.kubernetes.io/part-of") == "roost"
+        and body["metadata"]["name"] not in own
+    ]
+
+
+def _namespace_of_webhook(body: JSONObject) -> str:
+    """The namespace of the Service that a webhook configuration names; "": it names none."""
+    for entry in body.get("webhooks") or []:
+        service = (entry.get("clientConfig") or {}).get("service")
+        if service:
+            return str(service.get("namespace", ""))
+    return ""
 
 
 def path_of(body: JSONObject) -> str:

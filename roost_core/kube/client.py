@@ -4,7 +4,9 @@
 """
 
 import ssl
+import time
 from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlencode
 
@@ -25,6 +27,8 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 # Kept open: watches have connections of their own.
 POOL_CONNECTIONS: Final = 10
+# A header Date is cut to seconds, and an answer takes a moment.
+_DATE_SECONDS: Final = 2.0
 _JSON: Final = "application/json"
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
@@ -67,6 +71,21 @@ class Client:
         self._on_request = on_request
         # As the kubeconfig's context says.
         self.namespace = "default"
+        # The header Date of the last answer, and this machine's clock then.
+        self._dated: tuple[str, float] = ("", 0.0)
+
+    def clock_difference(self) -> float:
+        """Seconds by which the API server's clock is ahead of this machine's, as the last answer
+        said; 0.0: no answer said it.
+
+        A header has whole seconds, so a difference of a second or less is none.
+        """
+        text, own = self._dated
+        try:
+            difference = parsedate_to_datetime(text).timestamp() - own
+        except ValueError:
+            return 0.0
+        return difference if abs(difference) > _DATE_SECONDS else 0.0
 
     def get(
         self, path: str, query: Query | None = None, *, read_seconds: float = READ_SECONDS
@@ -203,6 +222,7 @@ class Client:
             raise ClusterError(
                 _describe(error, self.host.partition("://")[2].partition("/")[0].rpartition("@")[2])
             ) from None
+        self._dated = (answer.headers.get("Date") or "", time.time())
         if answer.status >= 400:
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {_reason(answer)}")
         return answer

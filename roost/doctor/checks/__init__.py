@@ -31,6 +31,7 @@ from roost.doctor.checks import (
     programs,
     puller,
     reach,
+    releases,
     requests,
     rights,
     security,
@@ -48,6 +49,7 @@ from roost_core.kube.client import ClusterError
 INSTALLED: Final[Mapping[str, Check]] = {
     "version": version.check,
     "namespace": namespace.check,
+    "releases": releases.check,
     "platform": platform.check,
     "features": features.check,
     "objects": objects.check,
@@ -78,6 +80,7 @@ INSTALLED: Final[Mapping[str, Check]] = {
 BEFORE: Final[Mapping[str, Check]] = {
     "version": version.check,
     "namespace": namespace.check,
+    "releases": releases.check,
     "platform": platform.check,
     "features": features.check,
     "rights": rights.check,

@@ -23,7 +23,7 @@ def check(install: Install) -> Told:
             f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
         )
         spec = (lease or {}).get("spec") or {}
-        age = age_seconds(spec.get("renewTime"))
+        age = age_seconds(install, spec.get("renewTime"))
         if not spec.get("holderIdentity") or age is None or age > SILENT_SECONDS:
             state = f"was renewed {age:.0f} s ago" if age is not None else "has no holder"
             fix = f"kubectl --namespace {namespace} logs deployment/{name}"

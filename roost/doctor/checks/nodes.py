@@ -16,7 +16,7 @@ def check(install: Install) -> Told:
         node.name
         for node in install.nodes
         if any(key.startswith(prefix) and value == PULLING for key, value in node.labels.items())
-        and node_age_seconds(node) > _PULL_SECONDS
+        and node_age_seconds(install, node) > _PULL_SECONDS
     ]
     if old:
         yield warning(

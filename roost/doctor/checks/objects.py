@@ -9,16 +9,18 @@ from generator.render.diff import compare
 from generator.render.manifests import Identity
 from roost.doctor.contract import Install, Told, error, unknown
 from roost.doctor.evidence import count, name_of, path_of, some
+from roost.doctor.installer import apply_again, command_of
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 
 _MANAGER: Final = "roost-doctor"
-_AGAIN: Final = "Are --release, --namespace and -f those of the install? If so, apply it again."
+_UNPROCESSABLE: Final = 422
 
 
 def check(install: Install) -> Told:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
-    told: dict[str, list[str]] = {"missing": [], "refused": [], "denied": []}
+    told: dict[str, list[str]] = {"missing": [], "refused": [], "fixed": [], "denied": []}
+    there = []
     before = {}
     after = {}
     for body in install.rendered:
@@ -27,12 +29,17 @@ def check(install: Install) -> Told:
         if live is None:
             told["missing"].append(name)
             continue
+        there.append(live)
         try:
             applied = install.client.try_apply(path_of(body), body, _applier(live))
         except ApiError as refusal:
-            told["denied" if refusal.status in (401, 403) else "refused"].append(
-                f"{name} ({refusal})"
-            )
+            if refusal.status in (401, 403):
+                kind = "denied"
+            elif refusal.status == _UNPROCESSABLE and body["kind"] == "PriorityClass":
+                kind = "fixed"
+            else:
+                kind = "refused"
+            told[kind].append(f"{name} ({refusal})")
             continue
         identity = Identity(body["apiVersion"], body["kind"], "", name)
         before[identity] = _of_values(live, body)
@@ -56,7 +63,15 @@ def check(install: Install) -> Told:
         (differing, f"{count(len(differing), 'object')} not as the values render"),
     ):
         if names:
-            yield error(f"{evidence}: {some(names)}.", _AGAIN)
+            yield error(f"{evidence}: {some(names)}.", apply_again(install, there))
+    if told["fixed"]:
+        names = [text.split()[1] for text in told["fixed"]]
+        yield error(
+            f"A PriorityClass has another value than the values say: {some(told['fixed'])}. Its"
+            " value can't be changed.",
+            f"`kubectl delete priorityclass {' '.join(names)}` (pods that are there keep their"
+            f" priority), then {command_of(install, there)}.",
+        )
     if told["denied"]:
         fix = "Run it with an account that may patch these objects."
         yield unknown(f"Not allowed to compare: {some(told['denied'], 1)}.", fix)

@@ -41,7 +41,7 @@ def check(install: Install) -> Told:
         # Its host's name, which tells its profiles: several pods that have the same ones may be the
         # one that leads.
         leads = holder.startswith(f"{pod['spec'].get('hostname') or name}_")
-        if _is_stale(pod, live):
+        if _is_stale(install, pod, live):
             yield Finding(
                 "error" if leads or not holder else "warning",
                 f"Pod {name}{', which leads,' if leads else ''} started before"
@@ -70,7 +70,7 @@ def _find_refusals(install: Install, pod: str) -> Told:
         )
 
 
-def _is_stale(pod: JSONObject, config_map: JSONObject) -> bool:
+def _is_stale(install: Install, pod: JSONObject, config_map: JSONObject) -> bool:
     """Whether it started with another configuration than the ConfigMap's.
 
     The checksum on the pod says for which one it was created; a container that started after the
@@ -84,12 +84,12 @@ def _is_stale(pod: JSONObject, config_map: JSONObject) -> bool:
         (status for status in statuses if status.get("name") == "kube-scheduler"), statuses[0]
     )
     running_seconds = evidence.age_seconds(
-        ((status.get("state") or {}).get("running") or {}).get("startedAt")
+        install, ((status.get("state") or {}).get("running") or {}).get("startedAt")
     )
     changed = [
         age
         for entry in config_map["metadata"].get("managedFields") or []
         if "f:data" in (entry.get("fieldsV1") or {})
-        and (age := evidence.age_seconds(entry.get("time"))) is not None
+        and (age := evidence.age_seconds(install, entry.get("time"))) is not None
     ]
     return running_seconds is not None and bool(changed) and min(changed) < running_seconds

@@ -32,7 +32,7 @@ def check(install: Install) -> Told:
         for node in install.nodes
         for taint in node.taints
         if (taint.key.startswith(STARTUP_PREFIXES) or taint.key in keys)
-        and node_age_seconds(node) > _START_SECONDS
+        and node_age_seconds(install, node) > _START_SECONDS
     ]
     if stuck:
         yield warning(

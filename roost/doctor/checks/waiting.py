@@ -31,7 +31,7 @@ def check(install: Install) -> Told:
     known = read_profiles(rendered).keys() if rendered is not None else ()
     yield f"pods without a node in {install.release.namespace}, and users' pods"
     waiting: dict[str, list[str]] = {}
-    for wait in find_waits(_old(install.pods), []):
+    for wait in find_waits(_old(install, install.pods), []):
         if ignored := _IGNORED.fullmatch(wait.cause):
             waiting.setdefault(ignored[1], []).append(wait.pod)
     for scheduler, names in sorted(waiting.items()):
@@ -54,7 +54,7 @@ def check(install: Install) -> Told:
 
 def _find_waiting_users(install: Install) -> Told:
     """Users for whom a scheduler finds no node, or whose containers don't start."""
-    users = _old(users_of(install))
+    users = _old(install, users_of(install))
     waits = find_waits(users, [])
     if any(_NO_FAULT.match(wait.cause) for wait in waits):
         waits = find_waits(
@@ -75,9 +75,10 @@ def _find_waiting_users(install: Install) -> Told:
         yield warning(evidence, what_to_do(group[0]))
 
 
-def _old(pods: list[JSONObject]) -> list[JSONObject]:
+def _old(install: Install, pods: list[JSONObject]) -> list[JSONObject]:
     return [
         pod
         for pod in pods
-        if (age_seconds(pod["metadata"].get("creationTimestamp")) or 0.0) > _PATIENCE_SECONDS
+        if (age_seconds(install, pod["metadata"].get("creationTimestamp")) or 0.0)
+        > _PATIENCE_SECONDS
     ]

@@ -4,7 +4,7 @@ import base64
 from datetime import UTC, datetime
 
 from roost.doctor.contract import Install, Told, error
-from roost.doctor.evidence import name_of, path_of, some
+from roost.doctor.evidence import name_of, now_seconds, path_of, some
 from roost_core.kube.pki import bundle_end_seconds
 from roost_core.objects.fields import JSONObject
 
@@ -27,7 +27,7 @@ def check(install: Install) -> Told:
                 " certManager: does cert-manager's ca-injector run? secret: give"
                 " webhook.certificates.caBundle.",
             )
-        yield from _find_expired(name_of(body), entries)
+        yield from _find_expired(name_of(body), entries, now_seconds(install))
         for service in {
             entry["clientConfig"]["service"]["name"]
             for entry in entries
@@ -42,7 +42,7 @@ def check(install: Install) -> Told:
                 )
 
 
-def _find_expired(name: str, entries: list[JSONObject]) -> Told:
+def _find_expired(name: str, entries: list[JSONObject], now: float) -> Told:
     """CA bundles by which the API server can trust no certificate."""
     wrong: dict[str, None] = {}
     for entry in entries:
@@ -50,7 +50,7 @@ def _find_expired(name: str, entries: list[JSONObject]) -> Told:
         ends = bundle_end_seconds(base64.b64decode(bundle)) if bundle else None
         if bundle and ends is None:
             wrong[f"{entry['name']} (not a certificate)"] = None
-        elif ends is not None and ends <= datetime.now(UTC).timestamp():
+        elif ends is not None and ends <= now:
             wrong[f"{entry['name']} (expired {datetime.fromtimestamp(ends, UTC):%Y-%m-%d})"] = None
     if wrong:
         yield error(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from roost.commands.doctor import _as_text
+from roost.commands.doctor import _as_text, _exit_code
 from roost.doctor import checks
 from roost.doctor.checks import BEFORE, FELT, INSTALLED
 from roost.doctor.contract import CheckOutcome, Finding, Severity
@@ -19,6 +19,15 @@ def outcome(check: str, severity: Severity, evidence: str = "seen") -> CheckOutc
 @pytest.mark.parametrize(("found", "said"), rows("doctor/last-lines"))
 def test_the_last_line_says_whether_users_feel_it(found: list[Any], said: str) -> None:
     assert _as_text([outcome(*one) for one in found], before=False).splitlines()[-1] == said
+
+
+@pytest.mark.parametrize(("found", "said"), rows("doctor/last-lines"))
+def test_whatever_says_that_users_are_affected_exits_with_1(found: list[Any], said: str) -> None:
+    outcomes = [outcome(*one) for one in found]
+    has_error = any(one.findings[0].severity == "error" for one in outcomes)
+    expected = 1 if has_error or said.startswith("Users are affected") else 0
+    assert _exit_code(outcomes, before=False) == expected
+    assert _exit_code(outcomes, before=True) == int(has_error)
 
 
 def test_what_users_feel_comes_first_and_what_is_well_last() -> None:

@@ -80,7 +80,7 @@ def test_the_wait_ends_and_what_is_forbidden_stays_so() -> None:
     ("answer", "code", "said"),
     [
         *rows("doctor/tried-pods"),
-        (ClusterError("no route to host"), 1, "no pod was tried in hub: no route to host"),
+        (ClusterError("no route to host"), 2, "no pod was tried in hub: no route to host"),
     ],
 )
 def test_the_command_says_what_came_back(

@@ -25,6 +25,7 @@ ENDPOINTS: Final = "/apis/discovery.k8s.io/v1/namespaces/jhub/endpointslices"
 WEBHOOK: Final = (
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hub.jhub.roost-webhook"
 )
+WEBHOOKS: Final = WEBHOOK.rpartition("/")[0]
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
 APPS: Final = "/apis/apps/v1/namespaces/jhub"
@@ -84,6 +85,7 @@ class Cluster:
             QUOTAS: [],
             CONFIG_MAPS: [],
             LIMIT_RANGES: [],
+            WEBHOOKS: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),
             **{f"{at}/{of}": [] for at in (APPS, "/apis/apps/v1") for of in kinds},
         }
@@ -108,7 +110,12 @@ class Cluster:
         }
         self.scheduler = "hub.jhub.user"
         self.denied: set[str] = set()
+        # The API server's clock, as compared with this machine's.
+        self.ahead_seconds = 0.0
         self.refused: set[str] = set()
+
+    def clock_difference(self) -> float:
+        return self.ahead_seconds
 
     def _revision(self) -> str:
         for body in self.install.of_kind("ConfigMap"):

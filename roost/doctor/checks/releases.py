@@ -1,0 +1,80 @@
+"""No other release of Roost places the same pods, and Helm's last change of this one has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from roost.doctor.contract import Finding, Install, Told, error
+from roost.doctor.evidence import name_of, other_webhooks
+from roost_core.kube.client import ClusterError
+from roost_core.objects.fields import JSONObject
+from roost_core.objects.selectors import read_label_selector
+from roost_core.release.classes import namespace_matches
+
+_PENDING: Final = "status in (pending-install,pending-upgrade,pending-rollback)"
+_FIXES: Final = {
+    "pending-install": "helm uninstall {release} --namespace {namespace}",
+    "pending-upgrade": "helm rollback {release} --namespace {namespace}",
+    "pending-rollback": "helm rollback {release} --namespace {namespace}",
+}
+
+
+def check(install: Install) -> Told:
+    yield "other releases of Roost, and Helm's last change of this one"
+    yield from _find_pending(install)
+    own = install.of_kind("MutatingWebhookConfiguration")
+    for other in other_webhooks(install):
+        shared = _shared(install, own, other)
+        if shared:
+            namespace = shared[0]
+            yield error(
+                f"{name_of(other)}, of another release of Roost, changes the same pods in namespace"
+                f" {namespace}: each pod has the rules of both, in an order that nobody chose.",
+                "Uninstall one of the two. One release can serve several hubs: docs/many-hubs.md.",
+            )
+
+
+def _find_pending(install: Install) -> Iterator[Finding]:
+    """A change of Helm's that was cut off: until it is mended, Helm refuses another one."""
+    release, namespace = install.release.name, install.release.namespace
+    selector = f"owner=helm,name={release},{_PENDING}"
+    try:
+        found = install.client.get(
+            f"/api/v1/namespaces/{namespace}/secrets", {"labelSelector": selector}
+        )["items"]
+    except ClusterError:
+        # Who may not list Secrets isn't asked for that right: Helm itself says it.
+        return
+    for secret in found:
+        labels: Mapping[str, str] = secret["metadata"].get("labels") or {}
+        status = labels.get("status", "")
+        if status in _FIXES:
+            fix = _FIXES[status].format(release=release, namespace=namespace)
+            yield error(
+                f"Helm's revision {labels.get('version', '?')} of release {release} is {status}: it"
+                ' was cut off, and Helm refuses another one ("another operation is in progress").',
+                f"If no helm runs now: `{fix}`, then install or upgrade again.",
+            )
+
+
+def _shared(install: Install, own: list[JSONObject], other: JSONObject) -> list[str]:
+    """Namespaces where both change pods of the same labels, by name."""
+    return sorted(
+        {
+            namespace
+            for body in own
+            for entry in body["webhooks"]
+            for entry_of_other in other.get("webhooks") or []
+            if entry.get("objectSelector") == entry_of_other.get("objectSelector")
+            for namespace in install.namespaces
+            if _selects(install, entry, namespace) and _selects(install, entry_of_other, namespace)
+        }
+    )
+
+
+def _selects(install: Install, entry: JSONObject, namespace: str) -> bool:
+    # The API server gives each namespace this label.
+    labels = {"kubernetes.io/metadata.name": namespace, **install.namespaces[namespace]}
+    required = read_label_selector(entry.get("namespaceSelector") or {})
+    return required is not None and namespace_matches(required, namespace, {namespace: labels})

@@ -1,0 +1,57 @@
+"""How an install was made, by who manages the fields of its objects, and the command by which it is
+made again that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from roost.doctor.contract import Install
+from roost_core.objects.fields import JSONObject
+
+_OF_OBJECTS: Final = "Are --release, --namespace and -f those of the install? If so, "
+# Field managers of tools that apply what a repository or another object says.
+_FOLLOWERS: Final = {
+    "argocd": "Argo CD",
+    "kustomize-controller": "Flux",
+    "helm-controller": "Flux",
+    "fleet": "Fleet",
+}
+_HELM: Final = "helm"
+_SERVER_SIDE: Final = "Apply"
+
+
+def apply_again(install: Install, live: Iterable[JSONObject]) -> str:
+    """What to do so that the cluster has what the values render.
+
+    live: objects of the release as the API server has them.
+    """
+    return f"{_OF_OBJECTS}{command_of(install, live)}."
+
+
+def command_of(install: Install, live: Iterable[JSONObject]) -> str:
+    """The command, or what to do in its place, without an end."""
+    managers = {
+        (str(entry.get("manager", "")), str(entry.get("operation", "")))
+        for body in live
+        for entry in body["metadata"].get("managedFields") or []
+        if not entry.get("subresource")
+    }
+    name, namespace = install.release.name, install.release.namespace
+    for manager, _ in sorted(managers):
+        for start, tool in _FOLLOWERS.items():
+            if manager.startswith(start):
+                return f"let {tool} apply it again: what was changed by hand stays until then"
+    helm = f"helm upgrade {name} CHART --namespace {namespace} -f VALUES"
+    render = f"roost render -f VALUES --release {name} --namespace {namespace}"
+    if (_HELM, _SERVER_SIDE) in managers:
+        # Helm 4: a field that somebody else has changed is a conflict.
+        return f"`{helm} --force-conflicts`"
+    if any(manager == _HELM for manager, _ in managers):
+        return f"`{helm}`"
+    if ("kubectl", _SERVER_SIDE) in managers:
+        return f"`{render} | kubectl apply --server-side --force-conflicts -f -`"
+    if any(manager == "kubectl-client-side-apply" for manager, _ in managers):
+        return f"`{render} | kubectl apply -f -`"
+    return "apply it again"
