@@ -68,6 +68,15 @@ where the tag says none. */}}
 {{- include "roost.minor_reached" (list $version (index . 1)) -}}
 {{- end }}
 
+{{- /* roost.secret_names (list $ SECRETS): as JSON, the names of pull secrets, which are written as a name or as {name: NAME}. */}}
+{{- define "roost.secret_names" -}}
+{{- $names := list -}}
+{{- range $secret := index . 1 -}}
+{{- $names = append $names (kindIs "map" $secret | ternary (get (kindIs "map" $secret | ternary $secret dict) "name") $secret) -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end }}
+
 {{- /* roost.for_cluster (list $ BY_MINOR): the entry, a string, of that minor. */}}
 {{- define "roost.for_cluster" -}}
 {{- $minor := include "roost.minor_reached" (list (index . 0).Capabilities.KubeVersion.Version (index . 1)) -}}

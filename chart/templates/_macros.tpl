@@ -50,7 +50,7 @@ affinity: {{ toJson $.core.affinity }}
 securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}{{- end }}
 {{- /* Pull secrets: names in the values, objects in a pod. */}}
 {{- define "roost.pull_secrets" -}}
-[{{ range $_, $secret := $.root.Values.imagePullSecrets }}{"name": {{ toJson $secret }}},{{ end }}]{{- end }}
+[{{ range $_, $secret := include "roost.secret_names" (list $.root $.root.Values.imagePullSecrets) | fromJsonArray }}{"name": {{ toJson $secret }}},{{ end }}]{{- end }}
 {{- /* Requests and limits of a container, each only if it isn't empty. */}}
 {{- define "roost.container_resources" -}}
 { {{ if $.resources.requests }}"requests": {{ toJson $.resources.requests }}, {{ end }}{{ if $.resources.limits }}"limits": {{ toJson $.resources.limits }}{{ end }}}{{- end }}

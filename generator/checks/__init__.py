@@ -19,6 +19,7 @@ from generator.checks import (
     feature_gates,
     gate,
     image,
+    monitoring,
     moving_tags,
     names,
     placeholders,
@@ -55,7 +56,12 @@ CHECKS: Final[tuple[Check, ...]] = (
     webhook.check,
 )
 # What hints and nothing else.
-HINTS: Final[tuple[Check, ...]] = (image.check, moving_tags.check, short_names.check)
+HINTS: Final[tuple[Check, ...]] = (
+    image.check,
+    monitoring.check,
+    moving_tags.check,
+    short_names.check,
+)
 
 
 def find_faults(merged: Merged, release: Release, unfit: Collection[Path] = ()) -> list[Fault]:

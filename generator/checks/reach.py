@@ -122,18 +122,24 @@ def _lint_unpulled_profiles(report: LintReport) -> None:
         )
 
 
+def _secret_names(secrets: object) -> list[object]:
+    """The names of pull secrets, which are written as a name or as {name: NAME}."""
+    return [
+        secret.get("name") if isinstance(secret, Mapping) else secret for secret in listing(secrets)
+    ]
+
+
 def _lint_secrets(report: LintReport) -> None:
     """The users of a profile can have pull Secrets of their own, which the puller needs, too."""
-    known = {*listing(report.values.get("imagePullSecrets"))}
-    known |= {*listing(at(report.values, "singleuser", "image", "pullSecrets"))}
+    known = {
+        *_secret_names(report.values.get("imagePullSecrets")),
+        *_secret_names(at(report.values, "singleuser", "image", "pullSecrets")),
+    }
     for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
-        secrets = [
-            secret
-            for override in overrides(profile)
-            for secret in listing(override.get("image_pull_secrets"))
-        ]
         named = [
-            secret.get("name") if isinstance(secret, Mapping) else secret for secret in secrets
+            name
+            for override in overrides(profile)
+            for name in _secret_names(override.get("image_pull_secrets"))
         ]
         for name in dict.fromkeys(filter(None, map(text, named))):
             if name not in known:

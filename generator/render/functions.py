@@ -174,6 +174,15 @@ def concat(*lists: Sequence[object]) -> list[object]:
     return [item for entries in lists for item in each(entries)]
 
 
+def secret_names(secrets: object) -> list[str]:
+    """The names of pull secrets, which are written as a name or, as in a pod, as {name: NAME}."""
+    entries = secrets if isinstance(secrets, list) else []
+    return [
+        str(entry.get("name", "")) if isinstance(entry, Mapping) else str(entry)
+        for entry in entries
+    ]
+
+
 def unique(entries: object) -> list[object]:
     """Each entry of a list once. Sprig's `uniq`."""
     seen: list[object] = []
@@ -353,6 +362,7 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         "core_pod": core_pod,
         "concat": concat,
         "chart_file": chart_file,
+        "secret_names": secret_names,
         "unique": unique,
         "fail": fail,
     }

@@ -459,6 +459,10 @@ class ExpressionCompiler:
         if name == "unique":
             self.need(given[0], {"array"}, "unique")
             return Expression(f"(uniq {words})", given[0].shape)
+        if name == "secret_names":
+            self.need(given[0], {"array"}, "secret_names")
+            go = f'(include "roost.secret_names" (list {self._root} {words}) | fromJsonArray)'
+            return Expression(go, Shape(({"type": "array", "items": {"type": "string"}},), {}))
         if name == "pullers":
             go = f'(include "roost.pullers" (list {self._root} {words}) | fromJsonArray)'
             return Expression(go, Shape((_PULLERS,), {}))

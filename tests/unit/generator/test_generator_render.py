@@ -13,7 +13,7 @@ from generator.faults import GeneratorError, UsageError, ValuesError
 from generator.render import go_json
 from generator.render.diff import compare, parse_manifests, read_folder, show, sum_up
 from generator.render.environment import make_environment, render_template
-from generator.render.functions import TemplateError, to_json
+from generator.render.functions import TemplateError, secret_names, to_json
 from generator.render.manifests import Identity, Manifest, render
 from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, files_of, stream, write_folder
@@ -435,3 +435,9 @@ def test_a_program_by_tag_and_digest_is_rendered_as_it_is_written() -> None:
         f"registry.k8s.io/kube-scheduler:v1.36.3@{digest}",
         f"registry.k8s.io/pause:3.10.1@{digest}",
     } <= images
+
+
+def test_pull_secrets_are_names_or_as_in_a_pod() -> None:
+    assert secret_names(["one", {"name": "two"}]) == ["one", "two"]
+    assert secret_names(None) == []
+    assert secret_names([]) == []

@@ -22,7 +22,7 @@ def test_network_tools_that_are_not_listed_are_hinted_at(text: str) -> None:
     assert (hint.severity, hint.key) == ("hint", "singleuser.networkTools.image.name")
     assert hint.line
     assert hint.fix
-    assert ": hint: singleuser.networkTools" in str(hint)
+    assert str(hint).startswith("hint: singleuser.networkTools.image.name isn't set: ")
     assert hint in find_faults(merged(f"{OWN}\n{text}"), Release(), with_hints=True)
     assert find_faults(merged(text), Release()) == [], "not of whoever only renders"
 
@@ -61,3 +61,16 @@ def test_what_works_and_may_surprise_is_hinted_at(text: str, key: str) -> None:
     assert [hint.key for hint in find_hints(merged(f"{OWN}\n{text}"), Release())] == (
         [key] if key else []
     )
+
+
+@pytest.mark.parametrize(
+    ("monitoring", "hinted"),
+    [
+        ("{prometheusRule: {enabled: true}}", True),
+        ("{prometheusRule: {enabled: true}, serviceMonitor: {enabled: true}}", False),
+        ("{serviceMonitor: {enabled: true}}", False),
+    ],
+)
+def test_alerts_without_metrics_are_hinted_at(monitoring: str, hinted: bool) -> None:
+    found = find_hints(merged(f"{OWN}\nmonitoring: {monitoring}"), Release())
+    assert [hint.key for hint in found] == ["monitoring.serviceMonitor.enabled"] * hinted
