@@ -20,7 +20,7 @@ def check(install: Install) -> Told:
     ages = {
         pod["metadata"]["name"]: age
         for pod in users
-        if (age := age_seconds(pod["metadata"].get("creationTimestamp"))) is not None
+        if (age := age_seconds(install, pod["metadata"].get("creationTimestamp"))) is not None
     }
     oldest = max(ages.values(), default=0.0)
     yield f"how long {len(users)} users' servers run: up to {oldest / 3600:.0f} hours"
