@@ -1,0 +1,311 @@
+"""The service beside a hub that restarts, refuses, fails and forgets; over HTTP."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from roost.seating.bookings import BookingFile, ReleaseFile
+from roost.seating.hub import Hub
+from roost.seating.people import MARK_KEY
+from roost.seating.plan import FAILURE_PAUSE_SECONDS
+from roost.seating.service import SeatingTimes, Service
+from tests.unit.seating.fake_hub import FakeHub
+
+GRACE = 1200.0
+PEOPLE = ["ada", "bob", "cyd", "dan", "eve"]
+
+
+class Room:
+    """A service at a class that begins in so many seconds; its clock is set by hand."""
+
+    def __init__(self, hub: FakeHub, folder: Path) -> None:
+        self.hub = hub
+        self.folder = folder
+        # The next whole minute, with what lies before it as the present.
+        self.start = (int(time.time()) // 60 + 2) * 60
+        self.now = time.time()
+        self.told: list[str] = []
+        (folder / "token").write_text("secret\n")
+        self.release()
+        self.book()
+        self.restart()
+
+    def release(self, **events: Any) -> None:
+        events = {"maxPeople": 500, "booked": [], "concurrentSpawnLimit": 64, **events}
+        document = {"placeholders": [{"name": "default"}], "events": events}
+        (self.folder / "release.json").write_text(json.dumps(document))
+
+    def book(self, **more: Any) -> None:
+        start = datetime.fromtimestamp(self.start, UTC).strftime("%Y-%m-%dT%H:%M")
+        entry = {"name": "biology", "people": 20, "start": start, "timeZone": "UTC"}
+        entry |= {"group": "bio101"} | more
+        entry = {key: value for key, value in entry.items() if value is not None}
+        (self.folder / "events.yaml").write_text(yaml.safe_dump([entry]))
+
+    def restart(self) -> None:
+        """Another container in the same pod."""
+        self.service = Service(
+            Hub(self.hub.url, self.folder / "token"),
+            ReleaseFile(self.folder / "release.json", self.told.append),
+            BookingFile(self.folder / "events.yaml", self.told.append),
+            SeatingTimes(GRACE, 30.0),
+            state_path=self.folder / "state.json",
+            clock=lambda: self.now,
+        )
+
+    def turn(self, until: Callable[[], bool] = lambda: False, most: int = 60) -> None:
+        """Turn until something holds, or all that was asked for has ended."""
+        for _ in range(most):
+            self.service.turn()
+            running = [future for _, _, future in self.service._running.values()]
+            for future in running:
+                future.result(timeout=10)
+            self.now = max(self.now, time.time())
+            if until() or not (running or self.service.memory.window < 0):
+                self.service.turn()
+                return
+
+    def turns(self, count: int = 6) -> None:
+        for _ in range(count):
+            self.turn()
+            # A booking's people are read again.
+            self.now += 31.0
+
+    def said(self) -> str:
+        return self.service.readiness()[1]
+
+    def after_grace(self) -> None:
+        self.now = self.start + GRACE + 1.0
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    with FakeHub(*PEOPLE, "tom", bio101=list(PEOPLE)) as hub:
+        yield hub
+
+
+@pytest.fixture
+def room(hub: FakeHub, tmp_path: Path) -> Room:
+    return Room(hub, tmp_path)
+
+
+def seated(hub: FakeHub) -> set[str]:
+    return {name for name, servers in hub.users.items() if servers}
+
+
+def test_a_groups_people_are_seated_once_with_mark_and_profile(hub: FakeHub, room: Room) -> None:
+    room.book(profile="course")
+    room.turns(3)
+    assert seated(hub) == set(PEOPLE)
+    assert sorted(hub.posts) == PEOPLE
+    options = hub.users["ada"][""]["user_options"]
+    assert options["profile"] == "course"
+    assert options[MARK_KEY]["booking"] == "biology"
+    assert "5 listed, 20 booked, 5 seated" in room.said()
+
+
+def test_after_the_grace_only_unused_servers_of_its_own_are_stopped(
+    hub: FakeHub, room: Room
+) -> None:
+    now = datetime.fromtimestamp(time.time(), UTC).isoformat()
+    own = {"name": "", "started": now, "last_activity": now, "pending": None, "ready": True}
+    hub.users["eve"] = {"": {**own, "user_options": {}}}
+    hub.users["tom"] = {"": {**own, "user_options": {}}}
+    room.turns(2)
+    assert sorted(hub.posts) == PEOPLE[:4]
+    hub.use("ada", time.time() + 60.0)
+    room.turn()
+    room.now = room.start + GRACE - 2.0
+    room.turn()
+    assert hub.deletes == []
+    room.after_grace()
+    room.turn()
+    assert sorted(hub.deletes) == ["bob", "cyd", "dan"]
+    assert seated(hub) == {"ada", "eve", "tom"}
+
+
+def test_an_old_mark_on_a_server_that_its_user_started_is_no_mark(hub: FakeHub, room: Room) -> None:
+    room.turns(2)
+    # The hub stores options again for a start without any.
+    later = datetime.fromtimestamp(time.time() + 600.0, UTC).isoformat()
+    hub.users["ada"][""] |= {"started": later, "last_activity": later}
+    room.after_grace()
+    room.turn()
+    assert "ada" not in hub.deletes
+    assert len(hub.deletes) == 4
+
+
+def test_after_a_restart_of_its_own_it_starts_none_twice_and_forgets_none(
+    hub: FakeHub, room: Room
+) -> None:
+    room.turns(2)
+    hub.use("ada", time.time() + 60.0)
+    room.turn()
+    room.restart()
+    room.turns(2)
+    assert sorted(hub.posts) == PEOPLE
+    room.after_grace()
+    room.turn()
+    assert sorted(hub.deletes) == PEOPLE[1:]
+
+
+def test_a_new_pod_that_saw_nothing_stops_nobody_who_may_have_come(
+    hub: FakeHub, room: Room
+) -> None:
+    room.turns(2)
+    # As the proxy's route counts.
+    hub.use("ada", time.time() + 5.0)
+    (room.folder / "state.json").unlink()
+    room.restart()
+    room.turn()
+    room.after_grace()
+    room.turn()
+    assert "ada" not in hub.deletes
+    assert sorted(hub.posts) == PEOPLE
+
+
+def test_a_booking_that_is_taken_back_leaves_no_server_behind(hub: FakeHub, room: Room) -> None:
+    room.turns(2)
+    (room.folder / "events.yaml").write_text("[]")
+    room.after_grace()
+    room.turn()
+    assert sorted(hub.deletes) == PEOPLE
+
+
+def test_a_hub_at_its_limit_is_asked_again_later(hub: FakeHub, room: Room) -> None:
+    hub.refuses = dict.fromkeys(PEOPLE, (429, "Too many users trying to log in right now."))
+    room.turn()
+    asked = len(hub.posts)
+    assert 0 < asked <= 4
+    room.now += 10.0
+    room.turn()
+    assert len(hub.posts) == asked
+    hub.refuses = {}
+    room.now += 31.0
+    room.turns(4)
+    assert seated(hub) == set(PEOPLE)
+
+
+def test_who_can_not_start_is_named_with_the_hubs_words_and_skipped(
+    hub: FakeHub, room: Room
+) -> None:
+    hub.fails["bob"] = "Spawn failed: profile course is not yours"
+    hub.refuses["cyd"] = (403, "auth has expired for cyd, login again")
+    room.turns(4)
+    assert seated(hub) == {"ada", "dan", "eve"}
+    assert hub.posts.count("bob") == 1
+    assert hub.posts.count("cyd") == 1
+    said = room.said()
+    assert "2 skipped (skipped: bob, cyd;" in said
+    assert "profile course is not yours" in said or "auth has expired" in said
+
+
+def test_a_hub_that_fails_everybody_is_left_alone_before_it_ends_itself(
+    hub: FakeHub, room: Room
+) -> None:
+    hub.fails = dict.fromkeys(PEOPLE, "Spawn failed: exceeded quota: pods")
+    for _ in range(20):
+        room.turn()
+    # A hub ends itself at the fifth failure in a row.
+    assert len(hub.posts) <= 4
+    room.now += FAILURE_PAUSE_SECONDS / 2
+    asked = len(hub.posts)
+    room.turn()
+    assert len(hub.posts) == asked
+
+
+@pytest.mark.parametrize(
+    ("broken", "words"),
+    [
+        ((500, "Internal Server Error"), "500 Internal Server Error"),
+        ((403, "Forbidden"), "hub.services and hub.loadRoles in docs/seated.md"),
+        ((302, "Found"), "seating.hubUrl is the address of JupyterHub's API"),
+    ],
+)
+def test_a_hub_that_refuses_is_said_in_words_and_nothing_is_done(
+    broken: tuple[int, str], words: str, hub: FakeHub, room: Room
+) -> None:
+    room.turns(2)
+    hub.broken = broken
+    room.after_grace()
+    waits = [room.service.turn() for _ in range(8)]
+    assert waits == sorted(waits)
+    assert waits[-1] == 60.0
+    is_ready, said = room.service.readiness()
+    assert not is_ready
+    assert words in said
+    assert hub.deletes == []
+    hub.broken = None
+    room.turn()
+    assert room.service.readiness()[0]
+    assert sorted(hub.deletes) == PEOPLE
+
+
+def test_a_new_token_is_taken_without_a_restart_and_no_message_has_one(
+    hub: FakeHub, room: Room
+) -> None:
+    hub.token = "another"
+    room.service.turn()
+    said = room.said()
+    assert "403" in said
+    assert "secret" not in said
+    (room.folder / "token").write_text("another")
+    room.turns(2)
+    assert seated(hub) == set(PEOPLE)
+    (room.folder / "token").unlink()
+    room.service.turn()
+    assert "expected the Secret that seating.tokenSecret names" in room.said()
+
+
+def test_an_empty_group_and_one_that_grows_and_one_that_is_not_there(
+    hub: FakeHub, room: Room
+) -> None:
+    hub.groups["bio101"] = []
+    room.turn()
+    assert "group 'bio101' is empty" in room.said()
+    hub.groups["bio101"] = ["ada"]
+    room.now += 31.0
+    room.turn()
+    assert seated(hub) == {"ada"}
+    hub.groups["bio101"] = ["ada", "bob"]
+    room.now += 31.0
+    room.turns(2)
+    assert seated(hub) == {"ada", "bob"}
+    del hub.groups["bio101"]
+    room.now += 31.0
+    room.turn()
+    assert "the hub has no group 'bio101'" in room.said()
+
+
+def test_listed_names_are_the_hubs_and_unknown_ones_are_named(hub: FakeHub, room: Room) -> None:
+    room.book(group=None, users=["Ada", "zoe", "yan", "xia", "wim"])
+    room.turns(2)
+    assert seated(hub) == {"ada"}
+    assert "the hub doesn't know wim, xia, yan and 1 more: skipped" in room.said()
+
+
+def test_the_hubs_limit_of_servers_and_the_bookings_people_hold(hub: FakeHub, room: Room) -> None:
+    room.release(activeServerLimit=2)
+    room.turns(4)
+    assert len(seated(hub)) == 2
+    room.release()
+    room.book(people=3)
+    room.turns(4)
+    assert len(seated(hub)) == 3
+
+
+def test_faulty_settings_and_bookings_are_told_and_the_last_good_ones_count(
+    hub: FakeHub, room: Room
+) -> None:
+    (room.folder / "release.json").write_text("{")
+    (room.folder / "events.yaml").write_text("- {name: biology, people: many}")
+    room.turn()
+    assert hub.posts == []
+    assert any("the settings stay as they were" in text for text in room.told)
+    assert any("That booking is left out." in text for text in room.told)
