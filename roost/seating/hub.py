@@ -26,9 +26,10 @@ from roost.seating.user_models import read_user
 _REQUEST_SECONDS: Final = 30.0
 # The hub writes to a start's stream every 8 s.
 _STREAM_SECONDS: Final = 40.0
-_USERS_A_PAGE: Final = 200
+# A hub does one thing at a time: while it writes a page, nobody else is answered.
+_USERS_A_PAGE: Final = 50
 # Of a hub with 100,000 users.
-_MOST_PAGES: Final = 500
+_MOST_PAGES: Final = 2000
 _MOST_ANSWER: Final = 64 * 2**20
 _MOST_WORDS: Final = 300
 # Where the hub says no time.

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 # Between two looks at the hub: while servers are started, while a class's grace lasts, and else.
 _BUSY_SECONDS: Final = 1.0
-_GRACE_SECONDS: Final = 10.0
+_GRACE_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 60.0
 # Groups, and users who have no server, are read again after so long.
 _PEOPLE_SECONDS: Final = 30.0

@@ -168,6 +168,12 @@ def _of_history(path: str, folder: str) -> Past:
     "--seeds", type=click.IntRange(1, 100), help="Replays of each. Default: 5, of the past 1."
 )
 @click.option(
+    "--absent",
+    metavar="SHARE",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Play it seated, too: all PEOPLE are listed, and this share of them doesn't come.",
+)
+@click.option(
     "--past",
     metavar="URL|FILE",
     help=(
@@ -202,6 +208,7 @@ def command(
     hub_files: tuple[str, ...],
     seeds: int | None,
     launches: float,
+    absent: float | None,
     **words: str,
 ) -> int:
     """Play the hours around an event twice, with and without the booking, and say in a
@@ -233,9 +240,15 @@ def command(
             return 0
         entry = entry_of(people, when, name="rehearsal", **words)
         found = rehearse(
-            entry, files, Settings(values=values), assumed, seeds=seeds or 5, launches=launches
+            entry,
+            files,
+            Settings(values=values),
+            assumed,
+            seeds=seeds or 5,
+            launches=launches,
+            absent=absent,
         )
     except AssumptionsError as error:
         return refuse("rehearse", error)
-    sys.stdout.write(f"{found.sentence()}\n{found.rows()}")
+    sys.stdout.write(f"{found.sentence()}\n{found.seated_sentence()}{found.rows()}")
     return 0

@@ -70,7 +70,9 @@ class FakeHub:
         body = json.loads(request.rfile.read(length) or "null")
         url = urlsplit(request.path)
         path = unquote(url.path.removeprefix("/hub/api"))
-        status, answer, headers = 404, {"message": "Not Found"}, {}
+        status = 404
+        answer: dict[str, Any] = {"message": "Not Found"}
+        headers: dict[str, str] = {}
         name = path.split("/")[2] if path.count("/") > 1 else ""
         if self.broken:
             status, answer = self.broken[0], {"message": self.broken[1]}
@@ -99,7 +101,7 @@ class FakeHub:
             self.users[name] = {}
             status, answer = 204, {}
         elif path.endswith("/progress"):
-            event = {"progress": 100, "ready": True}
+            event: dict[str, Any] = {"progress": 100, "ready": True}
             if name in self.fails:
                 event = {"progress": 100, "failed": True, "message": self.fails[name]}
             text = f"data: {json.dumps({'progress': 0})}\n\ndata: {json.dumps(event)}\n\n"

@@ -28,6 +28,7 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
+from roost_lab.simulator.sweep.seated_days import SeatedDays, play_seated, seat, with_sessions
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.synthetic import synthetic_attempts
@@ -86,6 +87,8 @@ class Rehearsal:
     limits: Sequence[str] = ()
     # As in Assumptions.
     waits_end: str = Assumptions().waits_end
+    # With its people seated; None: not asked for.
+    seated: SeatedDays | None = None
 
     @property
     def more_by_seed(self) -> list[float]:
@@ -109,6 +112,24 @@ class Rehearsal:
             f" {hours}."
         )
 
+    def seated_sentence(self) -> str:
+        """What people wait whose servers run already, and what that costs beside the booking; "":
+        not asked for.
+        """
+        if self.seated is None:
+            return ""
+        seated = self.seated
+        pairs = zip(seated.node_hours_by_seed, self.booked.node_hours_by_seed, strict=True)
+        more = _show_change(
+            [with_it - without for with_it, without in pairs], self.booked.node_hours_by_seed
+        )
+        fail = f"; {seated.without_server} get no server" if seated.without_server else ""
+        return (
+            f"Seated, 95 of 100 wait {show_seconds(quantile(seated.waits, 0.95))} at most{fail};"
+            f" beside the booking it costs {more}, with {seated.absent_hours:.1f} server-hours for"
+            " people who don't come.\n"
+        )
+
     def rows(self) -> str:
         """A heading, then a row for each of the two, in columns; then the hub's limits."""
         lines = [
@@ -129,6 +150,16 @@ class Rehearsal:
                 for name, of in (("booked", self.booked), ("not booked", self.unbooked))
             ),
         ]
+        if self.seated is not None:
+            waits = self.seated.waits
+            row = (
+                "seated",
+                show_seconds(quantile(waits, 0.5)),
+                show_seconds(quantile(waits, 0.95)),
+                f"{median(self.seated.node_hours_by_seed):.1f}",
+                f"{median(self.seated.cold_by_seed):.0f}",
+            )
+            lines.insert(1, row)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         padded = (
             [line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines
@@ -168,11 +199,13 @@ def rehearse(
     *,
     seeds: int,
     launches: float,
+    absent: float | None = None,
 ) -> Rehearsal:
     """Play the day of an event, as `entry_of` gives it, under these values, with the booking and
     without.
 
-    launches: made up, a day, beside the event's. Raises UsageError, and as `load_policy` and
+    launches: made up, a day, beside the event's. absent: the share of its people who don't come;
+    then it is also played with all of them seated. Raises UsageError, and as `load_policy` and
     `check_policy` do.
     """
     files = files or [str(policy_files()[USUAL_VALUES])]
@@ -199,11 +232,30 @@ def rehearse(
     assumptions = replace(assumptions, concurrent_spawn_limit=at_once, active_server_limit=in_all)
     for policy in (with_booking, as_is):
         check_policy(policy, assumptions)
+    if absent is not None:
+        coming = replace(coming, people=max(1, round((1 - absent) * event.people)))
     days = make_days(coming, start, seeds=seeds, launches=launches)
+    seated = None
+    if absent is not None:
+        days = [(list(told), ours) for told, ours in with_sessions(days, assumptions)]
+        seats = json.dumps(
+            {**events, "booked": [*events["booked"][:-1], {**entry, "group": "all"}]}
+        )
+        more = (f"events={seats}", "seating.enabled=true")
+        with_seats = settings._replace(json_values=(*settings.json_values, *more))
+        seated_days = seat(
+            days,
+            event,
+            start,
+            concurrent_spawn_limit=at_once,
+            grace_seconds=60.0 * values["seating"]["graceMinutes"],
+            start_seconds=assumptions.start_seconds + assumptions.answer_seconds,
+        )
+        seated = play_seated(load_policy("seated", files, with_seats), assumptions, seated_days)
     booked = play_days(with_booking, assumptions, days)
     unbooked = play_days(as_is, assumptions, days)
     limits = [*map(" ".join, hub_limits(event.people, values["events"]))]
-    return Rehearsal(event, booked, unbooked, limits, assumptions.waits_end)
+    return Rehearsal(event, booked, unbooked, limits, assumptions.waits_end, seated)
 
 
 def make_days(

@@ -5,14 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from generator.faults import UsageError, ValuesError
 from generator.values.merge import NO_SETTINGS, Settings
 from lab.tests.told import cases
 from roost.cli import run
-from roost_core.release.events import Event, LocalStarts
+from roost_core.release.events import (
+    SEATING_START_SECONDS,
+    Event,
+    LocalStarts,
+    most_seating,
+    seating_seconds,
+)
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.rehearsal import Days, Rehearsal, quantile, rehearse
+from roost_lab.simulator.sweep.seated_days import seating_moments
 
 LECTURE = {"name": "lecture", "people": 120, "start": "2026-11-24T09:00", "timeZone": "UTC"}
 COURSE = {**LECTURE, "image": "quay.io/me/course:1"}
@@ -131,3 +140,35 @@ def test_faults_are_said_in_a_line(
     )
     assert run([*EVENT, *more]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_people_who_are_seated_wait_for_nothing_and_absent_ones_are_priced() -> None:
+    found = _rehearse({**COURSE, "people": 60}, absent=0.25)
+    assert found.seated is not None
+    assert len(found.seated.waits) == len(found.booked.waits) == 45
+    assert quantile(found.seated.waits, 0.99) == 0.0
+    assert found.seated.without_server == 0
+    # Fifteen servers, each from some minutes before the class to twenty after it began.
+    assert 15 * 20 / 60 < found.seated.absent_hours < 15 * 30 / 60
+    (seated,) = found.seated.node_hours_by_seed
+    (booked,) = found.booked.node_hours_by_seed
+    assert seated - booked < 1.0
+    assert "Seated, 95 of 100 wait 0 s at most; " in found.seated_sentence()
+    assert found.rows().splitlines()[1].startswith("seated ")
+
+
+@given(st.integers(1, 400), st.integers(0, 200), st.floats(0.1, 60.0))
+@settings(max_examples=40, deadline=None)
+def test_seats_are_asked_for_at_the_services_pace(
+    people: int, limit: int, start_seconds: float
+) -> None:
+    event = Event("lecture", people, LocalStarts("2026-11-24T09:00", "UTC"))
+    moments = seating_moments(event, 0, limit, start_seconds)
+    assert len(moments) == people
+    assert moments[0] == -seating_seconds(people, limit, SEATING_START_SECONDS)
+    for moment in moments:
+        assert sum(moment <= other < moment + 1.0 for other in moments) <= 4
+        going = sum(other <= moment < other + start_seconds for other in moments)
+        assert going <= most_seating(limit)
+    if start_seconds <= SEATING_START_SECONDS:
+        assert max(moments) + start_seconds <= 0
