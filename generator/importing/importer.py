@@ -1,9 +1,10 @@
 """Turn zero-to-jupyterhub's or BinderHub's values into Roost's, and report what could not be
 converted.
 
-Guarantees: the result is valid for Roost, whatever the file holds; it asks for no more placeholders
-than the file did; and every placement-related key is either mapped, or named with its line and the
-reason.
+Guarantees: the result is valid for Roost, whatever the file holds; it keeps no more placeholders
+than the file did until it has learned from the hub's own days, and then at most as many as the
+hub's own limit or three nodes say (`most_of`); and every placement-related key is either mapped, or
+named with its line and the reason.
 """
 
 from collections.abc import Mapping, Sequence

@@ -42,6 +42,13 @@ MOST_KINDS: Final = 400
 _MAX_NAME: Final = 40
 # A seat that is larger is most of a node.
 _A_MACHINE_BYTES: Final = 64 * 2**30
+# A usual node for users, should nobody say which: 64 GiB and 16 CPUs.
+_A_NODE_CPUS: Final = 16
+# What a wrong forecast may fill.
+_NODES_AT_MOST: Final = 3
+_MOST: Final = 200
+# Fewer seats than that on a node: each is a large part of it.
+_A_LARGE_PART: Final = 8
 # Of an imported set: what the hub keeps stands until the hub's own weeks show that less is enough.
 LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
 # Why a set has no replicas of its own: each is a node with a device, or most of one.
@@ -78,13 +85,13 @@ _NODES: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 
 
 def pool_sets(
-    profiles: object, now: Mapping[str, object], taken: Collection[str]
+    profiles: object, now: Mapping[str, object], taken: Collection[str], zone: str
 ) -> list[tuple[Room, str]]:
     """One set for each pool that a profile or a choice leads to and the hub's other users don't
     use, in their order.
 
     profiles: `singleuser.profileList` as the hub has it. now: Roost's values for this hub, whole.
-    taken: names of sets. Each comes with the reason why it is as it is.
+    taken: names of sets. zone: the users' time zone. Each comes with the reason why it is as it is.
     """
     defaults = mapping(at(now, "placeholder", "defaults"))
     nodes = zip(_SHAPES, (defaults.get(key) for key in _NODES), strict=True)
@@ -112,7 +119,10 @@ def pool_sets(
         if len({to_json(other["resources"]) for _, other in users}) > 1:
             why += f", the first of {len(users)} kinds of users there"
         why += f". {why_none(device)}".rstrip(" ")
-        sized = learning(device) | ({"resources": room["resources"]} if room["resources"] else {})
+        learned = learning(
+            device, most_of(room, device, at(now, "events", "activeServerLimit")), zone
+        )
+        sized = learned | ({"resources": room["resources"]} if room["resources"] else {})
         entry = {
             "name": name,
             "replicas": 0 if device else 1,
@@ -123,10 +133,30 @@ def pool_sets(
     return found
 
 
-def learning(device: str) -> Room:
-    """How a set learns its number, as keys of it. device: of `device_of`."""
+def learning(device: str, most: int = LEARN["max"], zone: str = LEARN["timeZone"]) -> Room:
+    """How a set learns its number, as keys of it. device: of `device_of`; most: of `most_of`."""
     prices = {"prices": dict(GPU_PRICES)} if is_gpu(device) else {}
-    return {"learn": dict(LEARN), **prices}
+    return {"learn": {**LEARN, "max": most, "timeZone": zone}, **prices}
+
+
+def most_of(room: Room, device: str, limit: object, replicas: object = 0) -> int:
+    """The most placeholders that a set may learn: as many users as the hub lets in at once, or as
+    fill three usual nodes. Of seats that are a large part of a node, never more than these.
+
+    device: of `device_of`. limit: the hub's activeServerLimit, 0 for none. replicas: those that the
+    hub keeps.
+    """
+    requests = mapping(at(room, "resources", "requests"))
+    seats = [_A_NODE_CPUS * 1000]
+    for name, size in (("cpu", _A_NODE_CPUS), ("memory", _A_MACHINE_BYTES)):
+        if (amount := quantity(requests.get(name)) or 0) > 0:
+            seats.append(int(size / amount))
+    seats += [1] if device else []
+    on_a_node = max(1, min(seats))
+    most = min(_MOST, _NODES_AT_MOST * on_a_node)
+    if isinstance(limit, int) and limit > 0:
+        most = limit if on_a_node >= _A_LARGE_PART else min(limit, most)
+    return max(most, replicas if isinstance(replicas, int) else 0)
 
 
 def why_none(device: str) -> str:

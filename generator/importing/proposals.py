@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from generator.checks.contract import at, listing, mapping, number
+from generator.checks.contract import at, listing, mapping, number, text
 from generator.faults import ValuesError
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml
@@ -129,7 +129,7 @@ def _pools(
     # A profile may name labels that nodes can't have.
     found = [
         (entry, why)
-        for entry, why in pool_sets(profiles, now, names)
+        for entry, why in pool_sets(profiles, now, names, _zone(sets))
         if "error"
         not in {
             fault.severity for fault in faults_of({**result.values, "placeholders": [*sets, entry]})
@@ -139,6 +139,12 @@ def _pools(
         return []
     values = {"placeholders": [*sets, *(entry for entry, _ in found)]}
     return [Proposal(_POOLS, values, tuple(why for _, why in found))]
+
+
+def _zone(sets: Sequence[object]) -> str:
+    """The time zone in which the other sets learn."""
+    zones = [text(at(placeholder_set, "learn", "timeZone")) for placeholder_set in sets]
+    return next(filter(None, zones), "UTC")
 
 
 def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:

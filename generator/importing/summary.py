@@ -90,8 +90,9 @@ def summary_of(
             ]
     if _learns_from_none(values) and not (seen is not None and seen.room_is_unknown):
         will.append(
-            "keep placeholders from the third day on, as many as earlier days needed, for 1 to 10 %"
-            " more node-hours"
+            "keep placeholders from the third day on, as many as earlier days needed"
+            f"{_at_most(values)}, for 1 to 10 % more node-hours; learn: null in placeholders"
+            " declines"
         )
     # Images of popular repositories need no set, pull and scheduler.
     is_inert = not will and at(values, "popularImages", "enabled") is not True
@@ -194,7 +195,7 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
             else ""
         )
         moved += (
-            ", after a week as many as earlier days needed"
+            f", after a week as many as earlier days needed{_at_most(values)}"
             if any(placeholder_set.get("learn") for placeholder_set in sets)
             else ""
         )
@@ -202,6 +203,23 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
         will.append(f"keep {what}{moved}: they give way to users and make an autoscaler act early")
     elif not _learns_from_none(values):
         wont.append("keep placeholders: none are set (placeholders)")
+
+
+def _at_most(values: Mapping[str, object]) -> str:
+    """How many placeholders may be learned, and what that costs if the forecast is wrong."""
+    usual = at(values, "placeholder", "defaults", "prices")
+    learning = [
+        entry for entry in listing(values.get("placeholders")) if mapping(at(entry, "learn"))
+    ]
+    most = sum(int(number(at(entry, "learn", "max"))) for entry in learning)
+    ceilings = [
+        number(at(entry, "prices", "monthlyCeiling") or at(usual, "monthlyCeiling"))
+        for entry in learning
+    ]
+    return (
+        f" (at most {most}; should the forecast be wrong, for at most {sum(ceilings):g} a month:"
+        " prices.monthlyCeiling)"
+    )
 
 
 def _first_week(values: Mapping[str, object]) -> list[str]:
@@ -217,6 +235,11 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
             f" {_COLUMNS}{needs}"
         )
     ]
+    if any(at(entry, "learn", "timeZone") == "UTC" for entry in learning):
+        lines.append(
+            "Set timeZone in placeholders to your users': UTC is written, and after a clock change"
+            " classes would be an hour off."
+        )
     if len(learning) == 1:
         options = "-f values.yaml --release roost -n NAMESPACE --prometheus URL --config-map"
         lines.append(f"Or from the weeks before: roost headroom {options} | kubectl apply -f -")

@@ -139,18 +139,52 @@ def map_placeholders(
         if profiles != UNKNOWN
         else "`singleuser` says: write the size that your profiles give"
     )
+    learner = _Learner(_server_limit(hub, set_traits), time_zone(hub, set_traits))
     users = [_StoodFor(whose_usual, usual)]
     if room != usual:
         users.append(_StoodFor(f"a user of {', '.join(titles)}, the default profile", room))
     # The usual user first: should Roost reject what a profile says, the usual user's entry remains.
     for user in users:
         entry, comments = _placeholder_entry(
-            user, usual, sized, replicas, is_binder=draft.is_binder
+            user, usual, sized, replicas, None if draft.is_binder else learner
         )
         draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
         draft.replaced["placeholders"] = draft.switch_off[-1]
+
+
+class _Learner(NamedTuple):
+    """What the hub says about what its placeholders may learn."""
+
+    # Of servers at once; 0: none is known.
+    limit: int
+    # "": nothing says which.
+    zone: str
+
+
+def _server_limit(hub: HubSection, set_traits: SetTraits) -> int:
+    limit = child(hub.data, "hub", "activeServerLimit")
+    if "active_server_limit" in set_traits:
+        limit, _ = set_traits["active_server_limit"]
+    return limit if type(limit) is int and limit > 0 else 0
+
+
+def time_zone(hub: HubSection, set_traits: SetTraits) -> str:
+    """The users' time zone, where the hub's configuration says it by TZ; "": it doesn't."""
+    # Without a zone in the file nothing of it is loaded.
+    from roost_core.placement.headroom_windows import is_time_zone  # noqa: PLC0415
+
+    own, _ = set_traits.get("environment", (None, ()))
+    for environment in (own, child(hub.data, "singleuser", "extraEnv")):
+        named = child(environment, "TZ")
+        for entry in entries(environment) or []:
+            if child(entry, "name") == "TZ":
+                named = child(entry, "value")
+        zone = child(named, "value") or named
+        if isinstance(zone, str) and is_time_zone(zone):
+            return zone
+    return ""
 
 
 class _StoodFor(NamedTuple):
@@ -166,19 +200,18 @@ def _placeholder_entry(
     usual: pools.Room,
     sized: Mapping[str, Mapping[str, str]],
     replicas: object,
-    *,
-    is_binder: bool,
+    learner: _Learner | None,
 ) -> tuple[dict[str, object], list[str]]:
     """The set of placeholders that stand for a user, as an entry of `placeholders`, and what to say
     of it.
 
     usual: what stands for the hub's usual user. sized, replicas: as the hub's own placeholders
-    were.
+    were. learner: None where nothing is learned.
     """
     resources, comments = _placeholder_size(sized, user.room["resources"], user.whose)
     device = pools.device_of(user.room, {})
     entry: dict[str, object] = {"name": "default", "replicas": replicas}
-    if not is_binder:
+    if learner is not None:
         # The hub's placeholders were as large as its usual users, or as it says: others have no
         # room in them.
         is_kept = replicas and (sized or device == pools.device_of(usual, {}))
@@ -187,10 +220,19 @@ def _placeholder_entry(
             comments.append(pools.why_none(device))
         # Not for BinderHub. Of many images, launches wait for pulls, and nodes that placeholders
         # keep hold images: fewer placeholders would cost.
-        entry |= pools.learning(device)
-        comments.append(
-            "timeZone: your users', so that classes aren't an hour off after a clock change."
+        most = pools.most_of(user.room, device, learner.limit, entry["replicas"])
+        entry |= pools.learning(device, most, learner.zone or "UTC")
+        reason = (
+            f"the hub's activeServerLimit ({learner.limit})"
+            if learner.limit
+            else "what fills three nodes of 64 GiB and 16 CPUs"
         )
+        comments.append(f"max: {reason}. It is what a wrong forecast can cost.")
+        if not learner.zone:
+            comments.append(
+                "timeZone: set your users', so that classes aren't an hour off after a clock"
+                " change. UTC is written."
+            )
     if resources:
         entry["resources"] = resources
     entry |= pools.nodes_unlike(user.room, usual)

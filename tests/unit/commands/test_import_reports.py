@@ -190,3 +190,63 @@ def test_build_pods_own_label_is_followed() -> None:
     result = import_layers([("hub.yaml", yaml.safe_dump(hub))])
     assert build_pod(result, Release().namespace, "mine") == "build"
     assert build_pod(result, Release().namespace) == ""
+
+
+@pytest.mark.parametrize(
+    ("hub", "most"),
+    [
+        ("{}", 192),
+        ("{hub: {activeServerLimit: 120}, proxy: {}}", 120),
+        ("{hub: {activeServerLimit: 900}, proxy: {}}", 900),
+        ("hub: {config: {JupyterHub: {active_server_limit: 77}}}", 77),
+        ("singleuser: {memory: {guarantee: 32G}}", 6),
+        ("{hub: {activeServerLimit: 900}, singleuser: {memory: {guarantee: 32G}}}", 6),
+        ("singleuser: {cpu: {guarantee: 2}}", 24),
+        ("singleuser: {extraResource: {limits: {nvidia.com/gpu: 1}}}", 3),
+        (
+            "scheduling: {userPlaceholder: {replicas: 10}}\nsingleuser: {memory: {guarantee: 32G}}",
+            10,
+        ),
+    ],
+)
+def test_what_may_be_learned_follows_from_the_hub_and_is_told(hub: str, most: int) -> None:
+    result = import_layers([("hub.yaml", hub)])
+    try_import(result)
+    (entry,) = listing(result.values["placeholders"])
+    assert at(entry, "learn", "max") == most
+    assert "max: " in "".join(result.comments["placeholders",])
+    if "gpu" not in hub:
+        assert (
+            f"(at most {most}; should the forecast be wrong, for at most 200 a month:"
+            in "".join([*result.summary.will, *result.summary.wont])
+        )
+
+
+def test_a_hub_without_placeholders_is_told_that_it_learns_and_how_to_decline() -> None:
+    for hub in ("{}", "singleuser: {image: {name: a/b, tag: '1'}}"):
+        result = import_layers([("hub.yaml", hub)])
+        try_import(result)
+        (entry,) = listing(result.values["placeholders"])
+        assert at(entry, "replicas") == 0
+        (line,) = (
+            line for line in result.report(details=False).splitlines() if "third day" in line
+        )
+        assert "for 1 to 10 % more node-hours; learn: null in placeholders declines" in line
+
+
+@pytest.mark.parametrize(
+    ("hub", "zone"),
+    [
+        ("singleuser: {extraEnv: {TZ: Europe/Berlin}}", "Europe/Berlin"),
+        ("singleuser: {extraEnv: {TZ: {value: Asia/Tokyo}}}", "Asia/Tokyo"),
+        ("singleuser: {extraEnv: {TZ: Nowhere/Else}}", ""),
+        ("hub: {config: {KubeSpawner: {environment: {TZ: America/Lima}}}}", "America/Lima"),
+        ("{}", ""),
+    ],
+)
+def test_the_time_zone_is_the_hub_s_or_asked_for(hub: str, zone: str) -> None:
+    result = import_layers([("hub.yaml", hub)])
+    (entry,) = listing(result.values["placeholders"])
+    assert at(entry, "learn", "timeZone") == zone or "UTC"
+    asks = "Set timeZone in placeholders to your users'" in result.report(details=False)
+    assert asks == (not zone)

@@ -109,7 +109,7 @@ def test_pools_of_profiles_get_placeholders_as_large_as_their_users_beside_the_h
     assert large == {
         "name": "large-memory",
         "replicas": 1,
-        "learn": dict(LEARN),
+        "learn": {**LEARN, "max": 6},
         "resources": {"requests": {"cpu": "3500m", "memory": "28Gi"}, "limits": {"memory": "30Gi"}},
         "nodeSelector": {"zone": "a", "pool": "highmem"},
     }
@@ -117,7 +117,7 @@ def test_pools_of_profiles_get_placeholders_as_large_as_their_users_beside_the_h
         ("gpu-a100", 0, 3),
         ("gpu-t4", 0, 3),
     ]
-    assert [one["learn"] for one in gpus] == [dict(LEARN)] * 2
+    assert [one["learn"] for one in gpus] == [{**LEARN, "max": 3}] * 2
     expected = {
         "requests": {"memory": "2Gi", "nvidia.com/gpu": "1"},
         "limits": {"nvidia.com/gpu": "1"},
@@ -153,7 +153,7 @@ def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> 
     # A seat on a GPU is a node: none stands, but before a weekly course some are learned.
     *_, gpus = values_of(proposed(hub.replace("kind: big", "gpu: big")), "placeholders")
     assert [(one["name"], one["replicas"]) for one in gpus[1:]] == [("big", 0)]
-    assert (gpus[1]["learn"], gpus[1]["prices"]["nodeHour"]) == (LEARN, 3)
+    assert (gpus[1]["learn"], gpus[1]["prices"]["nodeHour"]) == ({**LEARN, "max": 3}, 3)
 
 
 @pytest.mark.parametrize("profile", rows("generator/profiles-without-pools"))

@@ -427,12 +427,14 @@ def test_placeholders_are_as_large_as_the_default_profiles_users_and_gpus_are_le
             hub % "profileList: [{display_name: A, kubespawner_override: {mem_guarantee: 65G}}]"
         )
     )
-    assert (machine["replicas"], machine["learn"]) == (0, LEARN)
+    # Three nodes' worth: one seat is a node.
+    three = {**LEARN, "max": 3}
+    assert (machine["replicas"], machine["learn"]) == (0, three)
     kept = only_set(imported(hub % "memory: {guarantee: 65G}"))
-    assert (kept["replicas"], kept["learn"]) == (2, LEARN)
+    assert (kept["replicas"], kept["learn"]) == (2, three)
     gpu = "extraResource: {guarantees: {nvidia.com/gpu: 1}}"
     alone, kept = only_set(imported(f"singleuser: {{{gpu}}}")), only_set(imported(hub % gpu))
-    assert [(one["replicas"], one["learn"]) for one in (alone, kept)] == [(0, LEARN), (2, LEARN)]
+    assert [(one["replicas"], one["learn"]) for one in (alone, kept)] == [(0, three), (2, three)]
     # What a node costs is the same, whether the hub kept seats there or not.
     assert [one["prices"]["nodeHour"] for one in (alone, kept)] == [3, 3]
     # A seat of that size is most of a node.
@@ -451,7 +453,7 @@ def test_a_default_profile_that_roost_rejects_leaves_the_usual_users_size() -> N
     assert entry == {
         "name": "default",
         "replicas": 0,
-        "learn": LEARN,
+        "learn": {**LEARN, "max": 192},
         "resources": {"requests": {"memory": "1Gi"}},
     }
 
@@ -481,9 +483,10 @@ def test_extra_pod_config_says_where_placeholders_and_pullers_go() -> None:
 def test_a_short_report_says_how_much_more_there_is() -> None:
     result = imported_file("dropped-without-a-word")
     short = result.report(details=False).splitlines()
-    *whole, book, known = result.report().splitlines()
+    *whole, book, zone, known = result.report().splitlines()
     # How the first week's classes find room is said last, however much else there is.
-    assert short[12:] == [book, known]
+    assert short[12:] == [book, zone, known]
+    assert "Set timeZone in placeholders" in zone
     assert "roost book --timetable" in book
     assert short[11].startswith(f"{len(whole) - 11} more lines")
     assert short[:11] == whole[:11]
