@@ -109,7 +109,7 @@ def _charge(body: JSONObject, there: Iterable[JSONObject], quota: JSONObject) ->
 
 
 def _usage(spec: JSONObject) -> Counter[str]:
-    used: Counter[str] = Counter({"pods": 1})
+    used: Counter[str] = Counter({"pods": 1, "count/pods": 1})
     for container in spec["containers"]:
         resources = container.get("resources") or {}
         for part in ("requests", "limits"):

@@ -32,6 +32,8 @@ TEAM = "team"
 # Labels of the namespaces whose hubs share nodes.
 SHARED = {"pool": "users"}
 BUILD = "build"
+# The first arrival's moment, as values have it.
+START = "2027-01-15T08:00"
 # A hub's own spawn as zero-to-jupyterhub 4.4 makes it.
 _POD = (Path(__file__).parents[2] / "lab" / "benchmarks" / "pods" / "user.json").read_text()
 
@@ -178,6 +180,29 @@ class Outage(NamedTuple):
     secret: str = ""
 
 
+class Foreseen(NamedTuple):
+    """People for whom Roost keeps room: as many come, fewer, or more."""
+
+    # Who are booked for the first arrival's moment, and who came then on each of 14 earlier days.
+    booked: int = 0
+    learned: int = 0
+    # The set's number in the values.
+    replicas: int = 0
+
+    def values(self, placeholder: JSONObject) -> JSONObject:
+        """What the operator's values say of it. placeholder: what one requests."""
+        learn = {"min": 0, "max": 200, "timeZone": "UTC"}
+        entry = {
+            "name": "default",
+            "replicas": self.replicas,
+            "learn": learn if self.learned else None,
+            "resources": {"requests": placeholder},
+        }
+        event = {"name": "lecture", "people": self.booked, "start": START, "timeZone": "UTC"}
+        events = {"enabled": True, "maxPeople": 500, "maxPlaceholders": 1000, "booked": [event]}
+        return {"placeholders": [entry], **({"events": events} if self.booked else {})}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One cluster, its autoscaler and a time of arrivals."""
@@ -225,6 +250,8 @@ class Case:
     volumes: tuple[tuple[str, str], ...] = ()
     unbound_volumes: frozenset[str] = frozenset()
     troubles: tuple[Trouble, ...] = ()
+    # None: the values keep their own placeholders.
+    foreseen: Foreseen | None = None
     # For how long it is played in the model after the last arrival.
     plays_seconds: float = 80.0
 
@@ -523,11 +550,15 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
             chance.uniform(0.0, 10.0)
             for _ in range(chance.randint(1, 4) if chance.random() < 0.3 else 0)
         ),
-        quotas=_quotas(chance, namespace),
+        quotas=(
+            *_quotas(chance, namespace),
+            *_own_quotas(Random(f"quota {seed}"), profiles, arrivals),
+        ),
         limit_ranges=_limit_ranges(chance, namespace),
         slow_pulls=_slow(chance, profiles, nodes),
         outages=outages,
         odd=json.dumps(_odd(Random(f"odd {seed}"))) if is_odd else "",
+        foreseen=_foreseen(Random(f"foreseen {seed}"), arrivals),
         **more,
     )
 
@@ -806,6 +837,45 @@ def _quotas(chance: Random, namespace: str) -> tuple[JSONObject, ...]:
         ({"metadata": {"name": "quota", "namespace": namespace}, "spec": spec},)
         if chance.random() < 0.2
         else ()
+    )
+
+
+def _own_quotas(
+    chance: Random, profiles: Sequence[Profile], arrivals: Sequence[Arrival]
+) -> tuple[JSONObject, ...]:
+    """Quotas of hubs' namespaces in which all users find room, and not many pods more."""
+    found = []
+    for namespace in dict.fromkeys(profile.namespace for profile in profiles):
+        if chance.random() > 0.6:
+            continue
+        of_hub = {profile.name: profile for profile in profiles if profile.namespace == namespace}
+        users = [of_hub[one.profile] for one in arrivals if one.profile in of_hub]
+        # Pullers' pods and builds are there, too.
+        pods = len(users) + 16 + chance.choice([0, 0, 5, 20, 40])
+        # As many more of requests, each as large as the largest user.
+        cpu = max((user.cpu for user in users), default=1.0)
+        hard: JSONObject = chance.choice(
+            [{"pods": str(pods)}, {"count/pods": str(pods)}, {"requests.cpu": str(pods * cpu)}]
+        )
+        if any(user.pod for user in users):
+            hard = {"pods": str(pods)}
+        metadata = {"name": "people", "namespace": namespace}
+        scopes = {"scopes": ["NotBestEffort"]} if "requests.cpu" in hard else {}
+        found.append({"metadata": metadata, "spec": {"hard": hard, **scopes}})
+    return tuple(found)
+
+
+def _foreseen(chance: Random, arrivals: Sequence[Arrival]) -> Foreseen | None:
+    if chance.random() > 0.5:
+        return None
+    people = chance.choice([5, 30, 60, max(1, len(arrivals))])
+    return chance.choice(
+        [
+            Foreseen(booked=people),
+            Foreseen(learned=people),
+            Foreseen(replicas=people),
+            Foreseen(booked=people, learned=12, replicas=3),
+        ]
     )
 
 

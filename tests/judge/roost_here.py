@@ -113,7 +113,10 @@ def upgraded(case: Case) -> Release:
 def _layers(case: Case) -> tuple[str, ...]:
     hub = case.hub or json.dumps(case.hub_values())
     values = imported(hub) if case.is_imported else json.dumps(case.default_values())
-    return values, *([case.odd] if case.odd else [])
+    first = case.profiles[0]
+    placeholder = {"cpu": str(first.cpu), "memory": f"{first.memory_gib}Gi"}
+    foreseen = case.foreseen.values(placeholder) if case.foreseen is not None else {}
+    return values, *([json.dumps(foreseen)] if foreseen else []), *([case.odd] if case.odd else [])
 
 
 @cache

@@ -6,6 +6,7 @@ as little as the cases need: built-in admission (`admission.py`), bound volumes 
 grace periods, pulls.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -21,8 +22,10 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
 from roost_core.objects.pod_reader import read_pod
+from roost_core.objects.quotas import read_container_defaults, read_quota
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint, untolerated
 from roost_core.placement.beliefs import LEASE_SECONDS, WAITED_SECONDS
+from roost_core.placement.headroom_history import DAY_MINUTES, History
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 from roost_core.scheduler.cycle import schedule
@@ -105,6 +108,19 @@ class Fate:
     is_excused: bool = False
 
 
+def _histories(case: cases.Case) -> dict[str, str]:
+    """What the placeholders learned: so many people came at this time on earlier days."""
+    if case.foreseen is None or not case.foreseen.learned:
+        return {}
+    now = int(EPOCH // 60)
+    days = 15
+    levels = array("i", [0] * (days * DAY_MINUTES))
+    for day in range(1, days):
+        begin = day * DAY_MINUTES
+        levels[begin : begin + 60] = array("i", [case.foreseen.learned] * 60)
+    return {"default": History(now - days * DAY_MINUTES, levels).as_text()}
+
+
 class World:
     """`World(case, release).play()`; release: None: Roost isn't there."""
 
@@ -151,6 +167,7 @@ class World:
         self._sets = {
             one["metadata"]["name"]: {**one, "spec": {"replicas": 0, **one["spec"]}} for one in sets
         }
+        self._histories = _histories(case)
         self._daemons = release.of_kind("DaemonSet") if release else []
         self._classes = {name: (value, never) for name, value, never in case.priorities}
         for body in release.of_kind("PriorityClass") if release else ():
@@ -748,6 +765,12 @@ class World:
         self._kept = self._version
         for name, body in self._sets.items():
             template = body["spec"]["template"]
+            # A StatefulSet takes those with the highest numbers away.
+            for key in [key for key in self.pods if key.startswith(f"{NAMESPACE}/{name}-")]:
+                number = key.rpartition("-")[2]
+                is_beyond = number.isdigit() and int(number) >= body["spec"].get("replicas", 1)
+                if is_beyond and not self.pods[key].leaving:
+                    self._end(key)
             for ordinal in range(body["spec"].get("replicas", 1)):
                 if f"{NAMESPACE}/{name}-{ordinal}" not in self.pods:
                     metadata = _owned(template, "StatefulSet", name, str(ordinal))
@@ -786,7 +809,22 @@ class World:
             "stateful_sets": sets,
             "pull_events": self._events,
         }
-        return Snapshot(name, NAMESPACE, **cast("Any", seen), histories={})
+        return Snapshot(
+            name,
+            NAMESPACE,
+            **cast("Any", seen),
+            histories=self._histories,
+            namespaces=self._namespaces,
+            quotas={
+                f"{quota['metadata']['namespace']}/{quota['metadata']['name']}": read_quota(quota)
+                for quota in self.case.quotas
+            },
+            container_defaults={
+                limits["metadata"]["name"]: read_container_defaults(limits)
+                for limits in self.case.limit_ranges
+                if limits["metadata"]["namespace"] == NAMESPACE
+            },
+        )
 
     def _apply(self, action: Action) -> Outcome:
         match action:
@@ -806,6 +844,8 @@ class World:
                 self._say(str(action))
                 self._end(f"{action.namespace}/{action.name}")
             case ScaleSet():
+                self._say(str(action))
+                self._kept = -1
                 self._sets[action.name] = copied(self._sets[action.name])
                 self._sets[action.name]["spec"]["replicas"] = action.replicas
             case _:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from roost.controllers.contract.snapshot import Moment
+from roost.controllers.headroom import plan as headroom
 from roost.controllers.image_gate import plan as gate
 from roost.controllers.image_gate import waiting_users as waiting
 from roost_core.placement.lease_state import LeaseObserver
@@ -214,6 +215,9 @@ class Undone(NamedTuple):
 
 PREEMPTS = (require_images, "may_preempt", lambda _case: False)
 UNDONE = {
+    "quotas": Undone(
+        ((headroom, "cut_by_quotas", lambda *_: {}),), "refused", map(draw, range(20))
+    ),
     "may-preempt": Undone((PREEMPTS,), "deleted", [LONG_GRACE]),
     "nominated-pods-wait": Undone(
         (
