@@ -265,7 +265,9 @@ class Assembler:
             if image not in known:
                 known[image] = at
                 yield image_record(node.state.uid, image, at, size)
-        for image in [image for image in known if image not in current]:
+        # Where names may be cut, a name that is missing says nothing.
+        gone = [] if node.state.has_cut_names else [name for name in known if name not in current]
+        for image in gone:
             yield image_record(node.state.uid, image, known.pop(image), 0, gone_us=at)
 
     # Events

@@ -114,10 +114,16 @@ def _steps(pod: JSONObject) -> dict[Step, int]:
             steps["unschedulable", ""] = moment_us(one["lastTransitionTime"])
     if "startTime" in status:
         steps["accepted", ""] = moment_us(status["startTime"])
-    for one in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
-        for state in one.get("state", {}).values():
-            if state.get("startedAt"):
-                steps["started", one["name"]] = moment_us(state["startedAt"])
+    for key, started in (
+        ("initContainerStatuses", "init-started"),
+        ("containerStatuses", "started"),
+    ):
+        for one in status.get(key, []):
+            for state in one.get("state", {}).values():
+                if state.get("startedAt"):
+                    steps[started, one["name"]] = moment_us(state["startedAt"])
+                if state.get("finishedAt") and started != "started":
+                    steps["init-ended", one["name"]] = moment_us(state["finishedAt"])
     if "deletionTimestamp" in metadata:
         grace_us = metadata.get("deletionGracePeriodSeconds", 0) * US
         steps["terminating", ""] = moment_us(metadata["deletionTimestamp"]) - grace_us

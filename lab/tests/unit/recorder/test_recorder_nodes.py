@@ -27,7 +27,13 @@ from roost_lab.recorder.recording.settings import RecorderSettings, parse_settin
 from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import NODES, NodeChangeRecord, NodeRecord, StoredState
+from roost_lab.recorder.store.records import (
+    NODES,
+    ImageRecord,
+    NodeChangeRecord,
+    NodeRecord,
+    StoredState,
+)
 
 IMAGES = ("me/first:1", "me/second:1")
 LABELS = [pulled_label("hub", "jhub", image) for image in IMAGES]
@@ -203,3 +209,20 @@ def test_whoever_tells_first_the_binding_has_its_node_and_the_start_its_nodes_ag
 
 def test_a_machine_that_came_later_under_the_same_name_is_not_the_bindings(tmp_path: Path) -> None:
     assert told(tmp_path, ("pod", "event", "node"), "2027-01-15T09:00:00Z") == ({""}, {False})
+
+
+def test_a_name_that_a_kubelet_may_have_cut_is_not_taken_for_gone() -> None:
+    assembler = Assembler(lambda _labels, _namespace: "", StoredState())
+
+    def gone(names: list[str], version: int) -> list[str]:
+        body = node_object(version=version)
+        body["status"]["images"] = [{"names": names, "sizeBytes": 5}]
+        changes = assembler.node("n", read_node(body), Seen(version))
+        records = records_of(changes)
+        return [one.image for one in records if isinstance(one, ImageRecord) and one.gone_us]
+
+    tags = [f"me/lab:{number}" for number in range(6)]
+    assert gone(tags[1:], 1) == []
+    # Its sixth name is new, and the list names five.
+    assert gone(tags[:5], 2) == []
+    assert gone(tags[:2], 3) == ["me/lab:2", "me/lab:3", "me/lab:4", "me/lab:5"]
