@@ -66,3 +66,19 @@ def test_servers_start_and_hopeless_ones_are_given_up(cluster: ControlPlane, ver
         hub.stop_servers()
         again = start(hub.url, ["ada"], ["light"])
         assert again[0].answered_at, again
+
+
+def test_a_hub_of_another_version_says_so_and_starts_servers(
+    cluster: ControlPlane, tmp_path: Path
+) -> None:
+    text = SNIPPET.read_text(encoding="utf-8")
+    older = tmp_path / "older.py"
+    older.write_text(text.replace('("5.5.0", "6.1.1")', '("1.0.0",)'), encoding="utf-8")
+    namespace = cluster.create_namespace("polling-other")
+    packages = ensure_pinned_hub()
+    hub = RealHub(cluster, namespace, packages=packages, extra_config=(older,), **SPAWNER)
+    with hub:
+        (visit,) = start(hub.url, ["ada"], ["light"])
+        assert visit.answered_at, visit
+        said = "Faster polling isn't applied: found JupyterHub 5.5.0, tested with 1.0.0."
+        assert said in hub.hub.tail(2000)
