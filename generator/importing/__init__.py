@@ -15,6 +15,7 @@ The run:
 By subject:
 
 - `hub.py`: scheduler, core pods, priorities, the hub's limits of users
+- `seating.py`: whether the hub has a token for seating
 - `culling.py`: when the hub ends idle servers
 - `users.py`: sizes, nodes, placeholders
 - `images.py`: images, profiles, pullers

@@ -17,6 +17,7 @@ from generator.importing.images import map_images
 from generator.importing.reach import map_reach, traits_of
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.result import Draft
+from generator.importing.seating import map_seating
 from generator.importing.source import Charts, HubSection, Path, child
 from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
@@ -66,6 +67,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     traits = traits_of(hub)
     _map_limits(draft, hub, traits)
     note_culling(draft, hub)
+    map_seating(draft, hub)
     map_user_terms(draft, hub)
     sizes = map_users(draft, charts, traits)
     profiles = hub.get("singleuser.profileList", "any")

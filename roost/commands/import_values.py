@@ -13,6 +13,7 @@ from generator.importing.hub_files import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
 from generator.importing.proposals import pointer, print_proposals, propose
+from generator.importing.seating import HUB_LINES
 from generator.values.files import parse_values, read_file
 from generator.values.helm_release import Release
 from roost.commands.hub_trial import try_import
@@ -75,6 +76,11 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     default="default",
     help="With --quotas: where Roost will be.",
 )
+@click.option(
+    "--seating",
+    is_flag=True,
+    help="Print the lines of the hub's values with which people can be seated before class.",
+)
 @click.option("--details", is_flag=True, help="Say all of it, not the first 12 lines.")
 def command(
     *,
@@ -85,6 +91,7 @@ def command(
     hub: str | None,
     quotas: str | None,
     namespace: str,
+    seating: bool,
     details: bool,
 ) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin;
@@ -98,6 +105,9 @@ def command(
     roost import common.yaml staging.yaml > values.yaml
     roost import --folder hubs/ > values.yaml
     """
+    if seating:
+        sys.stdout.write(HUB_LINES)
+        return 0
     if folders or many:
         if hub or quotas:
             raise UsageError("--folder and --many are for many hubs: leave out --hub and --quotas")

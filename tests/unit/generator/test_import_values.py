@@ -1,9 +1,12 @@
 """What of a hub's values is kept, and as what; what is named; what is to be switched off."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
 from generator.importing.result import ImportResult
+from generator.importing.seating import HUB_LINES
 from generator.importing.source import child
 from tests.unit.generator.imported_hubs import (
     PURPOSE_USER,
@@ -133,3 +136,9 @@ def test_a_binder_federation_member() -> None:
     result = imported(hub("federation-member"))
     assert result.values == yaml.safe_load(hub("federation-member-kept"))
     assert result.switch_off == ["binderhub.config.BinderHub.sticky_builds: false"]
+
+
+def test_the_page_of_seating_has_the_lines_that_import_prints() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs/seated.md"
+    assert f"```yaml\n{HUB_LINES}```\n" in page.read_text()
+    assert set(yaml.safe_load(HUB_LINES)["hub"]) == {"services", "loadRoles"}
