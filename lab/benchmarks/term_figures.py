@@ -346,8 +346,8 @@ def node_hours_error(imported: Mapping[int, Run], none: Mapping[int, Run]) -> di
 def saved_hours_error(imported: Mapping[int, Run], none: Mapping[int, Run]) -> dict[int, float]:
     """Seed -> by how much the told hours not waited are wrong, in percent of the difference.
 
-    Waits for nodes are told. The difference also has the pulls on nodes that came late, so what is
-    told is less.
+    Waits for nodes and for their first pulls are told. The difference also has starts that were
+    given up.
     """
     found = {}
     for seed, run in imported.items():

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from math import ceil
 from operator import sub
+from statistics import fmean
 from typing import Final
 
 from roost_core.placement.headroom_account import Account, read_account
@@ -41,6 +42,11 @@ MOST_BOOT_SECONDS: Final = 3600
 # All but the longest fifth of the boots count, and time to spare for the autoscaler and for images.
 BOOT_SHARE: Final = 0.8
 SPARE_SECONDS: Final = 120
+# Of so many of the last people who waited for a new node it is kept how long it pulled images.
+KEPT_PULLS: Final = 40
+# With fewer, pulls count for nothing: what learning saved is told too low, never too high.
+LEAST_PULLS: Final = 3
+MOST_PULL_SECONDS: Final = 3600
 UNSEEN: Final = -1
 # Of zlib: a higher level takes three times as long for a tenth less.
 _COMPRESSION: Final = 6
@@ -67,6 +73,9 @@ class History:
     levels: array[int] = field(default_factory=lambda: array("i"))
     # Seconds from the first pod that waited until the node was there, of the last nodes.
     boots: tuple[int, ...] = ()
+    # Seconds from when a node was ready until somebody who had waited for it had a server there, of
+    # the last people.
+    pulls: tuple[int, ...] = ()
     # How many placeholders fit a node, as last seen; 0: no node was seen yet.
     per_node: int = 0
     # What learning saved and cost.
@@ -88,6 +97,11 @@ class History:
         if len(self.boots) < LEAST_BOOTS:
             return GUESSED_BOOT_SECONDS
         return sorted(self.boots)[ceil(BOOT_SHARE * len(self.boots)) - 1]
+
+    @property
+    def pull_seconds(self) -> float:
+        """How long people who waited for a new node also waited there, in the mean."""
+        return fmean(self.pulls) if len(self.pulls) >= LEAST_PULLS else 0.0
 
     @property
     def ahead_minutes(self) -> int:
@@ -142,6 +156,7 @@ class History:
             **({"set": set_name} if set_name else {}),
             "perNode": self.per_node,
             "bootSeconds": self.boots,
+            "pullSeconds": self.pulls,
             "account": account,
             "first": self.end - kept,
             "levels": packed,
@@ -177,9 +192,15 @@ def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> Hist
         )
         levels = array("i", accumulate(array("i", packed))) if packed else array("i")
         boots = tuple(map(int, body["bootSeconds"]))[-KEPT_BOOTS:]
-        per_node = int(body.get("perNode", 0))
+        # Older texts have none.
+        pulls = tuple(map(int, body.get("pullSeconds", ())))[-KEPT_PULLS:]
         history = History(
-            int(body["first"]), levels, boots, per_node, _account_of(body, now + DAY_MINUTES)
+            int(body["first"]),
+            levels,
+            boots,
+            pulls,
+            per_node=int(body.get("perNode", 0)),
+            account=_account_of(body, now + DAY_MINUTES),
         )
         version = body["version"]
         of_set = body.get("set", set_name)
@@ -191,6 +212,7 @@ def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> Hist
         0 <= history.first <= history.end <= now + DAY_MINUTES
         and UNSEEN <= min(levels, default=0) <= max(levels, default=0) <= MOST_USERS
         and 0 <= min(boots, default=0) <= max(boots, default=0) <= MOST_BOOT_SECONDS
+        and 0 <= min(pulls, default=0) <= max(pulls, default=0) <= MOST_PULL_SECONDS
         and 0 <= history.per_node <= MOST_USERS
     )
     if set_name and of_set != set_name:

@@ -5,8 +5,8 @@ the fullest imagined node with room, waits for one that boots, or has one ask fo
 goes when it has stood empty as long as an autoscaler waits. What people waited there, and how many
 nodes there were, is what learning is compared with.
 
-Left out: what the scheduler weighs beside fullness, and that people who wait end later. Times are
-Unix time.
+Left out: what the scheduler weighs beside fullness, that people who wait end later, and that images
+differ in how long a node pulls them. Times are Unix time.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ class PoolFacts(NamedTuple):
     # Nodes that stay, and placeholders that the values keep, with or without learning.
     least_nodes: int
     kept_seats: int
+    # From when a node is ready until those who waited for it have servers: it pulls their images.
+    pull_seconds: float = 0.0
 
 
 class Came(NamedTuple):
@@ -103,7 +105,7 @@ class PoolWithout:
                 number += 1
                 nodes[found] = _Node(user.at + facts.boot_seconds, 0.0, 0, None)
             node = nodes[found]
-            waits.append(max(0.0, node.ready_at - user.at))
+            waits.append(max(0.0, node.ready_at + facts.pull_seconds - user.at))
             nodes[found] = node._replace(
                 used=node.used + user.size, users=node.users + 1, empty_since=None
             )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final, NamedTuple
 
-from roost.controllers.headroom.pool_view import PoolView
+from roost.controllers.headroom.pool_view import PoolUser, PoolView
 from roost_core.placement.headroom_account import LATE_SECONDS, Account, LateClass, Week, Why
 from roost_core.placement.headroom_history import (
     DAY_MINUTES,
@@ -29,6 +29,9 @@ LEAST_IDLE: Final = 3
 MOST_IDLE_SECONDS: Final = 3600.0
 # Whoever waits for longer waits for something else than a node.
 MOST_WAIT_SECONDS: Final = 3600.0
+# Whoever waits on a node that has been ready for longer waits for something else than its first
+# pulls.
+NEW_NODE_SECONDS: Final = 900.0
 # Whoever comes so many minutes before or after the first who is late comes together with them.
 BEFORE_MINUTES: Final = 10
 AFTER_MINUTES: Final = 15
@@ -109,11 +112,14 @@ def count_since_last_look(
         idle_seconds=before.idle_seconds,
         least_nodes=least_nodes or 0,
         kept_seats=kept_seats,
+        pull_seconds=history.pull_seconds,
     )
     pool_after, waits_without = pool_before.after(now, came, gone, facts)
     ready = sum(node.ready for name, node in view.nodes.items() if name not in view.of_others)
     waits = _waits(view, now)
     late = frozenset(key for key, wait in waits.items() if wait > LATE_SECONDS)
+    # Of those who wait for a new node's pulls, nobody is late who had a node in time.
+    waits |= _waits_for_pulls(view, now)
     brought = Week(
         before.pending.begin,
         people=len(came),
@@ -154,6 +160,44 @@ def _waits(view: PoolView, now: float) -> dict[str, float]:
         for key, user in view.users.items()
         if user.waits_since is not None and now - user.created <= MOST_WAIT_SECONDS
     }
+
+
+def _waits_for_pulls(view: PoolView, now: float) -> dict[str, float]:
+    """For how many seconds each user who is on a new node and has no server yet has waited."""
+    found: dict[str, float] = {}
+    for key, user in view.users.items():
+        if user.runs:
+            continue
+        ready_since = _ready_since(view, user)
+        if ready_since is None or now - ready_since > NEW_NODE_SECONDS:
+            continue
+        if now - user.created <= MOST_WAIT_SECONDS:
+            found[key] = now - user.created
+    return found
+
+
+def _ready_since(view: PoolView, user: PoolUser) -> float | None:
+    """Since when the node of a user is ready; None: it isn't, or there is none."""
+    node = view.nodes.get(user.node)
+    return None if node is None or not node.ready else node.ready_since
+
+
+def pulls_seen(before: PoolView, view: PoolView, now: float) -> list[int]:
+    """Seconds for which nodes pulled, by everybody who came before their node was ready and has had
+    a server there since the last look.
+    """
+    found: list[int] = []
+    for key, user in view.users.items():
+        earlier = before.users.get(key)
+        if earlier is None or earlier.runs or not user.runs:
+            continue
+        ready_since = _ready_since(view, user)
+        if ready_since is None or user.created > ready_since:
+            continue
+        seconds = round(now - ready_since)
+        if 0 <= seconds <= NEW_NODE_SECONDS:
+            found.append(seconds)
+    return found
 
 
 def _begun(view: PoolView, now: float) -> Accounting:

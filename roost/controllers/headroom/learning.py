@@ -14,7 +14,12 @@ from typing import Final
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.headroom.accounting import Accounting, after_minute, count_since_last_look
+from roost.controllers.headroom.accounting import (
+    Accounting,
+    after_minute,
+    count_since_last_look,
+    pulls_seen,
+)
 from roost.controllers.headroom.pool_view import PoolView, see_pool
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.headroom.shared_pools import SharedPools
@@ -34,6 +39,7 @@ from roost_core.placement.headroom_forecast import (
 from roost_core.placement.headroom_history import (
     DAY_MINUTES,
     KEPT_BOOTS,
+    KEPT_PULLS,
     MINUTE_SECONDS,
     MOST_BOOT_SECONDS,
     MOST_TEXT,
@@ -119,6 +125,7 @@ def observe(
     )
     view = see_pool(placeholder_set, snapshot, settings, learned.view, pools.counts_for)
     learned = _with_boots(learned, view)
+    learned = _with_pulls(learned, view, now.wall)
     if view.per_node and view.per_node != learned.history.per_node:
         learned = replace(learned, history=replace(learned.history, per_node=view.per_node))
     accounting = count_since_last_look(
@@ -361,3 +368,14 @@ def _with_boots(learned: Learned, view: PoolView) -> Learned:
             seconds = round(ready_since - booting.pop(name))
             boots = (*boots, min(MOST_BOOT_SECONDS, max(0, seconds)))[-KEPT_BOOTS:]
     return replace(learned, booting=booting, history=replace(learned.history, boots=boots))
+
+
+def _with_pulls(learned: Learned, view: PoolView, now: float) -> Learned:
+    """Note for how long new nodes pulled images for people who had waited for them."""
+    if learned.view is None:
+        return learned
+    seen = pulls_seen(learned.view, view, now)
+    if not seen:
+        return learned
+    pulls = (*learned.history.pulls, *seen)[-KEPT_PULLS:]
+    return replace(learned, history=replace(learned.history, pulls=pulls))

@@ -35,6 +35,8 @@ class PoolUser(NamedTuple):
     node: str
     # Since when no node has room for it; None: it has one, or wasn't tried yet.
     waits_since: float | None
+    # Its containers run.
+    runs: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ def _roomiest(nodes: Mapping[str, Node]) -> tuple[int, int] | None:
 def _user(pod: Pod, asked: Mapping[str, int], roomiest: tuple[int, int]) -> PoolUser:
     size = _size(pod.spec.requests, asked.get(CPU, 0), asked.get(MEMORY, 0), roomiest)
     waits_since = None if pod.node_name else pod.unschedulable_since
-    return PoolUser(pod.created, size, pod.node_name, waits_since)
+    return PoolUser(pod.created, size, pod.node_name, waits_since, pod.phase != "Pending")
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 absent or wrong.
 """
 
+import json
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -113,7 +114,15 @@ class Hub:
         **changes: Any,
     ) -> None:
         spec = PodSpec(requests=(("cpu", 100), ("memory", 2**30)), **changes)
-        pod = Pod(NAMESPACE, name, labels=labels, node_name=node, spec=spec, created=created)
+        pod = Pod(
+            NAMESPACE,
+            name,
+            labels=labels,
+            node_name=node,
+            phase="Running" if node else "Pending",
+            spec=spec,
+            created=created,
+        )
         self.pods[f"{NAMESPACE}/{name}"] = pod
 
     def level(self) -> int:
@@ -369,6 +378,81 @@ def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:
     hub.pass_minutes(60)
     assert hub.stored is not None
     assert read_history(hub.stored["default"]).boots == (150, 150, 150)
+
+
+def test_pulls_of_new_nodes_are_learned_from_who_waited_and_count_as_saved_where_nobody_does() -> (
+    None
+):
+    hub = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 2400, nodes={})
+    hub.turn()
+
+    def ready_node(name: str) -> None:
+        size = {"cpu": 500, "memory": 2**40, "pods": 110}
+        hub.nodes[name] = Node(
+            name, {"pool": "user"}, uid=name, allocatable=size, ready=True, ready_since=hub.now
+        )
+
+    # Four come before their node, and their servers are seen three minutes later.
+    for index in range(4):
+        hub.add(f"early-{index}", node="", created=hub.now)
+    hub.pass_minutes(1)
+    ready_node("a")
+    for index in range(4):
+        key = f"{NAMESPACE}/early-{index}"
+        hub.pods[key] = replace(hub.pods[key], node_name="a")
+    hub.pass_minutes(2)
+    for index in range(4):
+        key = f"{NAMESPACE}/early-{index}"
+        hub.pods[key] = replace(hub.pods[key], phase="Running")
+    # Whoever comes later, or waits longer for something else, says nothing of it.
+    hub.add("later", node="a", created=hub.now)
+    hub.pods[f"{NAMESPACE}/later"] = replace(hub.pods[f"{NAMESPACE}/later"], phase="Pending")
+    hub.pass_minutes(1)
+    hub.add("later", node="a", created=hub.now - 60)
+    hub.pass_minutes(1)
+    saved_before = hub.gauges["headroom_saved_hours"]["default",]
+    # The next four find a node that has its images: each would have waited for a boot and a pull.
+    ready_node("b")
+    hub.pass_minutes(5)
+    for index in range(4):
+        hub.add(f"late-{index}", node="b", created=hub.now)
+    hub.pass_minutes(30)
+    saved = hub.gauges["headroom_saved_hours"]["default",] - saved_before
+    assert saved == pytest.approx(4 * (240 + 180) / 3600, abs=0.02)
+    hub.pass_minutes(60)
+    assert hub.stored is not None
+    assert read_history(hub.stored["default"]).pulls == (180, 180, 180, 180)
+    # What was stored before pulls were learned stays readable.
+    older = json.loads(hub.stored["default"])
+    del older["pullSeconds"]
+    assert read_history(json.dumps(older)).pulls == ()
+
+
+def test_who_waits_for_a_new_nodes_pulls_waited_and_who_waits_on_an_old_one_did_not() -> None:
+    hub = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 2400, nodes={})
+    hub.turn()
+    size = {"cpu": 1000, "memory": 2**40, "pods": 110}
+    hub.nodes["n"] = Node(
+        "n", {"pool": "user"}, uid="n", allocatable=size, ready=True, ready_since=hub.now
+    )
+    hub.pass_minutes(1)
+
+    def waits_without_a_server(name: str, minutes: int) -> None:
+        hub.add(name, created=hub.now)
+        key = f"{NAMESPACE}/{name}"
+        hub.pods[key] = replace(hub.pods[key], phase="Pending")
+        hub.pass_minutes(minutes)
+        hub.pods[key] = replace(hub.pods[key], phase="Running")
+        hub.pass_minutes(60)
+
+    def waited_hours() -> float:
+        assert hub.stored is not None
+        return read_history(hub.stored["default"]).account.weeks[-1].waited_hours
+
+    waits_without_a_server("first", 2)
+    assert waited_hours() == pytest.approx(2 / 60, abs=0.001)
+    waits_without_a_server("slow", 5)
+    assert waited_hours() == pytest.approx(2 / 60, abs=0.001)
 
 
 def test_a_booked_lecture_that_is_learned_counts_once() -> None:

@@ -33,6 +33,17 @@ def test_who_finds_no_room_waits_for_a_boot_and_others_fill_what_boots() -> None
     assert (waits, len(pool.nodes)) == ([0], 2)
 
 
+def test_who_needs_a_new_node_also_waits_for_its_pulls() -> None:
+    slow = FACTS._replace(pull_seconds=90)
+    pool, waits = PoolWithout().after(1000, people(3, 1000), [], slow)
+    assert waits == [330] * 3
+    # The node is ready, and still pulls; then it doesn't.
+    pool, waits = pool.after(1300, people(1, 1300), [], slow)
+    assert waits == [30]
+    _, waits = pool.after(1400, people(1, 1400), [], slow)
+    assert waits == [0]
+
+
 def test_users_go_to_the_fullest_node_and_a_node_goes_once_it_stood_empty() -> None:
     pool, _ = PoolWithout().after(0, people(12, 0), [], FACTS)
     pool, _ = pool.after(300, [Came("late", 300, 1)], [f"0-{index}" for index in range(5)], FACTS)

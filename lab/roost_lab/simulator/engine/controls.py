@@ -83,7 +83,8 @@ class Controls:
             # Start notices place nothing.
             if planner.name in PACE_SECONDS and _is_on(planner.name, document)
         }
-        self.reads_containers = POPULAR in self._planners
+        self._reads_containers = POPULAR in self._planners
+        self.reads_starts = self._reads_containers or HEADROOM in self._planners
         self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: cluster.now)
         # By name: when it planned last, and when its next plan is due if one is scheduled.
         self._planned_at: dict[str, float] = {}
@@ -132,10 +133,10 @@ class Controls:
 
     def user_runs(self, pod: SimPod, image: str) -> None:
         """A user's server is up."""
-        container = ContainerState(image, image, running=True, ready=True, name="notebook")
-        pod.state = replace(
-            pod.state, phase="Running", started=self._cluster.now, containers=(container,)
-        )
+        pod.state = replace(pod.state, phase="Running", started=self._cluster.now)
+        if self._reads_containers:
+            container = ContainerState(image, image, running=True, ready=True, name="notebook")
+            pod.state = replace(pod.state, containers=(container,))
         self._cluster.pods[pod.key] = pod.state
 
     def puller_began(self, node: SimNode, puller: PullerSet) -> None:

@@ -251,7 +251,7 @@ class Hub:
         self._cluster.measures.result.started += 1
         self._pods.release_of(launch.attempt).result.started += 1
         for release in self._releases:
-            if release.controls.reads_containers:
+            if release.controls.reads_starts:
                 release.controls.user_runs(pod, launch.image)
         self._cluster.at(self._cluster.now + self._session_seconds(launch.attempt), self._end, pod)
 
