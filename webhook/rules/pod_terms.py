@@ -12,6 +12,7 @@ from roost_core.release.pod_classes import TIE_BREAK, PodClass
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.patch import PreferPods
 from webhook.rules.contract import Case, Note, Reads, Rule
+from webhook.rules.prefer_images import failing_nodes
 from webhook.rules.scheduler import is_bound_by_roost, own_scheduler_name
 
 
@@ -45,6 +46,9 @@ def join_and_avoid(case: Case) -> Iterator[PreferPods | Note]:
     if ties and (why := _why_more_than_ties(case, ties)):
         yield Note("avoid", f"no term of weight {TIE_BREAK}: {why}")
         avoid = {name: weight for name, weight in avoid.items() if weight > TIE_BREAK}
+    if avoid and failing_nodes(case):
+        yield Note("avoid", _PULLS_FAIL)
+        return
     yield from _terms(case, avoid, towards=False)
 
 
@@ -101,6 +105,9 @@ def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator
         )
 
 
+_PULLS_FAIL: Final = (
+    "no terms: pulls of the pod's images fail on some nodes, and a term could lead it there"
+)
 _GUARDED: Final = (
     f"pods of other namespaces don't count: a ResourceQuota limits {ACROSS_NAMESPACES} here"
 )
@@ -109,5 +116,5 @@ _UNKNOWN: Final = "pods of other namespaces don't count: ResourceQuotas can't be
 RULE: Final = Rule(
     join_and_avoid,
     lambda _settings, pod_class: bool(pod_class.join or pod_class.avoid),
-    Reads.NODES | Reads.LEASES | Reads.QUOTAS,
+    Reads.NODES | Reads.LEASES | Reads.QUOTAS | Reads.PULLS,
 )

@@ -160,6 +160,10 @@ SECRET = replace(
 )
 
 
+# Placeholders stand on the one node without a failed pull, and the values have users avoid them.
+AVOIDS = replace(draw(721085, is_odd=True), name="avoids", foreseen=None)
+
+
 # Another team's pod fills the node, and a build that requests anything could have it deleted.
 BUILDS = replace(
     FULL,
@@ -173,7 +177,10 @@ BUILDS = replace(
 
 
 def test_the_written_cases_have_no_victim() -> None:
-    assert list(verdicts([FULL, LONG_GRACE, CLOCK, HANGS, FAILS, OUTAGE, SECRET, BUILDS])) == []
+    assert (
+        list(verdicts([FULL, LONG_GRACE, CLOCK, HANGS, FAILS, AVOIDS, OUTAGE, SECRET, BUILDS]))
+        == []
+    )
 
 
 def waits_by_the_clusters_clock(
@@ -235,6 +242,9 @@ UNDONE = {
         map(draw, range(40, 80)),
     ),
     "clock": Undone(((gate, "find_since", waits_by_the_clusters_clock),), "late", [CLOCK]),
+    "avoids-beside-failing": Undone(
+        ((pod_terms, "failing_nodes", lambda _case: []),), "re-spawned", [AVOIDS]
+    ),
     "failed-pulls": Undone(
         (changed(pod_reader, "read_placed_pod", pulls_that_never_fail),), "re-spawned", [FAILS]
     ),
