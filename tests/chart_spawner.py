@@ -108,8 +108,8 @@ def real_pods(hub: dict[str, Any], scheduler: str, namespace: str = "hub") -> It
     count = len(listing(at(hub, "singleuser", "profileList")) or mapping(_profiles_of(hub))) or 1
     for place in range(count):
         config = spawner_config(hub, scheduler, namespace)
-        pod, chosen = _spawned(config, place)
-        labels = {NAMESPACE_NAME_LABEL: pod["metadata"].get("namespace", namespace)}
+        pod, chosen, own = _spawned(config, place)
+        labels = {**own, NAMESPACE_NAME_LABEL: pod["metadata"].get("namespace", namespace)}
         yield UserPod(chosen, pod, labels)
 
 
@@ -125,10 +125,12 @@ def kubeconfig() -> Path:
     return path
 
 
-def _spawned(config: Config, place: int) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The body that KubeSpawner posts for who takes a profile, and what that one is called."""
+def _spawned(config: Config, place: int) -> tuple[dict[str, Any], tuple[str, ...], dict[str, str]]:
+    """The body that KubeSpawner posts for who takes a profile, what that one is called, and the
+    labels of a namespace that is made for a user.
+    """
 
-    async def make() -> tuple[dict[str, Any], tuple[str, ...]]:
+    async def make() -> tuple[dict[str, Any], tuple[str, ...], dict[str, str]]:
         spawner = KubeSpawner(hub=Hub(), user=SpawnedUser("ada"), config=config, _mock=True)
         spawner.api_token = "made-up"
         await spawner.apply_group_overrides()
@@ -162,7 +164,8 @@ def _spawned(config: Config, place: int) -> tuple[dict[str, Any], tuple[str, ...
             # As the API server defaults them.
             sizes = container.setdefault("resources", {})
             sizes["requests"] = {**sizes.get("limits", {}), **sizes.get("requests", {})}
-        return body, chosen
+        own = spawner.user_namespace_labels if spawner.enable_user_namespaces else {}
+        return body, chosen, dict(own)
 
     with patch(KUBECONFIG, str(kubeconfig())):
         return asyncio.run(make())

@@ -18,6 +18,7 @@ REVIEWS: Final = DATA / "admission-reviews"
 LAUNCHES: Final = DATA / "launches" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
 # Values of hubs, and objects that hold them, one fault of a real report each.
 HUBS: Final = DATA / "hubs"
+PUBLIC_HUBS: Final = DATA / "public-hubs"
 # Values, and what is said of them or made of them.
 VALUES: Final = DATA / "values"
 

@@ -169,7 +169,7 @@ def _map_disruption(draft: Draft, hub: HubSection) -> None:
     least = hub.get("scheduling.userScheduler.pdb.minAvailable", "any")
     if least is not None and enabled:
         draft.reject(hub, (*at, "minAvailable"), "Roost's budget lets one pod go at a time")
-    if most not in {None, 1} and enabled:
+    if most not in (None, 1) and enabled:
         draft.reject(hub, (*at, "maxUnavailable"), "Roost's budget lets one pod go at a time")
 
 

@@ -4,20 +4,25 @@ same values, however the hub says where its users go: in values, in `hub.config`
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from generator.checks.contract import listing
 from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
 from generator.importing.summary import PLACE, PLACEHOLDERS
+from generator.importing.trial_pods import user_pods
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
 from generator.values.merge import coalesce
 from roost.commands.hub_trial import fare, rooms_fit, try_import, world_of
 from tests.chart_spawner import real_pods
+from tests.recorded_data import HUBS, PUBLIC_HUBS, VALUES
 
 TOLERATION = {"key": "students", "operator": "Exists", "effect": "NoSchedule"}
 TERM = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
@@ -258,14 +263,21 @@ def broken_promises(hub: dict[str, Any], result: ImportResult) -> list[str]:
     world = world_of(whole)
     promised = set(result.summary.promises)
     kept: set[str] = set()
-    for user in real_pods(hub, "hub-user-scheduler", Release().namespace):
+    told = {user.chosen[:1]: user for user in reversed(user_pods(result, Release().namespace))}
+    broken: list[str] = []
+    (scheduler, *_) = [*listing(result.values.get("replaceSchedulers")), "hub-user-scheduler"]
+    for user in real_pods(hub, str(scheduler), Release().namespace):
         outcome = fare(world, user)
         kept |= outcome.promises
         if PLACEHOLDERS in outcome.promises and not rooms_fit(world, user):
             kept -= {PLACEHOLDERS}
+        # Of who takes a profile with its default choices.
+        if user.chosen in told and not result.has_builds:
+            said = fare(world, told[user.chosen]).promises - outcome.promises
+            broken += [f"{promise} is told of {user.chosen}" for promise in sorted(said)]
     if whole["scheduler"]["target"] == "none":
         promised -= {PLACE}
-    return [f"{promise} is promised, and no pod shows it" for promise in sorted(promised - kept)]
+    return broken + [f"{promise}: no pod shows it" for promise in sorted(promised - kept)]
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -278,3 +290,23 @@ def test_promises_are_true_of_the_pod_that_kubespawner_makes(hub: dict[str, Any]
     assert pods
     result = imported(hub)
     assert broken_promises(hub, result) == [], (result.tried, hub)
+
+
+# Hubs whose values or code no KubeSpawner takes, and what is no hub's values.
+_NO_SERVER = {"dropped-without-a-word", "profiles-set-in-python", "nebari", "hub-argo-sources"}
+_NO_HUB = {"hub-drawn"}
+HUB_FILES = [
+    path
+    for path in sorted(
+        [*PUBLIC_HUBS.glob("*.yaml"), *HUBS.glob("*.yaml"), *VALUES.glob("hub-*.yaml")]
+    )
+    if path.stem not in _NO_SERVER | _NO_HUB and not path.stem.endswith("-kept")
+]
+
+
+@pytest.mark.parametrize("path", HUB_FILES, ids=lambda path: path.stem)
+def test_promises_are_true_of_hubs_as_operators_have_them(path: Path) -> None:
+    result = import_layers([(path.name, path.read_text())])
+    try_import(result)
+    assert result.hub is not None
+    assert broken_promises(dict(result.hub.data), result) == [], result.tried
