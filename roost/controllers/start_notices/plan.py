@@ -8,6 +8,7 @@ from what this replica saw since it leads, and from what the API server still he
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -38,7 +39,7 @@ ROOM: Final = "WaitsForNode"
 SCHEDULER: Final = "WaitsForScheduler"
 GIVES_WAY: Final = "PlaceholderGivesWay"
 VOLUME: Final = "WaitsForVolume"
-SANDBOX: Final = "WaitsForNetwork"
+SANDBOX: Final = "WaitsForSandbox"
 PREPARING: Final = "PreparesServer"
 DOWNLOAD: Final = "DownloadsImage"
 LEFT: Final = "StillDownloadsImage"
@@ -132,6 +133,8 @@ def plan_start_notices(
     )
 
 
+# A sandbox's error is mostly its network's.
+_OF_NETWORK: Final = re.compile(r"network|\bcni\b|\bIPs?\b|address", re.IGNORECASE)
 # The reason of the Event, and the sentence, by what holds a pod up.
 _HOLD_UPS: Final[Mapping[HeldUpBy | None, tuple[str, str]]] = {
     HeldUpBy.VOLUME: (VOLUME, texts.VOLUME),
@@ -204,6 +207,8 @@ class _Teller:
         else:
             if hold_up.by is HeldUpBy.VOLUME and hold_up.cause.startswith("Multi-Attach"):
                 text = texts.VOLUME_ELSEWHERE
+            elif hold_up.by is HeldUpBy.SANDBOX and _OF_NETWORK.search(hold_up.cause):
+                text = texts.ADDRESS
             step = "" if hold_up.by is not None else hold_up.cause
             self._tell(pod, reason, texts.with_passed(text, passed, step))
 

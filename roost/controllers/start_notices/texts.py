@@ -33,7 +33,8 @@ VOLUME: Final = "Waiting for your server's volume, for {usual} so far."
 VOLUME_ELSEWHERE: Final = (
     "Waiting for your server's volume, for {usual} so far. Another machine still has it."
 )
-SANDBOX: Final = "Waiting for a network address for your server, for {usual} so far."
+SANDBOX: Final = "Waiting for the machine to set your server up, for {usual} so far."
+ADDRESS: Final = "Waiting for a network address for your server, for {usual} so far."
 PREPARING: Final = "Preparing your server. The step {others} has taken {usual} so far."
 _A_FEW_SECONDS: Final = "a few seconds"
 _SECONDS: Final = "{} seconds"

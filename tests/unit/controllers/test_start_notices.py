@@ -468,7 +468,7 @@ def test_the_policy_and_the_documentation_list_every_reason() -> None:
     words = {word for text in sources for word in re.findall(r'"((?:[A-Z][a-z]+){2,})"', text)}
     kubernetes = (
         "Config|Stateful|Deadline|Pressure|IfNot|NotIn|NeverPull|InvalidImage|RegistryUn|RenamedBy"
-        "|FailedScheduling|BackOff"
+        "|FailedScheduling|BackOff|ServiceAccount"
     )
     assert {word for word in words if not re.search(kubernetes, word)} == set(documented)
 
@@ -490,8 +490,14 @@ def test_the_policy_and_the_documentation_list_every_reason() -> None:
         ),
         (
             "FailedCreatePodSandBox",
-            "Failed to create pod sandbox: x",
-            "WaitsForNetwork",
+            'Failed to create pod sandbox: rpc error: code = Unknown desc = no runtime for "x"',
+            "WaitsForSandbox",
+            "Waiting for the machine to set your server up, for {} so far.",
+        ),
+        (
+            "FailedCreatePodSandBox",
+            "Failed to create pod sandbox: failed to setup network for sandbox: no IPs left",
+            "WaitsForSandbox",
             "Waiting for a network address for your server, for {} so far.",
         ),
     ],

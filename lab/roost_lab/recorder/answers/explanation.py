@@ -303,7 +303,8 @@ def _waits(story: PodStory) -> Iterator[str]:
         if span_us >= US:
             why = ", for nothing that was recorded" if is_unknown else _probe_failed(story, to_us)
             yield f"  about {show_span(span_us)} {what}{why}"
-    if after is not None and accepted_us is None and initialized_us is None:
+    are_steps_known = accepted_us is not None or initialized_us is not None
+    if after is not None and not (are_steps_known and after.is_over):
         yield from _rest(story, after)
     if (answer := story.wait_us(Phase.STARTED, Phase.ANSWERED)) is not None:
         yield f"  {show_range(*answer)} until it answered"
@@ -322,7 +323,7 @@ def _after_binding(wait: Wait) -> str:
 
 
 def _rest(story: PodStory, after: AfterBinding) -> Iterator[str]:
-    """What nothing explains of a start whose steps aren't known."""
+    """What nothing explains of a start that goes on, or whose steps aren't known."""
     is_under_way = not after.is_over and (story.pulling or story.heard_us is None)
     if after.unexplained_us >= US and not is_under_way:
         so_far = "" if after.is_over else " so far"

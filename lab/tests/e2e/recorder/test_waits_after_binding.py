@@ -102,6 +102,16 @@ def test_a_volume_and_an_init_container_are_what_a_start_waited_for(
         cluster.create_pod(held, namespace)
         init = {"name": "chown", "image": sleeps}
         cluster.create_pod(user("jupyter-init", image, initContainers=[init]), namespace)
+        # Its kubelet can't make its sandbox: the runtime has no such handler.
+        absent = {
+            "apiVersion": "node.k8s.io/v1",
+            "kind": "RuntimeClass",
+            "metadata": {"name": "absent"},
+            "handler": "absent",
+        }
+        cluster.api.create(absent)
+        lost = user("jupyter-lost", image, runtimeClassName="absent")
+        cluster.create_pod(lost, namespace)
         wait_until(lambda: notices("jupyter-held"), 60, "a start notice of the volume")
         wait_until(lambda: notices("jupyter-init"), 60, "a start notice of the init container")
         kubeconfig = str(cluster.kubeconfig)
@@ -111,14 +121,20 @@ def test_a_volume_and_an_init_container_are_what_a_start_waited_for(
         line = next(line for line in now.splitlines() if "jupyter-held" in line)
         assert abs(seconds_of(line.partition("newest ")[2].partition(",")[0]) - age) <= 4, now
         assert "FailedMount: MountVolume.SetUp failed for volume" in now
-        assert "2 min so far" not in why("jupyter-held", live)
+        assert "FailedCreatePodSandBox: " in now
+        wait_until(
+            lambda: "so far for its sandbox: " in why("jupyter-lost", live), 60, "its record"
+        )
+        assert " so far for its volume: " in why("jupyter-held", live)
+        wait_until(lambda: notices("jupyter-lost"), 60, "a start notice of the sandbox")
         time.sleep(max(0.0, HELD_SECONDS - (time.monotonic() - began)))
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "later"}}
         cluster.api.create(secret, namespace)
         for pod in ("jupyter-held", "jupyter-init"):
             cluster.wait_for_pod(pod, namespace, is_ready, "become ready", 120)
         assert notices("jupyter-held")[0].startswith("Waiting for your server's volume, for ")
-        assert notices("jupyter-init")[0].startswith("Preparing your server. The step chown has")
+        said_of_init = " ".join(notices("jupyter-init"))
+        assert "Preparing your server. The step chown has taken " in said_of_init
     wait_until(lambda: "its containers ran" in why("jupyter-held", live), 60, "it to be recorded")
     wait_until(lambda: "its containers ran" in why("jupyter-init", live), 60, "it to be recorded")
     recorder.process.stop()
@@ -149,4 +165,5 @@ def test_a_volume_and_an_init_container_are_what_a_start_waited_for(
     run(["report", "--database", str(live), "--format", "json"])
     said = json.loads(capsys.readouterr().out)["sentence"]
     assert "waited for its volume" in said
+    assert "waited for its sandbox" in said
     assert "waited for init containers" in said

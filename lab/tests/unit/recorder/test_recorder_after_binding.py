@@ -4,20 +4,23 @@ import json
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, SECOND
 from lab.tests.objects import event_object
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record, pull_record
 from roost.cli import run
 from roost_core.placement.hold_ups import short_cause
-from roost_lab.pages.phrases import show_span
+from roost_lab.pages.phrases import show_plain, show_span
 from roost_lab.recorder.answers.after_binding import AfterBinding, Wait, find_waits
 from roost_lab.recorder.recording.event_records import records_of_event
-from roost_lab.recorder.recording.pod_events import WaitKind
+from roost_lab.recorder.recording.pod_events import KIND_OF_REASON, WaitKind
 from roost_lab.recorder.recording.pod_records import steps_of
 from roost_lab.recorder.recording.reading import read_event, read_pod
 from roost_lab.recorder.store.database import Store
@@ -316,7 +319,8 @@ def test_why_tells_of_a_pod_that_still_waits(
     )
     bind = bind_record("p", BEGIN, "n")
     store.write([pod_record("p"), bind, event], {"pods": ("1", BEGIN + 125 * SECOND)})
-    silent = [pod_record("q"), replace(bind, id="q/bind", pod_uid="q")]
+    accepted = phase_record("q", Phase.ACCEPTED, BEGIN)
+    silent = [pod_record("q"), replace(bind, id="q/bind", pod_uid="q"), accepted]
     store.write(silent, {"pods": ("2", BEGIN + 125 * SECOND)})
     store.close()
     database = str(tmp_path / "roost.db")
@@ -404,3 +408,74 @@ def test_an_init_container_whose_image_took_no_time_is_no_start_that_waited_for_
     said_of_three = sentence(gather(store))
     assert said_of_three.startswith("Of 3 starts, 1 (33 %) waited for an image, 20 s more.")
     assert "2 waited for init containers (at most 4 min 56 s)." in said_of_three
+
+
+def test_what_a_probe_said_stands_beside_the_time_until_it_was_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = empty_store(tmp_path)
+    unhealthy = PodEventRecord(
+        pod_uid="p",
+        reason="Unhealthy",
+        subject="notebook",
+        at_us=BEGIN + 20 * SECOND,
+        resolution_us=SECOND,
+        last_us=BEGIN + 40 * SECOND,
+        message="Readiness probe failed: connection refused",
+    )
+    steps = [
+        phase_record("p", Phase.STARTED, BEGIN + 2 * SECOND, "notebook"),
+        phase_record("p", Phase.READY, BEGIN + 50 * SECOND),
+    ]
+    store.write([pod_record("p"), bind_record("p", BEGIN, "n"), unhealthy, *steps], {})
+    store.close()
+    run(["why", "hub/p", "--database", str(tmp_path / "roost.db")])
+    line = "  about 48 s to become ready: Readiness probe failed: connection refused\n"
+    assert line in capsys.readouterr().out
+
+
+moments = st.integers(-100, 1000)
+texts = st.sampled_from(["", MULTI_ATTACH, 'Failed to pull image "a": x', "timed out waiting for"])
+drawn_events = st.builds(
+    said,
+    st.sampled_from([*KIND_OF_REASON]),
+    texts,
+    moments,
+    subject=st.sampled_from(["", "a", "pvc-1"]),
+)
+drawn_steps = st.builds(
+    step, st.sampled_from([*Phase]), moments, st.sampled_from(["", "a", "init", "notebook"])
+)
+drawn_pulls = st.builds(
+    lambda at, image, seconds: row(pull_record("p", BEGIN + at * SECOND, image, seconds)),
+    moments,
+    st.sampled_from(["a", "b"]),
+    st.none() | st.integers(0, 500),
+)
+
+
+@given(
+    st.lists(drawn_steps, max_size=12),
+    st.lists(drawn_pulls, max_size=3),
+    st.lists(drawn_events, max_size=8),
+    st.none() | moments,
+)
+def test_whatever_is_told_waits_lie_in_the_start_and_with_the_rest_they_are_all_of_it(
+    steps: list[Any], pulls: list[Any], events: list[Any], until: int | None
+) -> None:
+    until_us = None if until is None else BEGIN + until * SECOND
+    found = find_waits(steps, pulls, events, BEGIN, until_us)
+    assert found.unexplained_us >= 0
+    covered = [(begin, end) for begin, end in found.explained]
+    assert covered == sorted(covered)
+    assert all(first[1] < then[0] for first, then in pairwise(covered))
+    for wait in found.waits:
+        assert wait.span_us > 0
+        assert any(begin <= wait.from_us and wait.to_us <= end for begin, end in covered)
+        assert wait.what
+        assert wait.cause == show_plain(wait.cause)
+    if covered:
+        assert covered[0][0] >= BEGIN
+    # The order in which rows are read makes no difference to how much is explained.
+    again = find_waits(steps[::-1], pulls[::-1], events[::-1], BEGIN, until_us)
+    assert (again.explained, again.unexplained_us) == (found.explained, found.unexplained_us)
