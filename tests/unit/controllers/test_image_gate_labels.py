@@ -449,6 +449,19 @@ def test_the_pullers_own_image_is_named_when_it_fails_and_holds_up_the_pods_imag
     assert f"own image {image} can't" in notice.message
 
 
+@pytest.mark.parametrize("waiting", ["", "ErrImagePull"])
+def test_a_sidecar_that_somebody_injects_into_the_puller_says_nothing_of_its_images(
+    waiting: str,
+) -> None:
+    w = world()
+    puller = w.add_pulling()
+    sidecar = ContainerState(
+        "registry.example.org/mesh:1", name="mesh", running=not waiting, waiting_reason=waiting
+    )
+    w.pods[puller] = replace(w.pods[puller], containers=(*w.pods[puller].containers, sidecar))
+    assert w.notices() == []
+
+
 def test_an_init_container_of_zero_to_jupyterhub_that_fails_names_the_image_that_it_runs() -> None:
     w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
     puller = w.add_pulling()

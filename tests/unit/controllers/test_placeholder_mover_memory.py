@@ -41,7 +41,7 @@ from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.builders import NAMESPACE, RELEASE
 from tests.mover_world import LABEL, PULLED, MoverWorld, settled_world
 
-MOVE = Move("default", "jhub/p", "uid-1", "old", "new", at=0.0)
+MOVE = Move("default", "jhub/p", "uid-1", "old", "new", at=100.0)
 
 
 def settings_of(world: MoverWorld) -> MoverSettings:
@@ -71,7 +71,7 @@ def settled(pod: Pod | None, seconds: float, **before: Any) -> tuple[MoveMemory,
         MoveMemory(in_flight=(MOVE,), **before),
         Snapshot(RELEASE, NAMESPACE, pods=pods),
         SETTINGS,
-        at(seconds),
+        at(MOVE.at + seconds),
     )
     return memory, [notice.reason for notice in notices]
 
@@ -90,7 +90,7 @@ def test_an_eviction_is_waited_for_until_it_came_to_nothing(
     assert (memory.in_flight, memory.back_offs, said) == ((), {}, [])
 
 
-@pytest.mark.parametrize(("until", "is_kept"), [(5.0, False), (5.5, True)])
+@pytest.mark.parametrize(("until", "is_kept"), [(105.0, False), (105.5, True)])
 def test_a_right_prediction_ends_a_pause_that_is_over(until: float, *, is_kept: bool) -> None:
     before = {"default": BackOff(2, until)}
     memory, said = settled(placeholder(node="new"), 5.0, back_offs=before)
@@ -99,16 +99,16 @@ def test_a_right_prediction_ends_a_pause_that_is_over(until: float, *, is_kept: 
 
 def test_a_wrong_prediction_is_told_and_pauses_the_set() -> None:
     memory, said = settled(placeholder(node="old"), 5.0)
-    assert (memory.in_flight, memory.back_offs) == ((), {"default": BackOff(1, 65.0)})
+    assert (memory.in_flight, memory.back_offs) == ((), {"default": BackOff(1, 165.0)})
     assert said == ["PlaceholderMovedElsewhere"]
     memory, _ = settled(placeholder(node="old"), 70.0, back_offs=memory.back_offs)
-    assert memory.back_offs == {"default": BackOff(2, 190.0)}
+    assert memory.back_offs == {"default": BackOff(2, 290.0)}
 
 
 def test_a_minutes_evictions_count_for_a_minute_and_sets_that_are_gone_have_no_pause() -> None:
     gone = {"gone": BackOff(1, 1000.0)}
-    memory, _ = settled(None, 60.0, evictions=(0.0, 0.5), back_offs=gone)
-    assert (memory.evictions, memory.back_offs) == ((0.5,), {})
+    memory, _ = settled(None, 60.0, evictions=(100.0, 100.5), back_offs=gone)
+    assert (memory.evictions, memory.back_offs) == ((100.5,), {})
 
 
 @pytest.mark.parametrize(
@@ -315,3 +315,21 @@ def test_a_node_has_room_while_it_takes_one_more_pod_of_that_size(
     node = Node("a", allocatable={"pods": pods, "cpu": cpu})
     snapshot = Snapshot(RELEASE, NAMESPACE, {"a": node}, {there.key: there})
     assert View(snapshot, SETTINGS, at(0.0)).has_room(node, spec) is has_room
+
+
+@pytest.mark.parametrize("holds", ["a pause", "a move"])
+def test_what_holds_one_set_holds_no_other(holds: str) -> None:
+    settings, snapshot, now = two_sets()
+    planned = plan_placeholder_mover(snapshot, MoverMemory(), settings, at(now))
+    later = now + 400.0
+    moves = (
+        MoveMemory(back_offs={"default": BackOff(1, later + 30.0)})
+        if holds == "a pause"
+        else MoveMemory(in_flight=(MOVE._replace(at=later),))
+    )
+    memory = replace(planned.memory, moves=moves)
+    planned = plan_placeholder_mover(snapshot, memory, settings, at(later))
+    evicted = [action.name for action in planned.actions if isinstance(action, EvictPod)]
+    assert sorted(evicted) == ["second-0", "second-1"]
+    if holds == "a pause":
+        assert planned.wake_after_seconds == pytest.approx(30.1)
