@@ -18,6 +18,7 @@ from roost_core.kube.client import Client
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.quotas import AT_ONCE, amount_in_words
 from roost_core.objects.requests import CPU, MEMORY, PODS, read_requests, requested, round_up
 from roost_core.objects.selectors import read_node_rules
 
@@ -52,10 +53,19 @@ class Seats:
         ]
         return median_low(fits) if fits else 0
 
-    def misfits(self, client: Client, namespace: str, people: int) -> Iterator[tuple[str, str]]:
-        """Yield why so many more don't fit, and the fix of each. Raises ClusterError."""
+    def misfits(
+        self, client: Client, namespace: str, people: int, booked: int | None = None
+    ) -> Iterator[tuple[str, str]]:
+        """Yield why so many more don't fit, and the fix of each. Raises ClusterError.
+
+        booked: people for whom placeholders are kept, who need room in quotas, too; None: quotas
+        are looked at for the placeholders alone.
+        """
         for quota in counting(client, namespace):
-            yield from self._refused(quota, people)
+            if booked is None:
+                yield from self._refused(quota, people)
+            else:
+                yield from self._too_small(quota, people, booked)
         if not self.per_node:
             return
         nodes = ceil(people / self.per_node)
@@ -83,6 +93,29 @@ class Seats:
             )
             reason += f"{self._name}, by maxSize of cluster-autoscaler or spec.limits of Karpenter."
             yield reason, f"Set that for {nodes} nodes, beside those of others."
+
+    def _too_small(self, quota: JSONObject, seats: int, booked: int) -> Iterator[tuple[str, str]]:
+        """What a quota lacks for people who are booked and their placeholders: these give way."""
+        used = (quota.get("status") or {}).get("used") or {}
+        for key, hard in sorted((quota["spec"].get("hard") or {}).items()):
+            kind, _, name = key.removeprefix("count/").partition(".")
+            name = name or kind
+            amount = (self._limits if kind == "limits" else self._requests).get(name)
+            if not amount:
+                continue
+            most = round_up(name, parse_quantity(hard))
+            taken = round_up(name, parse_quantity(used.get(key, 0)))
+            for_people = max(AT_ONCE, booked) * amount
+            needed = taken + for_people + seats * amount
+            if needed <= most:
+                continue
+            fits = max(0, min(seats, (most - taken - for_people) // amount))
+            reason = (
+                f"{named('ResourceQuota', [quota])}: {amount_in_words(key, most)} {key} allowed,"
+                f" {amount_in_words(key, taken)} used, {booked} people booked: {fits} of {seats}"
+                " placeholders are kept, so that people find room."
+            )
+            yield reason, f"Ask for {amount_in_words(key, needed)} {key}."
 
     def _refused(self, quota: JSONObject, people: int) -> Iterator[tuple[str, str]]:
         used = (quota.get("status") or {}).get("used") or {}

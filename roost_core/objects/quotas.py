@@ -26,6 +26,9 @@ _PLAIN_REQUESTS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 # Of requests and limits, those that make a pod more than best effort.
 _COMPUTE: Final = frozenset({CPU, MEMORY})
 
+# So many people may come at once though nobody foresaw them, before placeholders can go.
+AT_ONCE: Final = 20
+
 BEST_EFFORT: Final = "BestEffort"
 NOT_BEST_EFFORT: Final = "NotBestEffort"
 TERMINATING: Final = "Terminating"

@@ -69,7 +69,7 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     told = [*hub_limits(event.people, limits)]
     # Whoever books may lack the right to read quotas and pools.
     with suppress(ClusterError):
-        told += room.misfits(bookings.client, bookings.namespace, seats)
+        told += room.misfits(bookings.client, bookings.namespace, seats, event.people)
     return f"{text}.\n{_seated(event)}" + "".join(f"  {reason} {fix}\n" for reason, fix in told)
 
 

@@ -8,12 +8,13 @@ people who may come will need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.pod import Pod
 from roost_core.objects.quotas import (
+    AT_ONCE,
     COUNT_PODS,
     PRIORITY_CLASS,
     Counted,
@@ -23,9 +24,6 @@ from roost_core.objects.quotas import (
     counted_pod,
 )
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-
-# So many people may come at once though nobody foresaw them, before placeholders can go.
-AT_ONCE: Final = 20
 
 
 class Demand(NamedTuple):

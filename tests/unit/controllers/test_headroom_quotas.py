@@ -10,9 +10,14 @@ from roost.controllers.contract.actions import Notice, Planned, ScaleSet
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
-from roost.controllers.headroom.quota_room import AT_ONCE
 from roost_core.objects.pod import Pod, PodSpec
-from roost_core.objects.quotas import ContainerDefaults, Quota, read_container_defaults, read_quota
+from roost_core.objects.quotas import (
+    AT_ONCE,
+    ContainerDefaults,
+    Quota,
+    read_container_defaults,
+    read_quota,
+)
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from tests.builders import NAMESPACE, RELEASE, release_document

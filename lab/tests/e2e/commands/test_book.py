@@ -58,7 +58,13 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         control_plane.api.create({"apiVersion": "v1", "kind": kind, **body}, namespace)
 
     with Stack(control_plane, namespace, values, controllers=True, webhook=False, scheduler=False):
-        create("ResourceQuota", metadata={"name": "course"}, spec={"hard": {"requests.cpu": "1"}})
+        # Room for all of the controllers' placeholders, beside as many people.
+        hard = {"requests.cpu": "5400m"}
+        create("ResourceQuota", metadata={"name": "course"}, spec={"hard": hard})
+        control_plane.api.patch(
+            f"/api/v1/namespaces/{namespace}/resourcequotas/course/status",
+            {"status": {"used": {"requests.cpu": "1500m"}}},
+        )
         kubeconfig = teachers_kubeconfig(control_plane, namespace)
 
         def book(*arguments: str, kubeconfig: Path = kubeconfig) -> str:
@@ -90,8 +96,8 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         assert told.startswith("Changed: lecture: 20 people, ")
         assert "set default has 20 placeholders more" in told
         assert (
-            "course has room for 10 of 20 placeholders now; others are refused. Raise requests.cpu"
-            " to 2000m." in told
+            "course: 5400m requests.cpu allowed, 1500m used, 20 people booked: 19 of 20"
+            " placeholders are kept, so that people find room. Ask for 5500m requests.cpu." in told
         )
         wait_until(lambda: number() == 22, SOON_SECONDS, "placeholders for twenty")
         assert book().startswith("lecture: 20 people, ")

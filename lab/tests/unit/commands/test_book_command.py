@@ -305,8 +305,8 @@ def test_what_the_hub_and_the_cluster_have_no_room_for_is_told_of_a_booking(
     )
     assert (
         quota_told
-        == "  ResourceQuota hub/course has room for 80 of 120 placeholders now; others are refused."
-        " Raise pods to 150."
+        == "  ResourceQuota hub/course: 110 pods allowed, 30 used, 120 people booked: 0 of 120"
+        " placeholders are kept, so that people find room. Ask for 270 pods."
     )
     assert group.startswith(
         "  Node group aks-users-1-vmss: never room for more than 108 of 120 placeholders of set "
