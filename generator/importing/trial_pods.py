@@ -70,6 +70,7 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     groups: list[profile_pools.Kind] = [((), usual)]
     for name, override in groups_of(usual.get("group_overrides")):
         holder = {"kubespawner_override": override}
+        groups[0] = (("the others",), usual)
         groups.append(((name,), profile_pools.overridden_by(usual, holder)))
     found: list[UserPod] = []
     for chosen, traits in groups:

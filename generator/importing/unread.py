@@ -107,6 +107,11 @@ def runtime_class(name: str) -> str:
     )
 
 
+def _classes_of(trait: str) -> tuple[str, ...]:
+    """By which classes a trait is told: the chart tells KubeSpawner itself all but a few."""
+    return ("KubeSpawner", "Spawner") if trait == "group_overrides" else ("KubeSpawner",)
+
+
 def _has_more(pod_config: object) -> bool:
     """Whether an extra_pod_config places pods by more than what is mapped of it."""
     placing = {
@@ -146,7 +151,7 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
             if (
                 re.fullmatch(SPAWNER_TRAITS, trait)
                 and value not in (None, "", [], {})
-                and not (trait in followed and class_name == "KubeSpawner")
+                and not (trait in followed and class_name in _classes_of(trait))
             ) or (trait == "extra_pod_config" and _has_more(value)):
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
                 reason = f"set {key} too, if it is the same for all users" if key else POD_KEEPS_IT

@@ -136,3 +136,28 @@ def test_pods_are_as_kubespawner_makes_them(traits: dict[str, Any], tmp_path: Pa
     assert [one["image"] for one in ours.pod["spec"]["containers"]] == [
         one["image"] for one in spec["containers"]
     ]
+
+
+@pytest.mark.parametrize(("overrides", "lines"), rows("commands/group-overrides"))
+@pytest.mark.parametrize("spawner", ["KubeSpawner", "Spawner", "in Python"])
+def test_users_of_a_group_fare_by_its_overrides(
+    overrides: dict[str, Any], lines: list[str], spawner: str
+) -> None:
+    config: dict[str, Any] = {"config": {spawner: {"group_overrides": overrides}}}
+    if spawner == "in Python":
+        config = {"extraConfig": {"a": f"c.Spawner.group_overrides = {overrides!r}"}}
+    hub = {
+        "hub": config,
+        "singleuser": {"image": {"name": "a/b", "tag": "1"}},
+        "scheduling": {"userPlaceholder": {"replicas": 3}},
+    }
+    result = tried(json.dumps(hub))
+    assert result.tried == [line.replace("ALL", ALL) for line in lines]
+    assert not [note for note in result.unmapped if "group_overrides" in note.key]
+
+
+def test_a_group_s_override_that_nobody_knows_withdraws_the_promises() -> None:
+    code = "c.Spawner.group_overrides = choose()"
+    result = tried(f"{ROOM}singleuser: {{{IMAGE}}}\nhub: {{extraConfig: {{a: {code!r}}}}}")
+    assert result.summary.promises == {"place"}
+    assert "isn't known" in result.report(details=False)
