@@ -108,6 +108,11 @@ def show_path(path: Path) -> str:
     return text
 
 
+def printable_lines(text: str) -> str:
+    """Escape what no terminal may be told by strangers' text; line breaks stay."""
+    return "\n".join(one_line(line) for line in text.split("\n"))
+
+
 def one_line(text: str) -> str:
     """Escape what would break the line or hide a character from the reader."""
     if text.isprintable():

@@ -11,7 +11,7 @@ import io
 import os
 import sys
 
-from generator.faults import GeneratorError, UsageError
+from generator.faults import GeneratorError, UsageError, printable_lines
 
 DONE = 0
 FAULTY = 1
@@ -69,10 +69,10 @@ def _run(arguments: list[str]) -> int:
     try:
         return cli.run(arguments)
     except UsageError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{printable_lines(str(error))}\n")
         return WRONG_USAGE
     except GeneratorError as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{printable_lines(str(error))}\n")
         return FAULTY
 
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import yaml
-
 from generator.faults import GeneratorError, UsageError, describe, one_line, show_path
 from generator.faults import Path as FieldPath
 from generator.render.manifests import Identity
@@ -17,6 +15,7 @@ from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, is_ours
 from generator.values.files import read_file
 from generator.values.sources import MAX_FILE_BYTES
+from roost_core.objects.foreign_yaml import ForeignTextError, load_all_foreign
 
 Objects = dict[Identity, dict[str, object]]
 
@@ -170,7 +169,7 @@ def read_bytes(path: str) -> bytes:
 
 def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:
     try:
-        for document in yaml.load_all(data, Loader=yaml.CSafeLoader):
+        for document in load_all_foreign(data):
             if document is None:
                 continue
             if not isinstance(document, dict):
@@ -178,8 +177,8 @@ def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:
                     f"{name}: holds a {type(document).__name__}, expected objects."
                 )
             yield document
-    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise GeneratorError(f"{name}: is not valid YAML: {' '.join(str(error).split())}") from None
+    except ForeignTextError as error:
+        raise GeneratorError(f"{name}: found {error}, expected manifests in YAML.") from None
 
 
 def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:

@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from generator.faults import UsageError
+from roost_core.objects.foreign_yaml import ForeignTextError, load_foreign
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
 from roost_core.placement.headroom_history import (
@@ -99,8 +100,10 @@ def read_kept_histories(option: str, path: str, names: Sequence[str] = ()) -> di
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-        body = yaml.load(text, Loader=yaml.CSafeLoader)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        body = load_foreign(text)
+    except ForeignTextError as error:
+        raise UsageError(f"{option}: {path}: found {error}, expected a ConfigMap") from None
+    except (OSError, ValueError) as error:
         raise UsageError(
             f"{option}: found {path}, which can't be read ({type(error).__name__})"
         ) from None

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from generator.faults import UsageError, describe
+from roost_core.objects.foreign_yaml import ForeignTextError, load_foreign
 
 _EXPECTED = (
     "expected a Pod in YAML or JSON, such as {metadata: {labels: {component: singleuser-server}}}"
@@ -36,8 +35,10 @@ def read_pod_file(given: str) -> dict[str, Any]:
             if given.startswith("{")
             else Path(given).read_text("utf-8")
         )
-        pod = yaml.load(text, Loader=yaml.CSafeLoader)
-    except (OSError, ValueError, yaml.YAMLError) as error:
+        pod = load_foreign(text)
+    except ForeignTextError as error:
+        raise UsageError(f"--pod: {name}: found {error}, {_EXPECTED}.") from None
+    except (OSError, ValueError) as error:
         raise UsageError(f"--pod: {name}: {error}; {_EXPECTED}.") from None
     if not isinstance(pod, dict) or pod.get("kind") not in (None, "Pod"):
         found = describe(pod.get("kind") if isinstance(pod, dict) else pod)

@@ -31,6 +31,9 @@ STEPS: Final = {PODS: 300, SERVERS: MINUTE_SECONDS}
 USER_PODS: Final = "jupyter-"
 # Prometheus gives no more than 11,000 points of a series at once.
 _CHUNK_SECONDS: Final = 7 * 86_400
+# Of one answer: a week of 2,000 points a pod has about 50 KiB a pod.
+_MOST_BYTES: Final = 256 * 2**20
+_CHUNK_BYTES: Final = 2**16
 _EXPECTED: Final = (
     f"Prometheus' JSON of /api/v1/query_range for {PODS} or {SERVERS}; give the address of"
     " Prometheus itself, such as http://localhost:9090 after kubectl port-forward, or a file of"
@@ -158,8 +161,9 @@ def _asked(source: str, metric: str, namespace: str) -> list[Any]:
                 fields=fields,
                 retries=False,
                 timeout=60,
+                preload_content=False,
             )
-            text = answer.data.decode(errors="replace")
+            text = _text_of(answer, source)
         except urllib3.exceptions.HTTPError as error:
             raise UsageError(f"{source}: found {str(error)!r}, expected {_EXPECTED}") from None
         if answer.status in (301, 302, 303, 307, 308, 401, 403):
@@ -169,6 +173,24 @@ def _asked(source: str, metric: str, namespace: str) -> list[Any]:
             )
         series += _series(text, source)
     return series
+
+
+def _text_of(answer: urllib3.BaseHTTPResponse, source: str) -> str:
+    """An answer's text. Raises UsageError for one that is too long once it is unpacked."""
+    parts: list[bytes] = []
+    length = 0
+    try:
+        for part in answer.stream(_CHUNK_BYTES):
+            length += len(part)
+            if length > _MOST_BYTES:
+                raise UsageError(
+                    f"{source}: found an answer of more than {_MOST_BYTES // 2**20} MiB, expected"
+                    f" {_EXPECTED}"
+                )
+            parts.append(part)
+    finally:
+        answer.close()
+    return b"".join(parts).decode(errors="replace")
 
 
 def _series(text: str, source: str) -> list[Any]:

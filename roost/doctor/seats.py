@@ -9,13 +9,12 @@ from math import ceil
 from statistics import median_low
 from typing import Any, Final
 
-import yaml
-
 from generator.importing.quantities import memory_quantity
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, POOL_LABELS, some
 from roost.doctor.quotas import counting, named
 from roost_core.kube.client import Client
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.foreign_yaml import ForeignTextError, load_foreign
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.quotas import AT_ONCE, amount_in_words
@@ -156,8 +155,8 @@ class Seats:
             bounds += [amounts["nodes"] * self.per_node] if "nodes" in amounts else []
             found[f"NodePool {name}"] = name, min(bounds, default=_NO_LIMIT)
         status = ((client.find(AUTOSCALER_STATUS) or {}).get("data") or {}).get("status", "")
-        with suppress(yaml.YAMLError, AttributeError, KeyError, TypeError):
-            for group in yaml.load(status, yaml.CSafeLoader)["nodeGroups"]:
+        with suppress(ForeignTextError, AttributeError, KeyError, TypeError):
+            for group in load_foreign(status)["nodeGroups"]:
                 # Providers end a group's name with the pool's, and letters of their own.
                 ends = [
                     (match.end(), len(pool), pool)

@@ -233,7 +233,7 @@ def command(
                     sys.stdout.write(line_of(entry, checked(entry, bookings.limits(entry)), now))
                 except UsageError as error:
                     name = one_line(str(entry["name"]))
-                    sys.stdout.write(f"{name}: refused: {error}\n")
+                    sys.stdout.write(f"{one_line(f'{name}: refused: {error}')}\n")
             sys.stdout.write(
                 "" if bookings.entries else f"No bookings in ConfigMap {bookings.name}.\n"
             )

@@ -13,6 +13,7 @@ from generator.faults import UsageError, one_line
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
 from roost.doctor.seats import Seats
 from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.objects.foreign_yaml import load_foreign
 from roost_core.objects.node import Node, node_or_none
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import (
@@ -70,9 +71,9 @@ class Bookings:
             )
         text = ((self._found or {}).get("data") or {}).get(EVENTS_KEY) or "[]"
         try:
-            entries = yaml.load(text, Loader=yaml.CSafeLoader)
+            entries = load_foreign(text)
             names = {str(each["name"]) for each in entries}
-        except (yaml.YAMLError, ValueError, RecursionError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError):
             entries, names = (), {""}
         if len(names) != len(entries):
             raise UsageError(

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from generator.faults import one_line
 from roost_lab.pages.dates import MAX_US
 
 
@@ -41,7 +42,7 @@ def refuse(command: str, why: object, code: int = 2) -> int:
     code: 2 for what can't be read or reached, 1 for what was read and is faulty or holds no answer.
     """
     for line in str(why).splitlines():
-        click.echo(f"roost {command}: {line}", err=True)
+        click.echo(one_line(f"roost {command}: {line}"), err=True)
     return code
 
 
