@@ -21,6 +21,7 @@ def dump(memory: Memory) -> str:
         "version": 1,
         "ready": [[*at, ready_at] for at, ready_at in memory.ready_at.items()],
         "used": sorted(memory.used),
+        "starting": sorted(memory.starting),
         "classes": classes,
         "came": dict(list(memory.came.items())[-_MOST_PEOPLE:]),
         "startSeconds": memory.start_seconds,
@@ -40,6 +41,7 @@ def parse(text: str) -> Memory:
             (str(name), float(at)): float(ready) for name, at, ready in body["ready"]
         }
         memory.used = {(str(name), float(at)) for name, at in body["used"]}
+        memory.starting = {(str(name), float(at)) for name, at in body["starting"]}
         for booking, start, tries, skipped in body["classes"]:
             key = ClassKey(str(booking), int(start))
             memory.tries[key] = {str(name): int(count) for name, count in tries.items()}

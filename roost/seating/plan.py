@@ -21,6 +21,9 @@ MOST_TRIES: Final = 3
 # After so many failures in a row, nothing is started for a while.
 _FAILURES_IN_A_ROW: Final = 3
 FAILURE_PAUSE_SECONDS: Final = 300.0
+# Who was starting at one look, and is ready at the next, was used by nobody in between, if the two
+# are no further apart.
+_LOOK_SECONDS: Final = 10.0
 # What is older is forgotten.
 _FORGET_SECONDS: Final = 86_400.0
 
@@ -68,6 +71,8 @@ class Memory:
 
     # By user and by when the server started: when it was first seen to be ready.
     ready_at: dict[tuple[str, float], float] = field(default_factory=dict)
+    # Servers that were seen while they started.
+    starting: set[tuple[str, float]] = field(default_factory=set)
     # Servers that were used.
     used: set[tuple[str, float]] = field(default_factory=set)
     # Of each class: how often a person's server was asked for.
@@ -119,6 +124,8 @@ class View:
     users: Mapping[str, HubUser]
     # Whose server the hub is being asked for just now.
     in_flight: frozenset[str] = frozenset()
+    # When the hub was last looked at before, whether it answered or not; Unix time.
+    looked_at: float = 0.0
 
 
 def learned_start_seconds(memory: Memory, default: float) -> float:
@@ -136,6 +143,13 @@ def observe(view: View, memory: Memory) -> None:
         if server is None or server.mark is None or server.started is None:
             continue
         at = (user.name, server.started)
+        if not server.is_ready:
+            memory.starting.add(at)
+        elif at in memory.starting:
+            memory.starting.discard(at)
+            # Its stream broke off, as when the hub restarts.
+            if view.now - view.looked_at <= _LOOK_SECONDS:
+                memory.ready_at.setdefault(at, view.now)
         if at not in memory.used and was_used(user, server, memory.ready_at.get(at)):
             memory.used.add(at)
             if at in memory.ready_at:
@@ -154,6 +168,7 @@ def forget(view: View, memory: Memory) -> None:
     for at in [at for at in memory.ready_at if at[1] < before and at not in present]:
         del memory.ready_at[at]
     memory.used = {at for at in memory.used if at[1] >= before or at in present}
+    memory.starting &= present
     for key in [key for key in (*memory.tries, *memory.skipped) if key.start < before]:
         memory.tries.pop(key, None)
         memory.skipped.pop(key, None)

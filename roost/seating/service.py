@@ -48,6 +48,7 @@ _IDLE_SECONDS: Final = 60.0
 _PEOPLE_SECONDS: Final = 30.0
 # After a look that failed: twice as long each time.
 _MOST_BACKOFF_SECONDS: Final = 60.0
+_MOST_BUSY_BACKOFF_SECONDS: Final = 4.0
 # The loop is alive as long as its last turn began so recently.
 _ALIVE_SECONDS: Final = 300.0
 _MOST_THREADS: Final = 128
@@ -98,6 +99,11 @@ class Service:
         # The last look at the hub, in words; "": it went well.
         self.trouble = ""
         self._has_looked = False
+        # When this look at the hub began, and the one before.
+        self._looking_at = 0.0
+        self._looked_at = 0.0
+        # Whether people are being seated, by the last look that the hub answered.
+        self._is_starting = False
 
     @property
     def is_alive(self) -> bool:
@@ -122,6 +128,8 @@ class Service:
         self._turned_at = time.monotonic()
         now = self._clock()
         self._collect()
+        self._looked_at = self._looking_at
+        self._looking_at = now
         try:
             wait = self._seat(now)
         except HubError as error:
@@ -130,7 +138,8 @@ class Service:
                 log.warning("nothing is started or stopped: %s", error)
             self.trouble = str(error)
             self._failures += 1
-            wait = min(_MOST_BACKOFF_SECONDS, _BUSY_SECONDS * 2.0**self._failures)
+            most = _MOST_BUSY_BACKOFF_SECONDS if self._is_starting else _MOST_BACKOFF_SECONDS
+            wait = min(most, _BUSY_SECONDS * 2.0**self._failures)
         else:
             self._has_looked = True
             self.trouble = ""
@@ -150,11 +159,12 @@ class Service:
             and (seated := self._current_class(now, event, event.seated)) is not None
         ]
         starting = [seated for seated in classes if now < seated.key.start + LATE_SECONDS]
+        self._is_starting = bool(starting)
         if not starting:
             # A start that took long, or failed, says nothing of the next class.
             self.memory.window = Memory().window
         users = self._look(now, classes)
-        view = View(now, users, frozenset(self._running))
+        view = View(self._clock(), users, frozenset(self._running), self._looked_at)
         observe(view, self.memory)
         forget(view, self.memory)
         plan = plan_seating(view, classes, self.memory, self.limits)

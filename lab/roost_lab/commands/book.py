@@ -70,10 +70,12 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     # Whoever books may lack the right to read quotas and pools.
     with suppress(ClusterError):
         told += room.misfits(bookings.client, bookings.namespace, seats, event.people)
-    return f"{text}.\n{_seated(event)}" + "".join(f"  {reason} {fix}\n" for reason, fix in told)
+    return f"{text}.\n{_seated(event, bookings)}" + "".join(
+        f"  {reason} {fix}\n" for reason, fix in told
+    )
 
 
-def _seated(event: Event) -> str:
+def _seated(event: Event, bookings: Bookings) -> str:
     """Whose servers are started beforehand."""
     if event.seated is None:
         return ""
@@ -81,9 +83,14 @@ def _seated(event: Event) -> str:
     listed = [f"group {seated.group} of the hub"] if seated.group else []
     listed += [f"{len(seated.users)} users"] if seated.users else []
     profile = f" with profile {seated.profile}" if seated.profile else ""
+    if not bookings.seats_people:
+        return (
+            f"  Nobody's server is started before, of {' and '.join(listed)} either: the operator"
+            " sets seating.enabled to true (docs/seated.md).\n"
+        )
     return (
-        f"  Servers of {' and '.join(listed)}, at most {event.people}, are started before{profile}"
-        " (seating.enabled). Those of people who don't come are stopped.\n"
+        f"  Servers of {' and '.join(listed)}, at most {event.people}, are started"
+        f" before{profile}. Those of people who don't come are stopped.\n"
     )
 
 
@@ -237,6 +244,7 @@ def command(
             sys.stdout.write(
                 "" if bookings.entries else f"No bookings in ConfigMap {bookings.name}.\n"
             )
+            sys.stdout.write("".join(f"Seating: {line}\n" for line in bookings.seating()))
         else:
             sys.stdout.write(_book(bookings, new, now, is_named=bool(name)))
     except ClusterError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 import yaml
@@ -34,6 +35,9 @@ from roost_core.release.events import (
 )
 from roost_lab.booking import checked
 
+# For what seating says, and its lines.
+_SEATING_SECONDS: Final = 5.0
+_MOST_SEATING_LINES: Final = 100
 # Of one booking, where nobody knows `events.maxPeople`.
 _MOST_PEOPLE: Final = 100_000
 
@@ -135,6 +139,25 @@ class Bookings:
                     f"ConfigMap {self.name} changed meanwhile; nothing was booked: try again"
                 ) from None
             raise
+
+    @property
+    def seats_people(self) -> bool:
+        """Whether the release starts people's servers before a booking; False if it isn't known."""
+        return bool((self.document.get("seating") or {}).get("enabled"))
+
+    def seating(self) -> list[str]:
+        """What seating says of the present classes, where whoever asks may read it; else nothing.
+
+        It is read through the API server, which needs the right to get services/proxy.
+        """
+        if not self.seats_people:
+            return []
+        service = object_name(base_name(self.release), "seating")
+        path = f"/api/v1/namespaces/{self.namespace}/services/{service}:metrics/proxy/readyz"
+        with suppress(ClusterError):
+            lines = islice(self.client.lines(path, {}, _SEATING_SECONDS), _MOST_SEATING_LINES)
+            return [one_line(line.decode(errors="replace").strip()) for line in lines]
+        return []
 
     def seats(self, set_name: str) -> Seats:
         """The placeholders of a set on the nodes; without the right to list nodes there are

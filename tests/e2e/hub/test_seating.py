@@ -41,24 +41,33 @@ def cluster() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module")
-def hub(cluster: ControlPlane) -> Iterator[RealHub]:
+def machines(cluster: ControlPlane) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         nodes = stack.enter_context(FakeNodes(cluster.api))
         nodes.create_many(["user-a", "user-b"], cpu="16", memory="64Gi")
         stack.enter_context(start_scheduler(cluster))
         stack.enter_context(UserPods(cluster, {IMAGE: 0.5}))
-        yield stack.enter_context(
-            RealHub(
-                cluster,
-                cluster.create_namespace("seated-hub"),
-                packages=ensure_pinned_hub(),
-                groups={GROUP: PEOPLE},
-                image=IMAGE,
-                port=PORT,
-                start_timeout=60,
-                profile_list=PROFILES,
-            )
-        )
+        yield
+
+
+def hub_of(cluster: ControlPlane, name: str, people: Sequence[str], **more: Any) -> RealHub:
+    return RealHub(
+        cluster,
+        cluster.create_namespace(name),
+        packages=ensure_pinned_hub(),
+        groups={GROUP: people},
+        image=IMAGE,
+        port=PORT,
+        start_timeout=60,
+        profile_list=PROFILES,
+        **more,
+    )
+
+
+@pytest.fixture(scope="module")
+def hub(cluster: ControlPlane, machines: None) -> Iterator[RealHub]:
+    with hub_of(cluster, "seated-hub", PEOPLE) as hub:
+        yield hub
 
 
 @pytest.fixture
@@ -112,3 +121,45 @@ def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
     time.sleep(3)
     assert ready(hub, came)
     assert sorted(hub.servers()) == [f"{name}/" for name in came]
+
+
+# Who may not start a server, as when only a login brings what it needs.
+HOOK: Final = """
+def refuse(spawner):
+    if spawner.user.name == "mel":
+        raise RuntimeError("mel has to log in first")
+
+c.Spawner.pre_spawn_hook = refuse
+"""
+
+
+def test_hub_and_service_restart_meanwhile_and_one_can_not_start(
+    cluster: ControlPlane, machines: None, tmp_path: Path
+) -> None:
+    hook = tmp_path / "hook.py"
+    hook.write_text(HOOK)
+    others = [f"bob{number}" for number in range(11)]
+    with hub_of(cluster, "restarted-hub", [*others, "mel"], extra_config=[hook]) as hub:
+        seating = Seating(cluster, hub, tmp_path)
+        seating.book(booking(next_class(60.0)))
+        first = seating.start(grace_seconds=GRACE_SECONDS)
+        wait_until(lambda: len(hub.servers()) >= 4, 60, "some to start", explain=first.tail)
+        hub.restart()
+        first.kill()
+        second = seating.start(grace_seconds=GRACE_SECONDS)
+        try:
+            wait_until(
+                lambda: ready(hub, others), 90, "all but one", explain=lambda: second.tail(40)
+            )
+            wait_until(
+                lambda: "the server of mel did not start" in first.log() + second.log(),
+                60,
+                "the one to be named",
+                explain=lambda: second.tail(40),
+            )
+            assert sorted(hub.servers()) == sorted(f"{name}/" for name in others)
+            path = f"/api/v1/namespaces/{hub.namespace}/pods"
+            pods = cluster.api.list(path, labelSelector="component=singleuser-server")
+            assert len(pods) == len(others)
+        finally:
+            second.stop()

@@ -285,3 +285,18 @@ def test_the_first_start_is_early_enough_for_the_pace(
         new = max(0, min(4, room, people - done - len(going)))
         going += [now + start_seconds] * new
     assert max(going) <= ahead + 0.1 * ahead
+
+
+def test_a_start_whose_stream_broke_off_is_ready_at_the_look_that_finds_it_so() -> None:
+    started = START - 300.0
+    mark = Mark("biology", START, started)
+    pending = HubUser("ada", started, Server(started, started, "spawn", False, mark), 1, 1)
+    ready = HubUser("ada", started + 7.0, Server(started, started + 7.0, "", True, mark), 1)
+    for gap, is_stopped in ((2.0, True), (30.0, False)):
+        memory = Memory()
+        observe(view(started + 6.0, pending), memory)
+        first = dataclasses.replace(view(started + 6.0 + gap, ready), looked_at=started + 6.0)
+        observe(first, memory)
+        late = view(START + GRACE, ready)
+        observe(late, memory)
+        assert bool(plan_seating(late, [], memory, LIMITS).stops) == is_stopped

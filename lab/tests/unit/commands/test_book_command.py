@@ -4,6 +4,7 @@ booked.
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ NODE: dict[str, Any] = {
 }
 BOOKINGS = "/api/v1/namespaces/hub/configmaps/roost-bookings"
 RELEASE = "/api/v1/namespaces/hub/configmaps/roost-release"
+SEATING = "/api/v1/namespaces/hub/services/roost-seating:metrics/proxy/readyz"
 QUOTAS = "/api/v1/namespaces/hub/resourcequotas"
 
 
@@ -66,6 +68,12 @@ class Cluster:
         return self.objects.get(path)
 
     get = find
+
+    def lines(self, path: str, _query: Any, _seconds: float) -> Iterator[bytes]:
+        if path in self.forbidden:
+            raise ApiError(403, "forbidden")
+        assert path == SEATING
+        yield from (b"the hub answers\n", b"bio at 9:00: 2 seated\n")
 
     def create(self, path: str, body: Any) -> None:
         self.objects[f"{path}/{body['metadata']['name']}"] = body
@@ -143,6 +151,7 @@ def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
 def test_a_group_and_listed_users_are_seated_with_a_profile(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    seats(cluster)
     users = tmp_path / "users.txt"
     users.write_text("# biology\nada\n\nbob\nada\n")
     words = ["book", "120", "Mon 9:00", "--zone", "UTC", "--name", "bio", "--group", "bio101"]
@@ -156,7 +165,29 @@ def test_a_group_and_listed_users_are_seated_with_a_profile(
     assert event["start"] == "2026-11-30T09:00"
     assert (event["group"], event["users"], event["profile"]) == ("bio101", ["ada", "bob"], "gpu")
     assert run(["book"]) == 0
-    assert "servers of group bio101 and 2 users started before" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "servers of group bio101 and 2 users started before" in said
+    # What became of the last class, where it may be read.
+    assert said.endswith("Seating: the hub answers\nSeating: bio at 9:00: 2 seated\n")
+    cluster.forbidden.add(SEATING)
+    assert run(["book"]) == 0
+    assert "Seating" not in capsys.readouterr().out
+
+
+def seats(cluster: Cluster) -> None:
+    """The release seats people."""
+    data = cluster.objects[RELEASE]["data"]
+    document = json.loads(data["release.json"]) | {"seating": {"enabled": True}}
+    data["release.json"] = json.dumps(document)
+
+
+def test_a_booking_that_seats_nobody_says_what_is_missing(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--group", "bio101"]) == 0
+    said = capsys.readouterr().out
+    assert "Nobody's server is started before, of group bio101 of the hub either" in said
+    assert cluster.booked[0]["group"] == "bio101"
 
 
 @pytest.mark.parametrize(
