@@ -14,10 +14,14 @@ import click
 
 from generator.faults import UsageError, raise_errors
 from generator.pipeline import find_faults
+from generator.render.diff import read_manifests
 from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
+from generator.values.helm_release import Release
 from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
+from roost.controllers.headroom.quota_room import Demand, TakenAsTold, cut_by
+from roost_core.objects.quotas import read_container_defaults, read_quota
 from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_forecast import (
     WAVE_MINUTES,
@@ -39,7 +43,7 @@ from roost_core.placement.headroom_windows import (
     replica_hours,
 )
 from roost_core.placement.headroom_worth import Ceiling, Worth, worth_of
-from roost_core.placement.labels import base_name, object_name
+from roost_core.placement.labels import base_name, cluster_object_name, object_name
 from roost_core.release.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.release.reader import Reader
 from roost_core.release.windows import parse_windows
@@ -259,6 +263,27 @@ def _lines(
     )
 
 
+def _quota_line(
+    placeholder_set: Mapping[str, Any], most: int, people: int, path: str, release: Release
+) -> str:
+    """What quotas of the release's namespace leave of a set's greatest number."""
+    found: Any = read_manifests(path)
+    bodies = [
+        {**body, "metadata": {"namespace": release.namespace, **body["metadata"]}}
+        for body in found.values()
+    ]
+    here = [body for body in bodies if body["metadata"]["namespace"] == release.namespace]
+    quotas = [read_quota(body) for body in here if body["kind"] == "ResourceQuota"]
+    defaults = [read_container_defaults(body) for body in here if body["kind"] == "LimitRange"]
+    name = placeholder_set["name"]
+    own_class = cluster_object_name(release.name, release.namespace, "placeholder")
+    demand = Demand(name, most, people, placeholder_set["resources"] or {}, own_class)
+    cut = cut_by([demand], quotas, defaults, TakenAsTold()).get(name)
+    if cut is None:
+        return f"  quotas: room for all {most}\n"
+    return f"  quotas: {cut.replicas} of {most} at most: {cut.why}\n"
+
+
 def _zone_of(placeholder_set: Mapping[str, Any], windows: Sequence[Window]) -> str:
     """The zone that a set's times are told in."""
     if windows:
@@ -304,6 +329,12 @@ def _number(hours: float) -> str:
     help="Learn from Prometheus, or from its answer to query_range.",
 )
 @click.option(
+    "--quotas",
+    metavar="PATH",
+    default="",
+    help="Say what ResourceQuotas of this file or folder leave room for.",
+)
+@click.option(
     "--explain",
     "explains",
     is_flag=True,
@@ -324,6 +355,7 @@ def command(
     config_map: str,
     launches: str,
     prometheus: str,
+    quotas: str,
     explains: bool,
     prints_config_map: bool,
 ) -> int:
@@ -387,6 +419,12 @@ def command(
         else:
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
         sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, known_fit))
+        if quotas:
+            most = max(change.replicas for change in changes)
+            peak = max(history.levels, default=0) if history is not None else 0
+            sys.stdout.write(
+                _quota_line(placeholder_set, most, max(most, peak), quotas, options.release)
+            )
         if placeholder_set["learn"] and history is None:
             sys.stdout.write(
                 "  learn: say --history, --launches or --prometheus to see what it would keep\n"

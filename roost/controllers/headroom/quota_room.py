@@ -8,7 +8,7 @@ people who may come will need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
 from roost.controllers.headroom.settings import HeadroomSettings
@@ -17,6 +17,7 @@ from roost_core.objects.quotas import (
     AT_ONCE,
     COUNT_PODS,
     PRIORITY_CLASS,
+    ContainerDefaults,
     Counted,
     Quota,
     amount_in_words,
@@ -64,8 +65,20 @@ def cut_by_quotas(
     ]
     if not quotas:
         return {}
-    there = _There(snapshot, settings)
     defaults = tuple(snapshot.container_defaults.values())
+    return cut_by(demands, quotas, defaults, _There(snapshot, settings))
+
+
+def cut_by(
+    demands: Sequence[Demand],
+    quotas: Iterable[Quota],
+    defaults: Sequence[ContainerDefaults],
+    there: Taken,
+) -> dict[str, Cut]:
+    """Return what quotas of one namespace leave of each demand, where that is less.
+
+    defaults: what LimitRanges there give containers.
+    """
     placeholders = {
         demand.name: counted_container(
             demand.resources, defaults, priority_class=demand.priority_class
@@ -114,6 +127,32 @@ def demand_of(
         resources or {"requests": requests},
         "" if keeper is None else keeper.priority_class,
     )
+
+
+class Taken(Protocol):
+    """What is known of who takes a quota's room."""
+
+    def taken_by_others(self, quota: Quota, key: str) -> int:
+        """How much of the key all but our placeholders take."""
+        ...
+
+    def person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
+        """How much of the key one more person takes; 0: the quota doesn't count users."""
+        ...
+
+
+class TakenAsTold:
+    """What a quota's own status says: placeholders that are there count as others."""
+
+    def taken_by_others(self, quota: Quota, key: str) -> int:
+        """How much of the key is used."""
+        return quota.used.get(key, 0)
+
+    def person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
+        """How much a placeholder takes, unless the quota counts placeholders alone."""
+        if not _may_count_users(quota, placeholders):
+            return 0
+        return max(placeholder.amount(key) for placeholder in placeholders)
 
 
 class _There:
@@ -184,7 +223,7 @@ def _tight(
     key: str,
     demands: Sequence[Demand],
     placeholders: Mapping[str, Counted],
-    there: _There,
+    there: Taken,
 ) -> _Tight | None:
     """What a key leaves for placeholders; None: enough for all."""
     asked = _sum(demands, placeholders, key)

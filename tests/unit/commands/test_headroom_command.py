@@ -247,3 +247,34 @@ def test_a_history_for_sets_that_do_not_learn_or_for_several_is_refused(
     both = _values(tmp_path, {"learn": LEARN}, {"name": "gpu", "learn": LEARN})
     assert _run("-f", both, "--launches", _trace(tmp_path)) == 2
     assert "found 2 sets that learn (default, gpu), expected one" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pods", "said"),
+    [
+        (
+            "20",
+            (
+                "  quotas: 0 of 30 at most: ResourceQuota team allows 20 pods, others take 3, and"
+                " 30 people may come; for all placeholders ask for 63\n"
+            ),
+        ),
+        ("63", "  quotas: room for all 30\n"),
+    ],
+)
+def test_what_a_quota_leaves_is_said(
+    pods: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = _values(tmp_path, {"windows": [LECTURES]})
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "team"},
+        "spec": {"hard": {"pods": pods}},
+        "status": {"used": {"pods": "3"}},
+    }
+    file = tmp_path / "quota.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [quota]}))
+    at = ("--at", "2026-10-06T07:00", "--days", "2")
+    assert _run("-f", values, *at, "--quotas", str(file)) == 0
+    assert capsys.readouterr().out.endswith(said)
