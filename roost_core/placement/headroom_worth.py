@@ -27,6 +27,10 @@ EARLY_HOURS: Final = 4 / 60
 # keep it after others have left. Measured by replays of terms (lab/benchmarks/term.py), with 18
 # users a node.
 SHARED_COST: Final = 8.0
+# That holds for nodes that are asked for so many minutes ahead at most. The longer ahead, the more
+# newcomers: it grows by as much, as far as that was measured (nodes that boot in 400 s).
+SHARED_AHEAD_MINUTES: Final = 8
+MOST_SHARED_AHEAD_MINUTES: Final = 15
 # Needs that are rarer add no seat to a node that is worth having.
 _RARE: Final = 0.01
 
@@ -73,6 +77,8 @@ def worth_of(
     """
     ahead_hours = ahead_minutes / 60
     per_node = max(1, per_node)
+    shared_minutes = min(max(ahead_minutes, SHARED_AHEAD_MINUTES), MOST_SHARED_AHEAD_MINUTES)
+    shared_cost = SHARED_COST * shared_minutes / SHARED_AHEAD_MINUTES
     return Worth(
         node_hours=node_hours,
         per_node=per_node,
@@ -80,7 +86,7 @@ def worth_of(
         unused_hours=ahead_hours + idle_seconds / 3600,
         used_hours=EARLY_HOURS,
         # A node that one user fills is nobody else's.
-        shared_cost=1 + (SHARED_COST - 1) * (1 - 1 / per_node),
+        shared_cost=1 + (shared_cost - 1) * (1 - 1 / per_node),
     )
 
 

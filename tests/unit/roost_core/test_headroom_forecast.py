@@ -182,6 +182,27 @@ def test_where_a_user_fills_a_node_it_costs_less_than_one_that_others_keep() -> 
     assert worth_of(3, 18, 6).shared_cost > worth_of(3, 2, 6).shared_cost > 1
 
 
+def test_where_nodes_boot_for_long_people_must_be_as_certain_as_elsewhere() -> None:
+    def least_percent(ahead_minutes: int, per_node: int) -> int:
+        """Of how certain people, at least, a whole node is had."""
+        worth = worth_of(10, per_node, ahead_minutes)
+        return next(
+            percent
+            for percent in range(1, 101)
+            if seats_worth([(per_node, percent), (0.0, 100 - percent)], worth)
+        )
+
+    assert worth_of(10, 18, 8).shared_cost == worth_of(10, 18, 4).shared_cost
+    assert worth_of(10, 18, 12).shared_cost > worth_of(10, 18, 9).shared_cost
+    usual = least_percent(7, 18)
+    for ahead_minutes in range(8, 61):
+        assert worth_of(10, 18, ahead_minutes).shared_cost <= worth_of(10, 18, 15).shared_cost
+        assert usual - 1 <= least_percent(ahead_minutes, 18) <= usual + 2
+    # A user who fills a node alone is worth the more, the longer the wait.
+    assert worth_of(10, 1, 60).shared_cost == 1
+    assert least_percent(60, 1) <= least_percent(7, 1)
+
+
 def test_the_ceiling_cuts_from_half_of_it_on_a_little_at_a_time() -> None:
     assert [Ceiling(spent, 100).left for spent in (-5, 0, 50, 75, 100, 300)] == [
         1,
