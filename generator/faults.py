@@ -41,7 +41,7 @@ class Fault(NamedTuple):
         if self.file == DEFAULTS_NAME and kind:
             # The key is what to set: who installed by pip has no such file.
             place = ""
-            key = f"{key} isn't set"
+            key = f"{key} isn't set" if kind == "hint" else key
         text = ": ".join(part for part in (place, kind, key, what) if part)
         return one_line(f"{text} {self.fix}" if self.fix else text)
 
