@@ -39,7 +39,7 @@ LIMITS: Final = ("concurrent_spawn_limit", "active_server_limit")
 # Not of the spawner.
 OF_JUPYTERHUB: Final = ("spawner_class", *LIMITS)
 # Traits that are followed to where they are written out, and UNKNOWN where they aren't.
-_STRICT: Final = frozenset({*NODES, *POD_AFFINITIES, *SIZE_TRAITS})
+_STRICT: Final = frozenset({*NODES, *POD_AFFINITIES, *SIZE_TRAITS, "priority_class_name"})
 _FOLLOWED: Final = _STRICT | {
     *("namespace", "component_label", "scheduler_name", "extra_pod_config", "image"),
     *("profile_list", "enable_user_namespaces", "group_overrides", *LIMITS),
@@ -61,6 +61,7 @@ _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     **dict.fromkeys(("runtime_class_name", "runtimeClassName"), (*_WHERE, *_HOW_LARGE)),
     **dict.fromkeys(("resources", "overhead"), _HOW_LARGE),
+    "priorityClassName": ("priority_class_name",),
     "extra_pod_config": (),
 }
 _ALL_OF_A_POD: Final = (*_WHERE, *_HOW_LARGE)

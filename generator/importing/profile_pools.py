@@ -18,6 +18,7 @@ from generator.importing.source import child
 from generator.importing.traits import (
     LISTS,
     OLD_NAMES,
+    camel_case,
     entries,
     entries_of,
     overridden,
@@ -255,6 +256,11 @@ def overridden_by(traits: Traits, holder: object) -> Traits:
         if not isinstance(value, _SHAPES.get(name, object)):
             continue
         if name in LISTS and name in _SHAPES and entries(value) is None:
+            continue
+        if name == "extra_pod_config" and isinstance(value, dict):
+            # KubeSpawner takes either spelling.
+            item = {camel_case(str(key)): field for key, field in value.items()}
+            changed[name] = overridden(changed.get(name) or {}, item)
             continue
         before = changed.get(name)
         if before is None and name not in LISTS:

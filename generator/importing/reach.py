@@ -33,8 +33,9 @@ from generator.importing.traits import (
     SIZE_TRAITS,
     camel_case,
     entries,
+    is_known,
 )
-from generator.importing.unread import python_of
+from generator.importing.unread import python_of, runtime_class
 
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
@@ -81,6 +82,14 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
     if isinstance(component, str) and component not in ("", UNKNOWN):
         draft.put("podClasses.user.match.labels.component", component, (*hub.path, *keys))
         followed.add("component_label")
+    pod_config, keys = traits.get("extra_pod_config", _UNSET)
+    name = child(pod_config, "runtimeClassName")
+    if (
+        isinstance(name, str)
+        and is_known(name)
+        and keys[1:2] in (("extraConfig",), ("extraFiles",))
+    ):
+        draft.reject(hub, keys, runtime_class(name))
     groups, keys = traits.get("group_overrides", _UNSET)
     note_lost_of_groups(draft, (*hub.path, *keys), groups)
     until = [*_follow_namespace(draft, hub, traits, followed), *_other_scheduler(draft, traits)]

@@ -36,6 +36,7 @@ PROFILES: Final = "profiles"
 WHERE: Final = "where"
 SIZE: Final = "size"
 BESIDE: Final = "beside"
+PRIORITY: Final = "priority"
 
 
 class UserPod(NamedTuple):
@@ -105,11 +106,16 @@ def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[
             value = traits.get(name)
             if not is_known(value) or (part == BESIDE and value):
                 found.setdefault(part, f"by {where.get(name, name)}")
+    if traits.get("priority_class_name"):
+        by = where.get("priority_class_name", "priority_class_name")
+        found[PRIORITY] = f"by {by}"
     own = mapping(traits.get("extra_pod_config"))
     by = f"by {where.get('extra_pod_config', 'extra_pod_config')}"
     for key, value in own.items():
         if key in ("overhead", "resources", "containers", "initContainers") and value:
             found.setdefault(SIZE, by)
+        elif key in ("priority", "priorityClassName") and value:
+            found.setdefault(PRIORITY, by)
         elif (
             (key in ("nodeName", "topologySpreadConstraints", "schedulingGates") and value)
             or key == ANY

@@ -18,7 +18,15 @@ import yaml
 from generator.faults import count_of, some
 from generator.importing.result import ImportResult
 from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
-from generator.importing.trial_pods import BESIDE, PROFILES, SIZE, WHERE, UserPod, user_pods
+from generator.importing.trial_pods import (
+    BESIDE,
+    PRIORITY,
+    PROFILES,
+    SIZE,
+    WHERE,
+    UserPod,
+    user_pods,
+)
 from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
@@ -271,8 +279,18 @@ def _as_known(
             " placeholders fit isn't known"
         )
         return promises & {PLACE}, [*says[:1], told]
+    if PRIORITY in unknown:
+        # A pod that may pre-empt others isn't held back, and placeholders give way to higher ones.
+        promises = promises - {GATE, PLACEHOLDERS}
+        kept = [line for line in says if "placeholder" not in line and "gate" not in line]
+        told = (
+            f"their priority is set {unknown[PRIORITY]}: whether they are held back for images"
+            " and placeholders give way isn't known"
+        )
+        if len(unknown) == 1:
+            return promises, [*kept, told]
     what = "how large they are" if SIZE in unknown else "beside which pods they go"
-    by = unknown[SIZE] if SIZE in unknown else unknown[BESIDE]
+    by = unknown.get(SIZE) or unknown[BESIDE]
     kept = [line for line in says if "placeholder" not in line]
     told = f"{what} is set {by}: whether placeholders fit isn't known"
     return promises - {PLACEHOLDERS}, [*kept, told]

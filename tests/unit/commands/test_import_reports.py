@@ -250,3 +250,46 @@ def test_the_time_zone_is_the_hub_s_or_asked_for(hub: str, zone: str) -> None:
     assert at(entry, "learn", "timeZone") == zone or "UTC"
     asks = "Set timeZone in placeholders to your users'" in result.report(details=False)
     assert asks == (not zone)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "singleuser: {extraPodConfig: {runtimeClassName: gvisor}}",
+        "singleuser: {extraPodConfig: {runtime_class_name: gvisor}}",
+        "hub: {config: {KubeSpawner: {extra_pod_config: {runtimeClassName: gvisor}}}}",
+        (
+            'hub: {extraConfig: {a: "c.KubeSpawner.extra_pod_config.update('
+            "runtimeClassName='gvisor')\"}}"
+        ),
+        (
+            "singleuser: {profileList: [{kubespawner_override: {extra_pod_config:"
+            " {runtime_class_name: gvisor}}}]}"
+        ),
+    ],
+)
+def test_a_runtime_class_is_named_wherever_it_is_set(text: str) -> None:
+    room = "scheduling: {userPlaceholder: {replicas: 3}}"
+    usual = "singleuser: {image: {name: a/b, tag: '1'}}"
+    result = import_layers([("a", f"{usual}\n{room}"), ("b", f"{text}\nscheduling: {{}}")])
+    try_import(result)
+    assert [note for note in result.unmapped if "kubectl get runtimeclass gvisor" in note.reason]
+    assert result.summary.promises == {"place"}
+    assert "the RuntimeClass gvisor" in result.report(details=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hub: {config: {KubeSpawner: {priority_class_name: high}}}",
+        "hub: {extraConfig: {a: \"c.KubeSpawner.priority_class_name = 'high'\"}}",
+        "singleuser: {extraPodConfig: {priorityClassName: high}}",
+    ],
+)
+def test_of_a_priority_that_nobody_knows_no_gate_and_no_room_is_promised(text: str) -> None:
+    room = "scheduling: {userPlaceholder: {replicas: 3}}"
+    usual = "singleuser: {image: {name: a/b, tag: '1'}}"
+    result = import_layers([("a", f"{usual}\n{room}"), ("b", f"{text}\nscheduling: {{}}")])
+    try_import(result)
+    assert result.summary.promises == {"place", "images"}
+    assert "their priority is set by" in result.report(details=False)
