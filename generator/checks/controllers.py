@@ -149,7 +149,7 @@ def _lint_size(report: LintReport) -> None:
         (profiles, (list(group) for group in report.pullers)),
         (
             ("placeholders",),
-            (complete_placeholder_set(one.named, one.defaults) for one in placeholder_sets(report)),
+            (complete_placeholder_set(own.named, own.defaults) for own in placeholder_sets(report)),
         ),
     ):
         for part in written:

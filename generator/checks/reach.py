@@ -34,7 +34,7 @@ def check(report: LintReport, _release: Release) -> None:
         with report.part():
             lint(report)
     tolerated = {
-        group.component: {text(each.get("key") or "") for each in group.tolerations}
+        group.component: {text(toleration.get("key") or "") for toleration in group.tolerations}
         for group in report.pullers
     }
     for placeholder_set in placeholder_sets(report):

@@ -346,8 +346,8 @@ def _lint_arguments(
     elif name == "PodTopologySpread":
         constraints = listing(arguments.get("defaultConstraints"))
         pairs = (
-            (text(at(one, "topologyKey")), text(at(one, "whenUnsatisfiable")))
-            for one in constraints
+            (text(at(constraint, "topologyKey")), text(at(constraint, "whenUnsatisfiable")))
+            for constraint in constraints
         )
         for index, pair in repeated(pairs):
             report.error(

@@ -27,7 +27,7 @@ def default_overrides(profiles: object) -> list[Values]:
     choices = [
         _default(by_key(at(option, "choices"))) for option in by_key(at(chosen, "profile_options"))
     ]
-    return [mapping(at(one, "kubespawner_override")) for one in (chosen, *choices)]
+    return [mapping(at(profile, "kubespawner_override")) for profile in (chosen, *choices)]
 
 
 def by_key(named: object) -> list[object]:
@@ -38,9 +38,10 @@ def by_key(named: object) -> list[object]:
 
 
 def _default(listed: list[object]) -> object:
-    return next(
-        (one for one in listed if at(one, "default") is True), listed[0] if listed else None
-    )
+    for entry in listed:
+        if at(entry, "default") is True:
+            return entry
+    return listed[0] if listed else None
 
 
 def lint_toleration(toleration: object) -> str:

@@ -109,7 +109,9 @@ def read_folder(path: str) -> Objects:
     false`).
     """
     folder = Path(path)
-    files = sorted(one for one in folder.rglob("*") if one.suffix in _SUFFIXES and one.is_file())
+    files = sorted(
+        path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file()
+    )
     names = [str(file) for file in files if file.name != KUSTOMIZATION]
     objects = _objects(
         (name, document) for name in names for document in _documents(read_bytes(name), name)

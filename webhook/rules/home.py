@@ -33,7 +33,8 @@ def prefer_home(case: Case) -> Iterator[RuleResult]:
     that Roost hasn't. Its spreading term goes in any case: it would scatter a repository over cold
     caches.
     """
-    pod, home = case.pod, case.pod_class.home
+    pod = case.pod
+    home = case.pod_class.home
     if home is None:
         return
     texts = PodTexts(pod.labels, pod.annotations, pod.containers)
@@ -58,11 +59,8 @@ def prefer_home(case: Case) -> Iterator[RuleResult]:
     for weight, node in zip(home.weights, nodes, strict=False):
         yield PreferNode({"weight": weight, "preference": named_node(node)})
     yield Annotate(HOME_TARGET_ANNOTATION, nodes[0])
-    yield Note(
-        "home",
-        f"{', '.join(nodes)} of"
-        f" {len(admitted)}{', without ready builders' if lacks_builders else ''}",
-    )
+    without = ", without ready builders" if lacks_builders else ""
+    yield Note("home", f"{', '.join(nodes)} of {len(admitted)}{without}")
     if any(map(_can_outvote_home, pod.preferred_node_terms)):
         text = (
             f"a preferred node term of weight {_OUTVOTING_WEIGHT} or more adds to the repository's"

@@ -41,7 +41,8 @@ def set_scheduler(case: Case) -> Iterator[RuleResult]:
     Roost's scheduler is away nothing would bind the pod, so the pod keeps the scheduler that it
     has.
     """
-    names, state = _names(case), _state(case)
+    names = _names(case)
+    state = _state(case)
     if _may_change(case):
         if state is not LeaseState.HELD:
             text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
@@ -52,15 +53,17 @@ def set_scheduler(case: Case) -> Iterator[RuleResult]:
             ]
             if case.pod_class.home is not None:
                 terms = [term for term in terms if not is_binderhub_spread_term(term)]
-            is_strict = terms or case.pod.spec.get("topologySpreadConstraints")
-            yield SetScheduler(names[-1 if is_strict else 0])
+            has_own_terms = terms or case.pod.spec.get("topologySpreadConstraints")
+            # The strict one comes last, where there is one.
+            yield SetScheduler(names[-1] if has_own_terms else names[0])
     elif case.pod.scheduler_name not in names:
         yield Note(SCHEDULER_TOPIC, "the pod's own schedulerName stays")
 
 
 def is_bound_by_roost(case: Case) -> bool:
     """Whether the pod names Roost's scheduler, or is about to."""
-    chosen, names = case.pod.scheduler_name, _names(case)
+    chosen = case.pod.scheduler_name
+    names = _names(case)
     return bool(names[0]) and (
         chosen in names or (_may_change(case) and _state(case) is LeaseState.HELD)
     )

@@ -84,13 +84,17 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
 
     needs: what `read_warm_needs` found for a pod with the same spec.
     """
-    pod, pod_class = case.pod, case.pod_class
+    pod = case.pod
+    pod_class = case.pod_class
     target = pod.annotations.get(WARM_TARGET_ANNOTATION)
     if pod_class.warm is None or (target and prefers_node(pod, named_node(target))):
         return None
-    nodes, facts = case.facts.nodes, case.facts.warm.get(pod_class.name)
-    if nodes is None or facts is None:
-        return f"{'nodes' if nodes is None else 'pods of the class'} can't be read"
+    nodes = case.facts.nodes
+    facts = case.facts.warm.get(pod_class.name)
+    if nodes is None:
+        return "nodes can't be read"
+    if facts is None:
+        return "pods of the class can't be read"
     try:
         needs = needs or read_warm_needs(case)
     except MalformedObjectError:

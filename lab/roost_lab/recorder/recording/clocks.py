@@ -43,12 +43,18 @@ def pod_in_server_time(pod: PodReading, behind: int) -> PodReading:
         return None if at_us is None else at_us + behind
 
     conditions = {
-        kind: one if kind in _NOT_THE_KUBELETS else one._replace(since_us=moved(one.since_us))
-        for kind, one in pod.conditions.items()
+        kind: (
+            condition
+            if kind in _NOT_THE_KUBELETS
+            else condition._replace(since_us=moved(condition.since_us))
+        )
+        for kind, condition in pod.conditions.items()
     }
     containers = tuple(
-        replace(one, started_us=moved(one.started_us), ended_us=moved(one.ended_us))
-        for one in pod.containers
+        replace(
+            container, started_us=moved(container.started_us), ended_us=moved(container.ended_us)
+        )
+        for container in pod.containers
     )
     return replace(
         pod, accepted_us=moved(pod.accepted_us), conditions=conditions, containers=containers

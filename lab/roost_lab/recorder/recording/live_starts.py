@@ -252,10 +252,10 @@ def _phases(
     """The phases of a pod that is ready, from and to; pods' times are whole seconds, counted from
     whole ones.
     """
-    bound_us, ready_us = pod.condition("PodScheduled").reached_us, pod.condition("Ready").reached_us
-    started_us = max(
-        (one.started_us for one in pod.containers if one.started_us is not None), default=None
-    )
+    bound_us = pod.condition("PodScheduled").reached_us
+    ready_us = pod.condition("Ready").reached_us
+    starts_us = [container.started_us for container in pod.containers]
+    started_us = max((at_us for at_us in starts_us if at_us is not None), default=None)
     if pod.condition("Ready").status != "True":
         # A pod that has finished isn't ready any more; few have a readiness probe.
         ready_us = started_us

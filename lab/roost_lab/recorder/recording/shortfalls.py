@@ -46,9 +46,9 @@ def shortfalls(
         return []
     lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, claimable)]
     others = (
-        one
-        for one in rejection.reasons
-        if one not in _TOLD and not one.startswith(_TOLD_WITH_A_NAME)
+        reason
+        for reason in rejection.reasons
+        if reason not in _TOLD and not reason.startswith(_TOLD_WITH_A_NAME)
     )
     return [*lacks, *({"kind": OTHER, "why": reason} for reason in others)]
 

@@ -128,8 +128,8 @@ class Record:
         dataclass(frozen=True, kw_only=True)(cls)
         comment = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
         columns = [
-            table_column(one.name, optional=one.default is None, **one.metadata)
-            for one in fields(cls)
+            table_column(column.name, optional=column.default is None, **column.metadata)
+            for column in fields(cls)
         ]
         cls.table = sa.Table(
             name, metadata, *columns, *indexes, comment=comment, sqlite_with_rowid=with_rowid
@@ -419,10 +419,12 @@ def _dumped(columns: JSONObject) -> str:
 
 def _within_64_bits(value: Any) -> Any:  # noqa: ANN401 - JSON
     if isinstance(value, dict):
-        return {key: _within_64_bits(one) for key, one in value.items()}
+        return {key: _within_64_bits(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_within_64_bits(one) for one in value]
-    return max(-_MAX_INTEGER, min(_MAX_INTEGER, value)) if isinstance(value, int) else value
+        return [_within_64_bits(part) for part in value]
+    if isinstance(value, int):
+        return max(-_MAX_INTEGER, min(_MAX_INTEGER, value))
+    return value
 
 
 def unpack_candidates(nodes: str) -> list[JSONObject]:
