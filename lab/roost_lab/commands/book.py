@@ -15,16 +15,19 @@ import click
 from generator.faults import UsageError, one_line, some
 from generator.values.files import read_file
 from roost.commands.options import cluster_options
+from roost.controllers.contract.bookings import EARLY_SECONDS
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import base_name, object_name
 from roost_core.release.events import (
     MOST_NAME,
+    SEATING_START_SECONDS,
     SETTLE_MINUTES,
     Event,
     first_start_after,
     hub_limits,
+    seating_seconds,
 )
 from roost_lab.booking import checked, entry_of, event_options, read_users, read_zone, with_profile
 from roost_lab.calendars.source import MOST_BYTES, CalendarOrder, CalendarSource, is_calendar
@@ -50,8 +53,14 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
         return not_checked(bookings)
     lead = events["leadMinutes"]
     seats = min(event.people, events["maxPlaceholders"])
+    early = 0.0
+    if event.seated is not None and bookings.seats_people:
+        # As the controllers reckon: there is room for the first whose server is started.
+        limit = int(events.get("concurrentSpawnLimit") or 0)
+        seating = seating_seconds(event.people, limit, SEATING_START_SECONDS)
+        early = max(0.0, seating - EARLY_SECONDS)
     text = (
-        f"  From {local_time(start - 60 * lead, zone)} set {event.set_name} has {seats}"
+        f"  From {local_time(start - 60 * lead - early, zone)} set {event.set_name} has {seats}"
         " placeholders more"
     )
     if seats < event.people:

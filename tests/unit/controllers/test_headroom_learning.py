@@ -458,9 +458,8 @@ def test_who_waits_for_a_new_nodes_pulls_waited_and_who_waits_on_an_old_one_did_
 def test_a_booked_lecture_that_is_learned_counts_once() -> None:
     event = {"name": "course", "people": 30, "start": "2026-10-05T12:00", "timeZone": "UTC"}
     events = {"enabled": True, "booked": [event], "leadMinutes": 10, "maxPeople": 100}
-    document = _document() | {
-        "events": events | {"maxPlaceholders": 100, "configMaps": False, "concurrentSpawnLimit": 0}
-    }
+    events |= {"maxPlaceholders": 100, "configMaps": False, "concurrentSpawnLimit": 64}
+    document = _document() | {"events": events, "seating": {"enabled": False}}
     # `min` stays beside what is booked; in the first week, what the values say.
     for people, days, replicas in ((40, 21, 40), (20, 21, 31), (0, 3, 33)):
         hub = Hub(document, {"default": _history(people, days)}, now=NOW - 60)

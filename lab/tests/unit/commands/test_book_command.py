@@ -159,6 +159,8 @@ def test_a_group_and_listed_users_are_seated_with_a_profile(
     said = capsys.readouterr().out
     assert "quay.io/me/gpu:1, servers of group bio101 and 2 users started before." in said
     assert "Servers of group bio101 of the hub and 2 users, at most 120, are started before" in said
+    # There is room for the first whose server is started, 6.5 minutes before the class.
+    assert "From Mon 2026-11-30 08:43 UTC set gpu has 120 placeholders more" in said
     # They need no start when they come.
     assert "tells others to come again" not in said
     (event,) = cluster.booked
