@@ -68,11 +68,7 @@ class View:
                     self.preempted_on.add(pod.nominated_node)
             elif not pod.is_finished:
                 self._pods_on.setdefault(node, []).append(pod)
-                is_stuck = any(
-                    container.waiting_reason in PULL_FAULTS for container in pod.containers
-                )
-                pulls = is_puller(pod.labels) or is_popular_puller(pod.labels)
-                if pod.phase == "Pending" and pulls and not is_stuck:
+                if pod.phase == "Pending" and _is_pulling(pod):
                     self.pulling_on.add(node)
             placeholder_set = sets.get(pod.labels.get(PLACEHOLDER_SET_LABEL, ""))
             if placeholder_set is None or not _is_own(pod, snapshot, placeholder_set):
@@ -116,6 +112,13 @@ class View:
                 for pod_class in pod_classes
             )
         return self._users[node]
+
+
+def _is_pulling(pod: Pod) -> bool:
+    """Whether it is a puller's pod whose pulls don't fail."""
+    if not (is_puller(pod.labels) or is_popular_puller(pod.labels)):
+        return False
+    return all(container.waiting_reason not in PULL_FAULTS for container in pod.containers)
 
 
 def _is_own(pod: Pod, snapshot: Snapshot, placeholder_set: PlaceholderSet) -> bool:

@@ -574,7 +574,7 @@ def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
     """Say what a node holds, and whether something may be pulled there."""
     # A node lists up to five names of an image, all with the same size. Two images of one
     # repository with exactly the same size count as one.
-    distinct = {(split_reference(_normal(name))[0], size) for name, size in state.images.items()}
+    distinct = {(_repository(name), size) for name, size in state.images.items()}
     image_bytes = sum(size for _, size in distinct)
     is_cut = 0 <= settings.reported_images <= state.image_count
     pullers = serving(settings.hub.gate.pullers, state)
@@ -643,6 +643,11 @@ def _cut(failure: str) -> str:
 
 # Most nodes hold the same images under the same names.
 _normal = lru_cache(maxsize=65536)(normalise_reference)
+
+
+@lru_cache(maxsize=65536)
+def _repository(name: str) -> str:
+    return split_reference(_normal(name))[0]
 
 
 CONTROLLER: Final = Controller(

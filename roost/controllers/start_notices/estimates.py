@@ -13,7 +13,7 @@ nodes that were started for them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Final, NamedTuple
@@ -116,13 +116,19 @@ class PastWaits:
 
     def with_duration(self, seconds: float, *keys: str) -> PastWaits:
         """One more duration, under each of the keys."""
+        return self.with_durations([(seconds, keys)])
+
+    def with_durations(self, durations: Iterable[tuple[float, Sequence[str]]]) -> PastWaits:
+        """More of them, one after the other: seconds, and keys."""
         known = dict(self.by_key)
-        for key in keys:
-            # To the end.
-            before = known.pop(key, Seen())
-            known[key] = before.with_one(math.log(max(_LEAST_SECONDS, seconds)))
-        for key in list(known)[: max(0, len(known) - MOST_KEYS)]:
-            del known[key]
+        for seconds, keys in durations:
+            logarithm = math.log(max(_LEAST_SECONDS, seconds))
+            for key in keys:
+                # To the end.
+                before = known.pop(key, Seen())
+                known[key] = before.with_one(logarithm)
+            while len(known) > MOST_KEYS:
+                del known[next(iter(known))]
         return PastWaits(known)
 
     def expect(self, prior: Spread, keys: Sequence[str], levels: Sequence[Level]) -> Spread:
@@ -193,10 +199,8 @@ def is_new_for(node: Node, waits_since: float) -> bool:
 
 def earlier_waits(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> PastWaits:
     """What waits took before this replica led. is_told: whether a pod's user is told."""
-    past = PastWaits()
-    for _, seconds, keys in sorted([*_pulls(snapshot), *_waits_for_nodes(snapshot, is_told)]):
-        past = past.with_duration(seconds, *keys)
-    return past
+    waits = sorted([*_pulls(snapshot), *_waits_for_nodes(snapshot, is_told)])
+    return PastWaits().with_durations((seconds, keys) for _, seconds, keys in waits)
 
 
 # Unix time of the end, seconds, keys.
