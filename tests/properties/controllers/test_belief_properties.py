@@ -93,10 +93,18 @@ GATE: Final = {
 SET: Final = "hub-roost-placeholder-default"
 BOOKS: Final[JSONObject] = {"enabled": True, "booked": [], "configMaps": True}
 LEAD_SECONDS: Final = 600
-LIMITS: Final = {"leadMinutes": 10, "maxPeople": 500, "maxPlaceholders": 1000}
+LIMITS: Final = {
+    "leadMinutes": 10,
+    "maxPeople": 500,
+    "maxPlaceholders": 1000,
+    "concurrentSpawnLimit": 64,
+}
 PLACEHOLDERS: Final = [{"name": "default", "statefulSet": SET, "replicas": 0, "windows": []}]
 DOCUMENT: Final = policy_document(
-    imageGate=GATE, placeholders=PLACEHOLDERS, events={**BOOKS, **LIMITS}
+    imageGate=GATE,
+    placeholders=PLACEHOLDERS,
+    events={**BOOKS, **LIMITS},
+    seating={"enabled": False},
 )
 (LABEL,) = held(IMAGE)
 GPU: Final = "nvidia.com/gpu"
