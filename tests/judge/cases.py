@@ -502,6 +502,9 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
     profiles, outages = _registries(Random(f"registries {seed}"), profiles)
     zones = chance.choice([("a",), ("a", "b")])
     has_placeholders = not more["is_imported"] or more["user_placeholders"] > 0
+    # A real hub's placeholders are its own, and without controllers nobody follows quotas. Where
+    # there are none, others may rank below them.
+    is_plain = hub is None and not is_odd and has_placeholders
     priorities = (
         (*PRIORITIES, *(() if has_placeholders else UNLIKE_PLACEHOLDERS))
         if chance.random() < 0.6
@@ -552,13 +555,13 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         ),
         quotas=(
             *_quotas(chance, namespace),
-            *_own_quotas(Random(f"quota {seed}"), profiles, arrivals),
+            *(_own_quotas(Random(f"quota {seed}"), profiles, arrivals) if is_plain else ()),
         ),
         limit_ranges=_limit_ranges(chance, namespace),
         slow_pulls=_slow(chance, profiles, nodes),
         outages=outages,
         odd=json.dumps(_odd(Random(f"odd {seed}"))) if is_odd else "",
-        foreseen=_foreseen(Random(f"foreseen {seed}"), arrivals),
+        foreseen=_foreseen(Random(f"foreseen {seed}"), arrivals) if is_plain else None,
         **more,
     )
 
