@@ -105,17 +105,27 @@ class Node:
         """Whether `images` has all of its images, and all their names. An empty list says nothing:
         the kubelet hasn't queried its runtime yet, or is configured to list nothing.
         """
-        is_cut = self.has_cut_names or (self.image_count or len(self.images)) >= _LISTED_IMAGES
-        return bool(self.images) and not is_cut
+        return self.reports_all_images and not self.has_cut_names
+
+    @property
+    def reports_all_images(self) -> bool:
+        """Likewise, each by one of its names at least."""
+        return bool(self.images) and (self.image_count or len(self.images)) < _LISTED_IMAGES
+
+    @property
+    def cut_sizes(self) -> frozenset[int]:
+        """Sizes of the images that have as many names as a kubelet reports at most."""
+        if len(self.images) <= self.image_count:
+            return frozenset()
+        counts = Counter(self.images.values())
+        return frozenset(size for size, number in counts.items() if number >= MAX_NAMES)
 
     @property
     def has_cut_names(self) -> bool:
         """Whether some image has as many names as a kubelet reports at most, so that another name
         of it may be missing. Names of one size count as names of one image.
         """
-        if len(self.images) <= self.image_count:
-            return False
-        return max(Counter(self.images.values()).values()) >= MAX_NAMES
+        return bool(self.cut_sizes)
 
     @property
     def resolves_short_names_elsewhere(self) -> bool:

@@ -69,6 +69,8 @@ class Fact(NamedTuple):
     confirmed: bool
     # Those taken into account.
     tokens: frozenset[Token]
+    # Its size when the node's list last showed it.
+    listed_bytes: int | None = None
 
 
 class NodeFacts(NamedTuple):
@@ -290,10 +292,20 @@ def _observe_image(
     )
     # A list that has shown the image by this name would do so again.
     is_elsewhere = _may_be_listed_elsewhere(node, image) and not (before and before.confirmed)
-    shows_name = not (node.has_cut_names or is_elsewhere)
-    is_unlisted = shows_name and (node.lists_all_images or is_too_large)
+    shows_name = not (_may_be_cut(node, before) or is_elsewhere)
+    is_unlisted = shows_name and (node.reports_all_images or is_too_large)
     is_absent = is_unlisted or _is_refuted(observed, image)
     return _ImageReport(Listing.NO if is_absent else Listing.SILENT, None, tokens, labelled)
+
+
+def _may_be_cut(node: Node, before: Fact | None) -> bool:
+    """Whether the image's name may be missing as one of more than five names of an image.
+
+    Not once the list has shown the image itself, of another size than these images.
+    """
+    if not node.has_cut_names:
+        return False
+    return before is None or not before.confirmed or before.listed_bytes in node.cut_sizes
 
 
 def _may_be_listed_elsewhere(node: Node, image: ManagedImage) -> bool:
@@ -323,7 +335,8 @@ def _weigh(before: Fact | None, report: _ImageReport, now: Moment) -> Fact:
     listing = report.listing
     tokens = report.tokens
     if listing is Listing.YES:
-        return Fact(True, now.steady if before is None else before.since, True, tokens)
+        since = now.steady if before is None else before.since
+        return Fact(True, since, True, tokens, report.listed_bytes)
     if before is None:
         is_reported = report.labelled or any(
             at is not None and abs(now.wall - at) < LIST_LAGS.age_seconds for _, at in tokens
