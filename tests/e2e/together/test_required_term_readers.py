@@ -2,7 +2,7 @@
 nobody a start there.
 
 Each user could start on a node that is pulling the image, and for a reason that the webhook can't
-know not on the one that holds it. Rows of the table in docs/placement.md.
+know not on the one that holds it. Rows of the table in docs/image-gate.md.
 """
 
 import json
