@@ -30,7 +30,7 @@ def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
     tag = scheduler_tag(scheduler, release)
     own = SCHEDULER_GATES[minor_for_tag(SCHEDULER_GATES, tag, release.kube_minor)]
     gates = {**own, **mapping(scheduler.get("featureGates"))}
-    return {gate: is_on for gate, is_on in gates.items() if isinstance(is_on, bool)}
+    return {gate: value for gate, value in gates.items() if isinstance(value, bool)}
 
 
 def check(report: LintReport, release: Release) -> None:
@@ -52,21 +52,11 @@ def check(report: LintReport, release: Release) -> None:
             )
             report.warn(path, reason, "See `kube-scheduler --help` of its minor.")
         elif minor < gate.since:
-            fix = f"It came with 1.{gate.since}: leave it out."
-            report.error(
-                path,
-                name,
-                f"a feature gate of kube-scheduler 1.{minor}, which would not start",
-                fix,
-            )
+            fix = f"It came with 1.{gate.since}, and kube-scheduler would not start: leave it out."
+            report.error(path, name, f"a feature gate that kube-scheduler 1.{minor} has", fix)
         elif gate.until is not None and minor >= gate.until:
-            fix = f"It went with 1.{gate.until}: leave it out."
-            report.error(
-                path,
-                name,
-                f"a feature gate of kube-scheduler 1.{minor}, which would not start",
-                fix,
-            )
+            fix = f"It went with 1.{gate.until}, and kube-scheduler would not start: leave it out."
+            report.error(path, name, f"a feature gate that kube-scheduler 1.{minor} has", fix)
         elif (
             gate.locked_since is not None
             and minor >= gate.locked_since
