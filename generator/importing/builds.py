@@ -121,8 +121,11 @@ def _read_python(draft: Draft, section: HubSection, *, is_told: bool = True) -> 
             continue
         for class_name, trait, value in class_settings(code, _BUILD_CLASSES):
             found[(class_name, trait)] = (value, at)
-    for (class_name, trait), (value, at) in found.items() if is_told else ():
-        if trait not in _DECIDES or not (trait == ANY or value == UNKNOWN or trait not in _READ):
+    if not is_told:
+        return found
+    for (class_name, trait), (value, at) in found.items():
+        is_unknown = trait == ANY or value == UNKNOWN or trait not in _READ
+        if trait not in _DECIDES or not is_unknown:
             continue
         what = f"Python ({value})" if trait == ANY else f"c.{class_name}.{trait}, set in Python"
         reason = (
@@ -131,7 +134,7 @@ def _read_python(draft: Draft, section: HubSection, *, is_told: bool = True) -> 
         )
         draft.reject(section, at, reason)
         draft.builds_unknown = draft.builds_unknown or section.show(at)
-    if found and is_told:
+    if found:
         at = next(iter(found.values()))[1][:1]
         where = section.show(at)
         draft.notes.append(f"{where} is Python: what it writes out about builds was read.")

@@ -10,7 +10,7 @@ FAMILY-common or common-FAMILY for the hubs FAMILY, FAMILY-* and *-FAMILY.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -78,12 +78,13 @@ def find_hubs_in(
         shared = [*above, *(file for file in files if file.is_common)]
         rest = [file for file in files if not file.is_common]
         base = [file for file in rest if file.stem == "values"]
-        if len(rest) > 1 and base:
-            # values.yaml, and what changes it: one hub.
+        if base:
+            # One hub. Files beside its values.yaml are variants of it, and they aren't read.
             rest = [base[0]._replace(stem=below.name)]
-        if len(rest) == 1:
+        elif len(rest) == 1:
             rest = [rest[0]._replace(stem=below.name)]
         elif not rest and files:
+            # Common files alone: the last one is the hub's own.
             rest = [files[-1]._replace(stem=below.name)]
             shared = [*above, *files[:-1]]
         else:
@@ -122,21 +123,27 @@ def _hubs_of(
         if file.values and find_charts(file.values) is None:
             passed.append(f"{file.name}: no values of a hub")
             continue
-        layers = list(common)
-        for layer in shared:
-            if layer.family in families:
-                is_of_it = _is_of(file.stem, layer.family)
-            elif layer.stem.startswith(("common", "shared")) and layer.family:
-                is_of_it = False
-            else:
-                is_of_it = (
-                    not layer.values
-                    or not file.values
-                    or bool(set(layer.values) & set(file.values))
-                )
-            if is_of_it:
-                layers.append((layer.name, layer.content))
-        yield HubFiles(file.stem, (*layers, (file.name, file.content)))
+        layers = [
+            (layer.name, layer.content) for layer in shared if _belongs(layer, file, families)
+        ]
+        yield HubFiles(file.stem, (*common, *layers, (file.name, file.content)))
+
+
+def _belongs(layer: _File, file: _File, families: Collection[str]) -> bool:
+    """Whether a common file is a layer below a hub's own file.
+
+    families: those that a hub of the folder is of. Three cases: a file of such a family belongs to
+    the family's hubs. common-FAMILY without a hub belongs to none. Any other file belongs to the
+    hubs with which it has a key at the top in common; one of the two that can't be read counts as
+    having it.
+    """
+    if layer.family in families:
+        return _is_of(file.stem, layer.family)
+    if layer.family and layer.stem.startswith(("common", "shared")):
+        return False
+    if not layer.values or not file.values:
+        return True
+    return not set(layer.values).isdisjoint(file.values)
 
 
 def _is_of(hub: str, family: str) -> bool:

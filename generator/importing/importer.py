@@ -127,7 +127,7 @@ def _judge(result: ImportResult) -> None:
             "puller",
             "not every user's image is named here, and Roost's puller brings what is named",
         )
-    result.tell(merged.values)
+    result.judge(merged.values)
 
 
 def _load(name: str, text: str | bytes) -> Unwrapped:

@@ -157,10 +157,10 @@ class ManyHubs:
             after = set().union(*(on_nodes.get(nodes, set()) for nodes in own))
             has_pullers = hub.values["prePuller"]["enabled"] or release["prePuller"]["enabled"]
             brought = f"{len(alone)} -> {len(after | alone)}" if has_pullers and after else "none"
-            moved = ["its users get Roost's scheduler in place of the hub's"] * (
-                "scheduler" in hub.result.replaced
-            )
-            changes = "; ".join([*moved, *self.differences.get(hub.name, [])])
+            differences = list(self.differences.get(hub.name, []))
+            if "scheduler" in hub.result.replaced:
+                differences.insert(0, "its users get Roost's scheduler in place of the hub's")
+            changes = "; ".join(differences)
             had = _placeholders_by_pool(hub.values)
             count = sum(had.values())
             total = sum(kept[pool] for pool in had)
@@ -216,16 +216,15 @@ def _unite(many: ManyHubs) -> None:
             put_at(many.values, ("podClasses", name, "match", "namespaceSelector"), selector)
     many.values = {key: many.values[key] for key in (*defaults, *many.values) if key in many.values}
     many.faults = faults_of(many.values)
-    for part, is_off, key in (
-        (
-            "scheduler",
-            child(many.values, "scheduler", "target") == "none",
-            "scheduler.target: none",
-        ),
-        ("puller", child(many.values, "prePuller", "enabled") is False, "prePuller.enabled: false"),
-    ):
-        for hub in hubs if is_off else ():
-            hub.result.keep_on(part, f"most hubs have none, so Roost has none ({key})")
+    if child(many.values, "scheduler", "target") == "none":
+        _keep_on(hubs, "scheduler", "scheduler.target: none")
+    if child(many.values, "prePuller", "enabled") is False:
+        _keep_on(hubs, "puller", "prePuller.enabled: false")
+
+
+def _keep_on(hubs: Iterable[ImportedHub], part: str, key: str) -> None:
+    for hub in hubs:
+        hub.result.keep_on(part, f"most hubs have none, so Roost has none ({key})")
 
 
 def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:
@@ -311,6 +310,25 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     ]
 
 
+def _first_of_pool(
+    sets: Mapping[str, Mapping[str, Any]], hubs_of: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
+    """The first set on the nodes of each set: one that keeps room already, then that of most hubs.
+
+    Both are keys of `sets`. The result is in this order, too.
+    """
+
+    def rank(key: str) -> tuple[bool, int]:
+        return not sets[key]["replicas"], -len(hubs_of[key])
+
+    first_on: dict[str, str] = {}
+    first_of: dict[str, str] = {}
+    for key in sorted(sets, key=rank):
+        nodes = to_json([sets[key].get(part) for part in _NODES])
+        first_of[key] = first_on.setdefault(nodes, key)
+    return first_of
+
+
 def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     """One set for each pool and size, as large as the hubs' together."""
     sets: dict[str, dict[str, Any]] = {}
@@ -330,17 +348,16 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
             hubs_of.setdefault(key, []).append(hub.name)
     # A set that learns its number counts all users of its nodes: one is enough where none keeps
     # room already.
-    by_pool: dict[str, str] = {}
-    for key, placeholder_set in sorted(
-        sets.items(), key=lambda item: (not item[1]["replicas"], -len(hubs_of[item[0]]))
-    ):
-        first = by_pool.setdefault(to_json([placeholder_set.get(part) for part in _NODES]), key)
-        if not placeholder_set["replicas"]:
+    first_of_pool = _first_of_pool(sets, hubs_of)
+    for key, first in first_of_pool.items():
+        if not sets[key]["replicas"]:
+            # The first set of its pool stands for it.
             hubs_of[first] += [hub for hub in hubs_of[key] if hub not in hubs_of[first]]
+    firsts = set(first_of_pool.values())
     kept = [
         placeholder_set
         for key, placeholder_set in sets.items()
-        if placeholder_set["replicas"] or (placeholder_set.get("learn") and key in by_pool.values())
+        if placeholder_set["replicas"] or (placeholder_set.get("learn") and key in firsts)
     ]
     # Without any, one entry is enough, for events to be booked.
     kept = kept or list(sets.values())[:1]

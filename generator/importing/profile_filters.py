@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 _LIST: Final = "c.KubeSpawner.profile_list"
@@ -27,6 +27,14 @@ _HARMLESS: Final = frozenset(
     ]
 )
 _KNOWN: Final = frozenset({*dir(builtins), *sys.stdlib_module_names, "c"})
+# Methods that add to a list.
+_ADDERS: Final = frozenset(["append", "extend", "insert"])
+# Methods that change a dict, and the trait itself.
+_WRITERS: Final = frozenset(
+    ["update", "setdefault", "pop", "popitem", "clear", "__setitem__", "profile_list"]
+)
+# Built-in functions that may write to anything.
+_RUNNERS: Final = frozenset(["setattr", "exec", "eval", "vars"])
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -73,51 +81,67 @@ def _names_of_the_list(tree: ast.Module) -> frozenset[str]:
 def _returns_members(
     function: ast.FunctionDef | ast.AsyncFunctionDef, same: Collection[str]
 ) -> bool:
-    members = set(same)
-    lines = [node for statement in function.body for node in ast.walk(statement)]
-    if not _is_harmless(lines):
+    """Whether a function returns the list, parts of it or its members, and nothing else.
+
+    same: names of the list: the code's own, and those of parameters that are given it.
+    """
+    nodes = [node for statement in function.body for node in ast.walk(statement)]
+    if not _is_harmless(nodes):
         return False
-    empty = {
-        name for name, value in _assigned(lines) if isinstance(value, ast.List) and not value.elts
-    }
-    for _ in range(len(lines)):
-        more = {name for name, value in _assigned(lines) if _is_of(value, members | empty)}
-        more |= {
-            node.target.id
-            for node in lines
-            if isinstance(node, ast.For)
-            and isinstance(node.target, ast.Name)
-            and _is_of(node.iter, members)
-        }
-        if more <= members:
-            break
-        members |= more
-    # A name that has another value somewhere is none of the list's.
-    if any(
-        not _is_of(value, members | empty) for name, value in _assigned(lines) if name in members
-    ):
+    members = _names_of_members(nodes, same)
+    if not (_hold_only_members(nodes, members) and _gain_only_members(nodes, members)):
         return False
-    for call in (node for node in lines if isinstance(node, ast.Call)):
-        if _last(call.func) in ("append", "extend", "insert") and isinstance(
-            call.func, ast.Attribute
-        ):
-            owner = ast.unparse(call.func.value)
-            if owner in members | empty and not _is_of(call.args[-1], members):
-                return False
-    returned = [node.value for node in lines if isinstance(node, ast.Return)]
+    returned = [node.value for node in nodes if isinstance(node, ast.Return)]
     return bool(returned) and all(
-        value is not None and _is_of(value, members | empty) for value in returned
+        value is not None and _is_of(value, members) for value in returned
     )
 
 
-def _assigned(lines: list[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
-    for node in lines:
+def _names_of_members(nodes: Sequence[ast.AST], same: Collection[str]) -> frozenset[str]:
+    """Names that are given the list, a part of it, a member, or an empty list to be filled."""
+    members = set(same)
+    has_more = True
+    # A name may get its value from one that is found later, so look until none is found.
+    while has_more:
+        found = {name for name, value in _assigned(nodes) if _is_of(value, members)}
+        found |= {name for name, value in _looped(nodes) if _is_of(value, members)}
+        has_more = not found <= members
+        members |= found
+    return frozenset(members)
+
+
+def _hold_only_members(nodes: Sequence[ast.AST], members: Collection[str]) -> bool:
+    """Whether none of the names has another value somewhere."""
+    return all(_is_of(value, members) for name, value in _assigned(nodes) if name in members)
+
+
+def _gain_only_members(nodes: Sequence[ast.AST], members: Collection[str]) -> bool:
+    """Whether nothing but members is added to the lists of these names."""
+    for node in nodes:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        is_added = node.func.attr in _ADDERS and ast.unparse(node.func.value) in members
+        if is_added and not _is_of(node.args[-1], members):
+            return False
+    return True
+
+
+def _assigned(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """Each name that is assigned to, with the value."""
+    for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     yield target.id, node.value
         elif isinstance(node, ast.AugAssign | ast.NamedExpr) and isinstance(node.target, ast.Name):
             yield node.target.id, node.value
+
+
+def _looped(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """The name of each loop, with what it loops over."""
+    for node in nodes:
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+            yield node.target.id, node.iter
 
 
 def _is_of(value: ast.expr, members: Collection[str]) -> bool:
@@ -152,39 +176,28 @@ def _picks(index: ast.expr) -> bool:
     )
 
 
-def _is_harmless(lines: list[ast.AST]) -> bool:
-    """Whether nothing in a function writes to what decides about a profile's pod."""
-    for node in lines:
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
-            if key not in _HARMLESS:
-                return False
-        elif (
-            (isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load))
-            or (
-                isinstance(node, ast.Attribute)
-                and node.attr
-                in (
-                    "update",
-                    "setdefault",
-                    "pop",
-                    "popitem",
-                    "clear",
-                    "__setitem__",
-                    "profile_list",
-                )
-            )
-            or (isinstance(node, ast.Constant) and node.value == "kubespawner_override")
-        ):
-            return False
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            if node.func.id not in _KNOWN or node.func.id in ("setattr", "exec", "eval", "vars"):
-                return False
-        elif isinstance(node, ast.Import | ast.ImportFrom | ast.Global) or (
-            isinstance(node, ast.Dict) and node.keys
-        ):
-            return False
-    return True
+def _is_harmless(nodes: Sequence[ast.AST]) -> bool:
+    """Whether nothing in a function writes to what decides about a profile's pod.
+
+    It may not hide such a write either. So it calls by name only built-in functions and imports
+    nothing. It has no `global` and makes no dict with content, which could be a new profile.
+    """
+    return all(_node_is_harmless(node) for node in nodes)
+
+
+def _node_is_harmless(node: ast.AST) -> bool:
+    if isinstance(node, ast.Subscript):
+        key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
+        return isinstance(node.ctx, ast.Load) or key in _HARMLESS
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.ctx, ast.Load) and node.attr not in _WRITERS
+    if isinstance(node, ast.Constant):
+        return node.value != "kubespawner_override"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in _KNOWN and node.func.id not in _RUNNERS
+    if isinstance(node, ast.Dict):
+        return not node.keys
+    return not isinstance(node, ast.Import | ast.ImportFrom | ast.Global)
 
 
 def _last(function: ast.expr) -> str:

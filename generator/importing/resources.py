@@ -26,14 +26,12 @@ def kubernetes_resources(
                 if value is not None:
                     draft.reject(section, (*at, part, name), "expected a Kubernetes quantity")
                 continue
-            is_text = isinstance(value, str)
-            amounts[part][name] = (
-                str(value).strip()
-                if is_text
-                else cpu_quantity(value) or "0"
-                if name == "cpu"
-                else f"{int(amount)}"
-            )
+            if isinstance(value, str):
+                amounts[part][name] = value.strip()
+            elif name == "cpu":
+                amounts[part][name] = cpu_quantity(value) or "0"
+            else:
+                amounts[part][name] = str(int(amount))
     return amounts
 
 
@@ -63,10 +61,14 @@ def object_name(hub: HubSection, release: str, name: str, *, in_namespace: bool 
     """What zero-to-jupyterhub calls an object: by default, those without a namespace are prefixed
     with the release.
     """
-    override = child(hub.data, "fullnameOverride")
-    if "fullnameOverride" not in hub.data or isinstance(override, str):
-        prefix = override or ("" if in_namespace else release)
+    # Absent, it is an empty text, as in the chart's values.
+    override = hub.data.get("fullnameOverride", "")
+    if isinstance(override, str):
+        prefix = override
+        if not override and not in_namespace:
+            prefix = release
         return f"{prefix}-{name}" if prefix else name
+    # null: names are made of the release's and the chart's.
     chart = child(hub.data, "nameOverride")
     chart = chart if isinstance(chart, str) and chart else "jupyterhub"
     return f"{release}-{name}" if chart in release else f"{release}-{chart}-{name}"

@@ -81,7 +81,7 @@ class ImportResult:
     # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
     keep: list[str] = field(default_factory=list)
     summary: HubSummary = field(
-        default_factory=lambda: HubSummary([], [], [], is_inert=False, promises=frozenset())
+        default_factory=lambda: HubSummary([], [], [], [], is_inert=False, promises=frozenset())
     )
     # The hub's own values; None: there is no hub.
     hub: HubSection | None = None
@@ -100,11 +100,19 @@ class ImportResult:
     # How users fare, line by line, if that was tried.
     tried: list[str] = field(default_factory=list)
 
-    def tell(self, values: Mapping[str, object], seen: Seen | None = None) -> None:
-        """Say what whole values do for the hub, once more if made pods were tried with them."""
-        if seen is not None and any(UNKNOWN in reason for reason in seen.unplaced):
-            # What was read says where it is set.
-            seen = seen._replace(unplaced=self.places_users_once)
+    def judge(self, values: Mapping[str, object], seen: Seen | None = None) -> None:
+        """Sum up what whole values do for the hub, and keep on there what Roost won't do.
+
+        seen: how made pods fared with the values; None: none was tried.
+        """
+        unplaced: Sequence[str] = self.places_users_once
+        self.tried = []
+        if seen is not None:
+            if any(UNKNOWN in reason for reason in seen.unplaced):
+                # What was read says where it is set.
+                seen = seen._replace(unplaced=self.places_users_once)
+            unplaced = seen.unplaced
+            self.tried = seen.lines
         self.summary = summary_of(
             values,
             self.places_users_once,
@@ -112,16 +120,22 @@ class ImportResult:
             has_builds=self.has_builds,
             builds_unknown=self.builds_unknown,
         )
-        self.tried = seen.lines if seen is not None else []
-        for promise, part, reason in _ORDERS if seen is not None else ():
-            if promise not in self.summary.promises:
-                self.keep_on(part, reason)
+        self._keep_on_what_is_missing(unplaced, was_tried=seen is not None)
+
+    def _keep_on_what_is_missing(self, unplaced: Sequence[str], *, was_tried: bool) -> None:
+        """Have the hub keep each part of which the summary doesn't promise that Roost does it.
+
+        unplaced: what must be true before users are placed.
+        """
+        if was_tried:
+            for promise, part, reason in _ORDERS:
+                if promise not in self.summary.promises:
+                    self.keep_on(part, reason)
         if self.builds_unknown:
             self.keep_on("builds", "which pods builds are isn't known here")
-        if unplaced := self.places_users_once if seen is None else seen.unplaced:
-            self.keep_on(
-                "scheduler", f"Roost doesn't place all users until {' and '.join(unplaced)}"
-            )
+        if unplaced:
+            reason = f"Roost doesn't place all users until {' and '.join(unplaced)}"
+            self.keep_on("scheduler", reason)
 
     def line_of(self, source: SourcePath) -> str:
         """Where a key stands, for people: ", line 7"; "" where that isn't known."""
@@ -139,10 +153,7 @@ class ImportResult:
     @property
     def verdict(self) -> list[str]:
         """Whether users are placed at all, if not, and how they fare."""
-        return [
-            *(line for line in self.summary.will if line[0] != " " and line[-1] != ":"),
-            *self.tried,
-        ]
+        return [*self.summary.verdict, *self.tried]
 
     def to_yaml(self) -> str:
         """The values as a commented document that `roost validate` passes."""

@@ -42,8 +42,11 @@ class HubSummary(NamedTuple):
     people.
     """
 
+    # Begins with the verdict.
     will: list[str]
     wont: list[str]
+    # Whether users are placed at all and anything changes for them; empty: both are so.
+    verdict: list[str]
     # How the classes of the first week find room, where placeholders are learned.
     first_week: list[str]
     is_inert: bool
@@ -101,14 +104,14 @@ def summary_of(
     if has_builds and builds_unknown:
         wont[-1] += f": which pods builds are isn't known, {builds_unknown} sets it in Python"
     will = [f"  - {line}" for line in will]
-    head = [f"Roost places no users until {' and '.join(once)}."] if once else []
+    verdict = [f"Roost places no users until {' and '.join(once)}."] if once else []
     if is_inert:
-        head.append("Nothing changes for users with these values.")
-        head.append(
+        verdict.append("Nothing changes for users with these values.")
+        verdict.append(
             "To watch a hub before anything changes, begin with chart/examples/observe-only.yaml."
         )
     if will:
-        head.append("What Roost will do for this hub:")
+        will = ["What Roost will do for this hub:", *will]
     wont.append("hold an upgrade of the hub up until images are there")
     wont = ["What it won't:", *(f"  - {line}" for line in wont)]
     if at(values, "podClasses", USER_CLASS, "join") or at(values, "podClasses", USER_CLASS, "warm"):
@@ -116,7 +119,9 @@ def summary_of(
             "Other hubs on these nodes? Count their users, too: one release, or sharedPools"
             " (docs/many-hubs.md)."
         )
-    return HubSummary([*head, *will], wont, _first_week(values), is_inert, frozenset(promises))
+    return HubSummary(
+        [*verdict, *will], wont, verdict, _first_week(values), is_inert, frozenset(promises)
+    )
 
 
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:

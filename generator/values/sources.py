@@ -77,13 +77,14 @@ class Places:
         """
         if not self._sources:
             return "values", 0
-        # If no source has even the first step: the beginning of the last file.
+        # If no source has even the first step: the beginning of the last file. Values without a
+        # file, as those of --set, have line 0.
         name = self._sources[-1].name
         line = 1
         depth = 0
         for source in reversed(self._sources):
             found = source.find(path)
-            is_as_deep_with_a_line = found.depth == depth and found.line and not line
+            is_as_deep_with_a_line = found.depth == depth and found.line > 0 and line == 0
             if found.depth > depth or is_as_deep_with_a_line:
                 name = source.name
                 line = found.line

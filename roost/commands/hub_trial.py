@@ -90,7 +90,7 @@ def try_import(result: ImportResult) -> None:
     """Say what imported values do, as made pods of the hub's users show."""
     values: dict[str, Any] = coalesce(result.values, read_defaults().values)
     users = user_pods(result, _RELEASE.namespace)
-    result.tell(values, _try_users(world_of(values), users) if users else None)
+    result.judge(values, _try_users(world_of(values), users) if users else None)
 
 
 def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
