@@ -129,10 +129,11 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
     enough weight.
     """
 
-    def weight(name: str, side: str, other: str) -> float:
-        # What breaks ties by default contradicts nothing.
-        is_ours = side == "avoid" and report.is_default(("podClasses", name, side, other))
-        return 0 if is_ours else number(mapping(classes[name].get(side)).get(other))
+    def chosen_weight(name: str, side: str, other: str) -> float:
+        # Roost's default `avoid` only breaks ties, so it contradicts nothing: it counts as 0.
+        if side == "avoid" and report.is_default(("podClasses", name, side, other)):
+            return 0
+        return number(mapping(classes[name].get(side)).get(other))
 
     def lint_sum(first: str, second: str) -> None:
         pairs = ((first, second), (second, first))
@@ -140,7 +141,7 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
             (name, side, other)
             for name, other in pairs
             for side in _SIDES
-            if weight(name, side, other) > 0
+            if chosen_weight(name, side, other) > 0
         ]
         if len(said) > 1:
             (first_name, side, other), (last, last_side, last_other) = said[0], said[-1]
@@ -149,17 +150,17 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
             report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")
 
     def lint_self(name: str) -> None:
-        if weight(name, "join", name) and weight(name, "avoid", name):
+        if chosen_weight(name, "join", name) and chosen_weight(name, "avoid", name):
             reason = f"{name} joins and avoids itself."
             report.refuse(("podClasses", name, "avoid", name), reason, "Keep one of them.")
 
     def lint_repelled(name: str, other: str) -> None:
         # The new pod and each one there have the term, and kube-scheduler adds both weights.
-        attracts = 2 * weight(name, "join", name)
+        attracts = 2 * chosen_weight(name, "join", name)
         if not attracts:
             return
-        mine = weight(name, "avoid", other)
-        theirs = weight(other, "avoid", name)
+        mine = chosen_weight(name, "avoid", other)
+        theirs = chosen_weight(other, "avoid", name)
         if (mine + theirs) * _MAX_PODS_A_NODE >= attracts:
             path: Path = (
                 ("podClasses", name, "avoid", other)

@@ -212,26 +212,24 @@ def sum_up(changes: list[ObjectChange]) -> str:
     """Say in a line how many objects differ and whose replicas, placeholder sets by their names; ""
     of no changes.
     """
+    if not changes:
+        return ""
     kinds = Counter(change.kind for change in changes)
     counted = ", ".join(
         f"{kinds[kind]} {what}" for kind, what in (("+", "new"), ("-", "gone")) if kinds[kind]
     )
-    parts = [
-        f"{len(changes)} object{'' if len(changes) == 1 else 's'}"
-        + (f" ({counted})" if counted else "")
-    ]
+    objects = "1 object" if len(changes) == 1 else f"{len(changes)} objects"
+    parts = [f"{objects} ({counted})" if counted else objects]
     parts += [
         f"{change.identity.name.rpartition('-placeholder-')[2]} {field.before} → {field.after}"
         for change in changes
         for field in change.fields
         if field.path == ("spec", "replicas") and ABSENT not in (field.before, field.after)
     ]
-    rest = parts[_MOST_IN_LINE:]
-    return (
-        "; ".join([*parts[:_MOST_IN_LINE], *([f"and {len(rest)} more"] if rest else [])])
-        if changes
-        else ""
-    )
+    rest = len(parts) - _MOST_IN_LINE
+    if rest > 0:
+        parts = [*parts[:_MOST_IN_LINE], f"and {rest} more"]
+    return "; ".join(parts)
 
 
 def show(changes: list[ObjectChange]) -> str:

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 class Belief(NamedTuple):
     """One belief.
 
-    `then`: as in the table, a word in backticks there if there is one for it in logs and
-    metrics.
+    `then`: what Roost does afterwards, worded as in the table. If logs and metrics have a word for
+    it, that word, which stands in backticks in the table.
     """
 
     name: str

@@ -135,20 +135,22 @@ def _read_terms(read: Reader, value: object, key: str) -> tuple[Document, ...]:
     return tuple(terms)
 
 
+# Kinds of a key's source that come with a name, by their word in the values.
+_NAMED_SOURCES: Final[Mapping[str, Literal["annotation", "label", "env"]]] = {
+    "annotation": "annotation",
+    "label": "label",
+    "env": "env",
+}
+
+
 def _read_key_source(read: Reader, value: object, at: str) -> KeySource:
     entry = read.mapping(value, at)
     if len(entry) == 1:
         ((kind, name),) = entry.items()
         if kind == "image":
             return KeySource("image")
-        if isinstance(name, str) and name:
-            for source in (
-                KeySource("annotation", name),
-                KeySource("label", name),
-                KeySource("env", name),
-            ):
-                if source.kind == kind:
-                    return source
+        if kind in _NAMED_SOURCES and isinstance(name, str) and name:
+            return KeySource(_NAMED_SOURCES[kind], name)
     read.fault(
         at, value, "one of {annotation: NAME}, {label: NAME}, {env: NAME}, {image: repository}"
     )

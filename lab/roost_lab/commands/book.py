@@ -233,7 +233,7 @@ def command(
             return refuse("book", "\n".join(faults), code=1) if faults else 0
         elif timetable:
             # Else the same would be told of each line.
-            bookings.limits({})
+            bookings.require_reader()
             rules = TimetableRules(
                 file=timetable,
                 zone=read_zone(words["zone"]),

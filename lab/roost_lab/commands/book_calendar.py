@@ -32,7 +32,7 @@ def book_calendar(
     Raises UsageError, ClusterError.
     """
     # Else the same would be told of each event.
-    bookings.limits({})
+    bookings.require_reader()
     held = len(bookings.entries)
     # What is over isn't cancelled.
     bookings.forget_past(now)

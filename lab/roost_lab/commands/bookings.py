@@ -87,15 +87,24 @@ class Bookings:
             )
         self.entries: dict[str, dict[str, Any]] = {str(each["name"]): each for each in entries}
 
-    def limits(self, entry: Mapping[str, Any]) -> Limits:
-        """What may be booked; anything where it isn't known."""
+    def require_reader(self) -> None:
+        """Raise UsageError if the release is known and reads no bookings."""
         if not self.document:
-            return Limits((str(entry.get("set") or "the first set"),), _MOST_PEOPLE)
+            return
         if not (self.events.get("enabled") and self.events.get("configMaps")):
             raise UsageError(
                 f"release {self.release} in namespace {self.namespace} reads no bookings: the"
                 " operator sets events.enabled (and events.configMaps, if it is false) to true"
             )
+
+    def limits(self, entry: Mapping[str, Any]) -> Limits:
+        """What may be booked; anything where it isn't known.
+
+        Raises UsageError as `require_reader` does.
+        """
+        if not self.document:
+            return Limits((str(entry.get("set") or "the first set"),), _MOST_PEOPLE)
+        self.require_reader()
         return Limits(bookable_sets(self.document), int(self.events["maxPeople"]))
 
     def forget_past(self, now: float) -> None:

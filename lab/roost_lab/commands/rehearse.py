@@ -47,11 +47,10 @@ def past_of(source: str, namespace: str) -> Past:
                 head = file.read(1 << 16)
             if b'"resultType"' in head:
                 return _of_prometheus(path, namespace, source)
-            return (
-                (list(trace_of((path,)).open(1)), ())
-                if b'/launch"' in head
-                else _of_history(path, folder)
-            )
+            if b'/launch"' in head:
+                attempts = list(trace_of((path,)).open(1))
+                return attempts, ()
+            return _of_history(path, folder)
         except OSError as error:
             raise UsageError(
                 f"--past: {source}: {error.strerror}, expected a file that can be read"
@@ -109,9 +108,11 @@ def _unpacked(source: str, folder: str) -> Path:
 def _of_prometheus(source: str, namespace: str, shown: str) -> Past:
     sessions, minutes_seen, lines = read_usage(source, namespace)
     sys.stderr.write("".join(f"{line.replace(source, shown)}\n" for line in lines))
-    return [
-        Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(sessions)
-    ], minutes_seen
+    attempts = [
+        Attempt(number, begin, "", "of-the-hub", None, end - begin)
+        for number, (begin, end) in enumerate(sessions)
+    ]
+    return attempts, minutes_seen
 
 
 def _of_history(path: str, folder: str) -> Past:

@@ -24,8 +24,8 @@ class _Fit(NamedTuple):
     differs_in_devices: bool
     # How far its size is from a placeholder's: 0 for equal ones.
     distance: float
-    # A set that names fewer nodes comes first, then the values' order.
-    unnamed: int
+    # A set with more rules for its nodes comes first, then the values' order.
+    minus_number_of_rules: int
     position: int
 
 
@@ -92,11 +92,12 @@ class SharedPools:
             own.get(CPU, 0), own.get(MEMORY, 0), asked.get(CPU, 0), asked.get(MEMORY, 0)
         )
         rules = self._sets[name].rules
+        number_of_rules = len(rules.node_selector) + len(rules.required_node_terms or ())
         return _Fit(
-            _devices(own) != _devices(asked),
-            abs(log(size)),
-            -len(rules.node_selector) - len(rules.required_node_terms or ()),
-            self._position[name],
+            differs_in_devices=_devices(own) != _devices(asked),
+            distance=abs(log(size)),
+            minus_number_of_rules=-number_of_rules,
+            position=self._position[name],
         )
 
 

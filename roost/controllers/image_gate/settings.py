@@ -74,6 +74,7 @@ class GateSettings:
 
     @cached_property
     def _wanted(self) -> dict[tuple[str, ...], tuple[image_gate.ManagedImage, ...]]:
+        """What `images_for` found already, by the names of the pullers. It is filled there."""
         return {}
 
     def images_for(self, node: Node) -> tuple[image_gate.ManagedImage, ...]:
@@ -97,13 +98,14 @@ class GateSettings:
         if not node.taints:
             return None
         taint: Taint | None = None
-        pullers = [
-            puller for puller in self.pullers if image_gate.selects(puller, node.name, node.labels)
+        tolerations_of_pullers = [
+            self._tolerations if puller.tolerations is None else puller.tolerations
+            for puller in self.pullers
+            if image_gate.selects(puller, node.name, node.labels)
         ]
-        for tolerations in [puller.tolerations for puller in pullers] or [None]:
-            against = untolerated(
-                node.taints, self._tolerations if tolerations is None else tolerations
-            )
+        # A node that no puller selects counts as one for a puller with the release's tolerations.
+        for tolerations in tolerations_of_pullers or [self._tolerations]:
+            against = untolerated(node.taints, tolerations)
             if against is None:
                 return None
             taint = taint or against

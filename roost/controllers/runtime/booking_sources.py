@@ -53,26 +53,25 @@ class ReadingTime:
         self._left = READING_SECONDS
         self._as_of = clock()
 
-    @property
-    def left(self) -> float:
-        """Seconds that are left now."""
-        return self._refill()
+    def left_now(self) -> float:
+        """Add the seconds that came since the last call; how many are left.
+
+        What is left grows by READING_SECONDS a minute, and never above READING_SECONDS.
+        """
+        now = self._clock()
+        self._left = min(READING_SECONDS, self._left + (now - self._as_of) * READING_SECONDS / 60.0)
+        self._as_of = now
+        return self._left
 
     @contextlib.contextmanager
     def spend(self) -> Iterator[None]:
         """Count the time of this block."""
         began = self._clock()
-        self._refill()
+        self.left_now()
         try:
             yield
         finally:
-            self._left = self._refill() - (self._clock() - began)
-
-    def _refill(self) -> float:
-        now = self._clock()
-        self._left = min(READING_SECONDS, self._left + (now - self._as_of) * READING_SECONDS / 60.0)
-        self._as_of = now
-        return self._left
+            self._left = self.left_now() - (self._clock() - began)
 
 
 class BookingText(NamedTuple):
@@ -132,15 +131,19 @@ class ConfigMapReader:
         new = [key for key in sorted(texts) if key not in known]
         length = 0
         within: set[str] = set()
-        # Of hubs', those with little text first, so that no hub's much text costs another one its
-        # little.
-        for key in sorted(texts, key=lambda key: (texts[key].length if texts[key].hub else 0, key)):
+
+        def turn(key: str) -> tuple[int, str]:
+            # The release's own come first. Of hubs' ConfigMaps, those with little text come first,
+            # so that no hub's much text costs another one its little.
+            return (texts[key].length if texts[key].hub else 0), key
+
+        for key in sorted(texts, key=turn):
             length += texts[key].length
             if len(within) < MOST_CONFIG_MAPS and length <= MOST_TEXT_IN_ALL:
                 within.add(key)
         # Whoever writes theirs again and again comes after the others.
         for key in (*new, *[key for key in known if known[key][0] is not texts[key]]):
-            if self._time.left < LEAST_SECONDS:
+            if self._time.left_now() < LEAST_SECONDS:
                 log.warning(
                     "bookings are read later: reading took %.0f s of the last minute",
                     READING_SECONDS,

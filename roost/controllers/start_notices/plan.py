@@ -115,9 +115,13 @@ def plan_start_notices(
             what = hold_up.by.value if hold_up.by is not None else "init-container"
             waiting[what] += 1
             key = what if hold_up.by is not None else f"{what} {hold_up.cause}"
-            before, since_before = memory.held_up.get(pod.uid, ("", now.wall))
-            began = since_before if before == key else now.wall
-            began = began if hold_up.since is None else min(hold_up.since, now.wall)
+            key_before, began_before = memory.held_up.get(pod.uid, ("", now.wall))
+            if hold_up.since is not None:
+                began = min(hold_up.since, now.wall)
+            elif key_before == key:
+                began = began_before
+            else:
+                began = now.wall
             held_up[pod.uid] = key, began
             teller.tell_of_hold_up(pod, hold_up, now.wall - began)
         elif bound.place is not None:
@@ -168,12 +172,12 @@ class _Teller:
         passed = self._now.wall - pod.created
         if passed < settings.SCHEDULER_SECONDS:
             self.waits.append(settings.SCHEDULER_SECONDS - passed)
-        elif SCHEDULER not in self._told(pod)[0]:
+        elif SCHEDULER not in self._remembered(pod)[0]:
             self._tell(pod, SCHEDULER, texts.SCHEDULER)
 
     def tell_of_room(self, pod: Pod, past: estimates.PastWaits, nodes: Iterable[Node]) -> None:
         """The pod waits for a node."""
-        reasons, _ = self._told(pod)
+        reasons, _ = self._remembered(pod)
         since = pod.unschedulable_since or self._now.wall
         if self._now.wall - since < settings.ROOM_SECONDS:
             self.waits.append(settings.ROOM_SECONDS - (self._now.wall - since))
@@ -200,7 +204,7 @@ class _Teller:
     def tell_of_hold_up(self, pod: Pod, hold_up: PodHoldUp, passed: float) -> None:
         """The pod's node pulls nothing for it yet."""
         reason, text = _HOLD_UPS[hold_up.by]
-        times = self._told(pod)[0].count(reason)
+        times = self._remembered(pod)[0].count(reason)
         due = settings.HOLD_UP_SECONDS * settings.HOLD_UP_FACTOR**times
         if passed < due:
             self.waits.append(due - passed)
@@ -214,7 +218,7 @@ class _Teller:
 
     def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: estimates.PastWaits) -> None:
         """The pod's node pulls its images, perhaps after others."""
-        reasons, again_at = self._told(pod)
+        reasons, again_at = self._remembered(pod)
         needed = self._pulls.needed_by(bound)
         passed = self._now.wall - bound.since
         if not needed:
@@ -252,7 +256,8 @@ class _Teller:
             else estimates.in_turn(first, *(_pull_of(pull.image, past) for pull in needed[1:]))
         )
 
-    def _told(self, pod: Pod) -> Told:
+    def _remembered(self, pod: Pod) -> Told:
+        """What the pod was told so far; from now on it is remembered with what is told now."""
         return self.told.setdefault(pod.uid, self._memory.told.get(pod.uid, ((), 0.0)))
 
     def _tell_left(self, pod: Pod, reason: str, message: str, left: estimates.Estimate) -> None:
@@ -261,7 +266,7 @@ class _Teller:
         self.waits.append(again_at - self._now.wall)
 
     def _tell(self, pod: Pod, reason: str, message: str, again_at: float | None = None) -> None:
-        reasons, before = self._told(pod)
+        reasons, before = self._remembered(pod)
         if len(reasons) >= settings.MOST_NOTICES:
             return
         if self.count >= settings.MOST_A_MINUTE:

@@ -1,6 +1,4 @@
-"""Kubelets are none that the API server's minor doesn't support, and architectures of nodes are
-told.
-"""
+"""The API server's minor supports every kubelet. The nodes' architectures are told."""
 
 import re
 from typing import Final

@@ -154,15 +154,21 @@ def _status(entry: JSONObject, uid: str, at_us: int, clocks: Clocks) -> list[Rec
     """Phases in a kubelet's or scheduler's change of a status, without the pod's object."""
     about, by = _object(entry["objectRef"]), str(_object(entry.get("user")).get("username") or "")
     name, namespace = str(about.get("name") or ""), str(about.get("namespace") or "")
+    # The node tells whose clock dated the change. A scheduler's name is no node's, and changes
+    # nothing.
+    node = by.removeprefix("system:node:")
     item: JSONObject = {
         "metadata": {"uid": uid, "name": name, "namespace": namespace},
-        "spec": {"containers": [], "nodeName": by.removeprefix("system:node:")},
+        "spec": {"containers": [], "nodeName": node},
         "status": _object(entry.get("requestObject")).get("status"),
     }
     pod = read_pod(item, (), {})
     if pod is None:
         raise Unusable("malformed audit log entries")
-    steps = steps_of(pod_corrected(replace(pod, created_us=at_us), clocks))
+    # The entry doesn't say when the pod was created. The clock is looked up by the time of
+    # creation, so the pod gets the entry's time, and the made-up step goes.
+    dated = replace(pod, created_us=at_us)
+    steps = steps_of(pod_corrected(dated, clocks))
     del steps[Phase.CREATED, ""]
     return [
         phase_record(uid, phase, step, SOURCE, detail) for (phase, detail), step in steps.items()

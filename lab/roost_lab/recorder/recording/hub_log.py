@@ -72,8 +72,10 @@ def server_of(pod: PodReading) -> str:
 
 
 def log_checkpoint(namespace: str) -> str:
-    """The kind of the checkpoint whose version says since when, in microseconds, a hub's log tells;
-    "": it doesn't.
+    """The kind of a hub log's checkpoint.
+
+    That checkpoint's version is the time (µs) from which the log is read; an empty version: it
+    isn't.
     """
     if len(kind := f"log:{namespace}") <= _MAX_KIND:
         return kind
