@@ -168,6 +168,8 @@ class Pod:
     reason: str = ""
     # Since when its scheduler has reported it unschedulable; None: it hasn't.
     unschedulable_since: float | None = None
+    # Its kubelet says that its volumes and its sandbox are there.
+    has_sandbox: bool = False
 
     @property
     def key(self) -> str:

@@ -173,6 +173,11 @@ def read_pod(
             ),
             None,
         ),
+        has_sandbox=any(
+            condition.get("type") == "PodReadyToStartContainers"
+            and condition.get("status") == "True"
+            for condition in conditions
+        ),
     )
 
 

@@ -652,7 +652,8 @@ def _repository(name: str) -> str:
 
 CONTROLLER: Final = Controller(
     name=NAME,
-    # Switched off, it still runs, to delete its pods.
+    # Switched off, it still runs, so that its gauges go. Its rights over pods go with the feature:
+    # pods that are left end by their deadline, and go with their ServiceAccount.
     read=read_popular_settings,
     plan=plan_popular_images,
     pace_seconds=PACE_SECONDS,

@@ -11,6 +11,7 @@ from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.start_notices import settings
 from roost_core.objects.pod import Pod
 from roost_core.placement.hold_ups import HeldUpBy, HoldUp
+from roost_core.placement.kubelet_pulls import PULL_FAULTS
 
 
 class PodHoldUp(NamedTuple):
@@ -55,8 +56,13 @@ def _running_init_container(pod: Pod) -> str:
 
 
 def _has_begun(pod: Pod) -> bool:
-    """Whether the kubelet is beyond volumes and sandbox: it has pulled an image, or tried to."""
-    return any(
-        container.image_id or container.running or container.terminated
+    """Whether the kubelet is beyond volumes and sandbox: it says so, has pulled an image or has
+    tried to. The Event of a mount that failed once outlives the fault.
+    """
+    return pod.has_sandbox or any(
+        container.image_id
+        or container.running
+        or container.terminated
+        or container.waiting_reason in PULL_FAULTS
         for container in pod.containers
     )

@@ -527,6 +527,28 @@ def test_what_holds_a_pod_up_is_told_with_how_long_it_has_lasted(
     assert reasons(told) == ["DownloadsImage"]
 
 
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        {"has_sandbox": True},
+        {"containers": (ContainerState(image=IMAGE, waiting_reason="ErrImagePull"),)},
+    ],
+)
+def test_a_mount_that_failed_once_holds_up_no_pod_whose_image_is_pulled(
+    beyond: dict[str, Any],
+) -> None:
+    cluster = Cluster()
+    cluster.node("n")
+    cluster.pod("ada", node_name="n")
+    cluster.turn()
+    cluster.fails("ada", "FailedMount", "a Secret isn't there yet")
+    cluster.now += 1.0
+    cluster.change("ada", **beyond)
+    told = cluster.passes(90.0)
+    assert "WaitsForVolume" not in reasons(told)
+    assert ("DownloadsImage" in reasons(told)) == ("has_sandbox" in beyond)
+
+
 def test_an_init_container_that_runs_is_told_and_is_no_download() -> None:
     cluster = Cluster()
     cluster.node("n")
