@@ -2,6 +2,7 @@
 wrongly. Names are made up.
 """
 
+import ast
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 
 from generator.checks.contract import at, listing
 from generator.importing.importer import import_layers
+from generator.importing.profile_filters import leaves_out
 from generator.importing.result import ImportResult
 from generator.importing.trial_pods import user_pods
 from generator.render.manifests import render
@@ -293,3 +295,12 @@ def test_of_a_priority_that_nobody_knows_no_gate_and_no_room_is_promised(text: s
     try_import(result)
     assert result.summary.promises == {"place", "images"}
     assert "their priority is set by" in result.report(details=False)
+
+
+def test_odd_python_around_the_list_is_no_traceback() -> None:
+    tree = ast.parse(
+        "def chosen(spawner):\n    picked = list(spawner.profile_list)\n    picked.append()\n"
+        "    return picked\nc.KubeSpawner.profile_list = chosen\n"
+    )
+    value = tree.body[-1].value  # type: ignore[attr-defined] # an assignment
+    assert not leaves_out(tree, value)
