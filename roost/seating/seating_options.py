@@ -33,7 +33,10 @@ class SeatingOptions:
         "--token-file", chart='"/etc/roost/token/token"', help="The token of its role."
     )
     bookings_path: Path | None = options.file(
-        "--bookings", chart='"/etc/roost/bookings/events.yaml"', help="What roost book wrote."
+        "--bookings",
+        chart='"/etc/roost/bookings/events.yaml"',
+        chart_if="values.events.enabled and values.events.configMaps",
+        help="What roost book wrote.",
     )
     state_path: Path | None = options.file(
         "--state",

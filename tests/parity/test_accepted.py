@@ -46,7 +46,8 @@ FOREIGN_GROUPS = (
 )
 # On nodes' own network a pod can't be `restricted`: chart/values.yaml says so.
 NOT_RESTRICTED = {
-    f"{program}-set-in-every-way" for program in ("webhook", "controllers", "scheduler", "recorder")
+    f"{program}-set-in-every-way"
+    for program in ("webhook", "controllers", "scheduler", "recorder", "seating")
 }
 
 

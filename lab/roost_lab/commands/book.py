@@ -92,6 +92,11 @@ def _seated(event: Event, bookings: Bookings) -> str:
     listed = [f"group {seated.group} of the hub"] if seated.group else []
     listed += [f"{len(seated.users)} users"] if seated.users else []
     profile = f" with profile {seated.profile}" if seated.profile else ""
+    if bookings.has_seating and not bookings.seats_people:
+        return (
+            f"  Nobody's server is started before, of {' and '.join(listed)} either: seating reads"
+            f" ConfigMap {bookings.document['seating'].get('bookings')} alone (docs/seated.md).\n"
+        )
     if not bookings.seats_people:
         return (
             f"  Nobody's server is started before, of {' and '.join(listed)} either: the operator"

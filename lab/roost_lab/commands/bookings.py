@@ -150,16 +150,22 @@ class Bookings:
             raise
 
     @property
-    def seats_people(self) -> bool:
-        """Whether the release starts people's servers before a booking; False if it isn't known."""
+    def has_seating(self) -> bool:
+        """Whether the release starts people's servers before a class; False if it isn't known."""
         return bool((self.document.get("seating") or {}).get("enabled"))
+
+    @property
+    def seats_people(self) -> bool:
+        """Whether it does so for these bookings: it reads one ConfigMap alone."""
+        seating = self.document.get("seating") or {}
+        return self.has_seating and self.name == seating.get("bookings")
 
     def seating(self) -> list[str]:
         """What seating says of the present classes, where whoever asks may read it; else nothing.
 
         It is read through the API server, which needs the right to get services/proxy.
         """
-        if not self.seats_people:
+        if not self.has_seating:
             return []
         service = object_name(base_name(self.release), "seating")
         path = f"/api/v1/namespaces/{self.namespace}/services/{service}:metrics/proxy/readyz"

@@ -54,6 +54,8 @@ class BookingSettings:
     concurrent_spawn_limit: int
     # Whether listed people's servers are started before an event.
     seats_people: bool
+    # The ConfigMap of the release's namespace that seating reads, beside the values.
+    seated_config_map: str
     limits: Limits
 
 
@@ -106,6 +108,7 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
         max_placeholders=whole("maxPlaceholders"),
         concurrent_spawn_limit=whole("concurrentSpawnLimit"),
         seats_people=read.flag(seating.get("enabled"), "seating.enabled"),
+        seated_config_map=read.text(seating.get("bookings"), "seating.bookings"),
         limits=limits,
     )
 
@@ -137,18 +140,25 @@ def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
             yield replace(source, events=(), faults=(*source.faults, fault))
 
 
-def _early_seconds(settings: BookingSettings, event: Event, hub: str) -> float:
+def reads_source(settings: BookingSettings, source: BookingSource | None) -> bool:
+    """Whether seating reads bookings there: of the values (None), or of its one ConfigMap."""
+    return source is None or (not source.hub and source.name == settings.seated_config_map)
+
+
+def _early_seconds(settings: BookingSettings, event: Event, source: BookingSource | None) -> float:
     """How long before an event its first people come: seated ones, when their servers start."""
-    # Seating reads the release's own bookings alone.
-    if event.seated is None or hub or not settings.seats_people:
+    is_seated = event.seated is not None and settings.seats_people
+    if not is_seated or not reads_source(settings, source):
         return EARLY_SECONDS
     limit = settings.concurrent_spawn_limit
     return max(EARLY_SECONDS, seating_seconds(event.people, limit, SEATING_START_SECONDS))
 
 
-def keep_seconds(settings: BookingSettings, event: Event, hub: str = "") -> float:
-    """How long before an event its placeholders are brought."""
-    return settings.lead_seconds + _early_seconds(settings, event, hub) - EARLY_SECONDS
+def keep_seconds(
+    settings: BookingSettings, event: Event, source: BookingSource | None = None
+) -> float:
+    """How long before an event its placeholders are brought. source: None: the values."""
+    return settings.lead_seconds + _early_seconds(settings, event, source) - EARLY_SECONDS
 
 
 class CurrentBookings(NamedTuple):
@@ -170,17 +180,16 @@ def bookings_at(
     current: list[Booking] = []
     changes_at: list[float] = []
     minute = int(now) // _MINUTE * _MINUTE
-    booked = [("", event) for event in settings.booked]
-    booked += [
-        (source.hub, event) for _, source in sorted(sources.items()) for event in source.events
-    ]
-    for hub, event in booked:
+    booked: list[tuple[BookingSource | None, Event]] = [(None, event) for event in settings.booked]
+    booked += [(source, event) for _, source in sorted(sources.items()) for event in source.events]
+    for source, event in booked:
         start = first_start_after(event, minute - SETTLE_SECONDS)
         if start is None:
             continue
-        early = _early_seconds(settings, event, hub)
+        hub = source.hub if source is not None else ""
+        early = _early_seconds(settings, event, source)
         # There must be room for the first who comes.
-        keep_from = start - keep_seconds(settings, event, hub)
+        keep_from = start - keep_seconds(settings, event, source)
         keep_until = start + SETTLE_SECONDS
         if keep_until <= now:
             # The next beginning is looked up in the next minute.

@@ -15,8 +15,10 @@ from roost.controllers.contract.bookings import (
     SETTLE_SECONDS,
     Booking,
     BookingSettings,
+    BookingSource,
     bookings_at,
     keep_seconds,
+    reads_source,
 )
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.headroom.settings import HeadroomSettings
@@ -147,19 +149,27 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
                 )
                 yield tell("EventFarAway", text, warning=True)
             else:
-                yield tell("EventBooked", _confirmation(event, start, settings, source.hub))
+                yield tell("EventBooked", _confirmation(event, start, settings, source))
 
 
-def _confirmation(event: Event, start: int, settings: BookingSettings, hub: str) -> str:
+def _confirmation(
+    event: Event, start: int, settings: BookingSettings, source: BookingSource
+) -> str:
     """What whoever booked an event reads of it."""
     zone = event.starts.time_zone
-    begin = local_time(start - keep_seconds(settings, event, hub), zone)
+    begin = local_time(start - keep_seconds(settings, event, source), zone)
     end = local_time(start + SETTLE_SECONDS, zone)
     image = f" Image {event.image} is brought to their nodes." if event.image else ""
     seated = ""
-    if event.seated is not None and (hub or not settings.seats_people):
-        of = "this isn't a booking of the release itself" if hub else "seating.enabled is false"
-        seated = f" Nobody's server is started before: {of}."
+    if event.seated is not None:
+        why = ""
+        if source.hub:
+            why = "this isn't a booking of the release itself"
+        elif not settings.seats_people:
+            why = "seating.enabled is false"
+        elif not reads_source(settings, source):
+            why = f"seating reads ConfigMap {settings.seated_config_map} alone"
+        seated = f" Nobody's server is started before: {why}." if why else ""
     return (
         f"Booking {event.name} at {local_time(start, zone)}: from {begin} to {end} set"
         f" {event.set_name} has up to {event.people} placeholders more, fewer as people"

@@ -66,6 +66,7 @@ def _booking_settings(events: list[Event], lead: int, most: int) -> BookingSetti
         max_placeholders=most,
         concurrent_spawn_limit=64,
         seats_people=True,
+        seated_config_map="roost-bookings",
         limits=LIMITS,
     )
 

@@ -40,6 +40,7 @@ from tests.recorded_data import rows
 from tests.unit.controllers.planners import only, planner_from
 from tests.unit.controllers.test_booking_sources import cluster_of
 
+SEATED_MAP = "hub-roost-bookings"
 SET = "hub-roost-placeholder-default"
 COURSE = "quay.io/me/course:1"
 LIMITS = Limits(("default",), 500)
@@ -60,7 +61,7 @@ def events_document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "podClasses": values["podClasses"],
         "placeholders": [{"name": "default", "statefulSet": SET, "replicas": 3, "windows": []}],
         "events": {**values["events"], "enabled": True, "booked": list(booked), **changes},
-        "seating": {"enabled": True},
+        "seating": {"enabled": True, "bookings": SEATED_MAP},
     }
 
 
@@ -517,7 +518,7 @@ def test_seated_people_find_room_when_their_servers_start_and_count_once() -> No
 
 def test_a_booking_says_that_nobody_is_seated_where_seating_is_off() -> None:
     document = events_document() | {"seating": {"enabled": False}}
-    source = BookingSource("course", "uid", tuple(_events_of(SEATED)))
+    source = BookingSource(SEATED_MAP, "uid", tuple(_events_of(SEATED)))
     planned = _plan(planner_from(HEADROOM, document), -60, sources=(source,))
     (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
     assert "Nobody's server is started before: seating.enabled is false." in notice.message
@@ -525,6 +526,16 @@ def test_a_booking_says_that_nobody_is_seated_where_seating_is_off() -> None:
     assert not [
         action for action in on.actions if isinstance(action, Notice) and "Nobody" in action.message
     ]
+
+
+def test_bookings_of_a_config_map_that_seating_does_not_read_are_nobodys_who_is_seated() -> None:
+    other = BookingSource("course", "uid", tuple(_events_of(SEATED)))
+    read = replace(other, name=SEATED_MAP)
+    assert _wanted(_plan(_planner(), -15.1, sources=(read,))) == 153
+    assert _wanted(_plan(_planner(), -15.1, sources=(other,))) == 3
+    planned = _plan(_planner(), -60, sources=(other,))
+    (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+    assert f"started before: seating reads ConfigMap {SEATED_MAP} alone." in notice.message
 
 
 def _events_of(*entries: dict[str, Any]) -> list[Any]:

@@ -179,8 +179,21 @@ def test_a_group_and_listed_users_are_seated_with_a_profile(
 def seats(cluster: Cluster) -> None:
     """The release seats people."""
     data = cluster.objects[RELEASE]["data"]
-    document = json.loads(data["release.json"]) | {"seating": {"enabled": True}}
+    document = json.loads(data["release.json"])
+    document |= {"seating": {"enabled": True, "bookings": "roost-bookings"}}
     data["release.json"] = json.dumps(document)
+
+
+def test_a_booking_of_a_config_map_that_seating_does_not_read_says_so(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seats(cluster)
+    words = ["book", "120", "Mon 9:00", "--zone", "UTC", "--name", "bio", "--group", "bio101"]
+    assert run([*words, "--config-map", "course"]) == 0
+    said = capsys.readouterr().out
+    assert "either: seating reads ConfigMap roost-bookings alone" in said
+    # Nobody is there before the class: the usual 15 minutes.
+    assert "From Mon 2026-11-30 08:45 UTC" in said
 
 
 def test_a_booking_that_seats_nobody_says_what_is_missing(
