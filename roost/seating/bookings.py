@@ -25,8 +25,10 @@ _MOST_TEXT: Final = 128 * 1024
 class SeatingSettings:
     """What seating needs of release.json."""
 
-    # Of the values themselves.
+    # Of the values themselves; none while `events` are switched off.
     booked: tuple[Event, ...]
+    # Whether bookings of the ConfigMap count.
+    config_maps: bool
     limits: Limits
     concurrent_spawn_limit: int
     active_server_limit: int
@@ -44,8 +46,12 @@ def load_settings(path: Path) -> SeatingSettings:
     def limit(key: str) -> int:
         return read.whole(events.get(key), f"events.{key}") if events.get(key) is not None else 0
 
+    is_enabled = read.flag(events.get("enabled"), "events.enabled")
+    reads_config_maps = read.flag(events.get("configMaps"), "events.configMaps")
+    booked = parse_events(read, events.get("booked"), "events.booked", limits)
     settings = SeatingSettings(
-        booked=parse_events(read, events.get("booked"), "events.booked", limits),
+        booked=booked if is_enabled else (),
+        config_maps=is_enabled and reads_config_maps,
         limits=limits,
         concurrent_spawn_limit=limit("concurrentSpawnLimit"),
         active_server_limit=limit("activeServerLimit"),

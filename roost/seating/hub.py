@@ -13,7 +13,7 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -36,10 +36,20 @@ _MOST_WORDS: Final = 300
 _BUSY_SECONDS: Final = 30.0
 _MOST_BUSY_SECONDS: Final = 60.0
 _PAGES: Final = "application/jupyterhub-pagination+json"
+# A header's value: http.client would quote any other text whole.
+_TOKEN: Final = re.compile(r"[\x21-\x7e]+")
+_USER_PATH: Final = re.compile(r"/users/[^/?]+")
 
 
 class HubError(Exception):
-    """The hub can't be asked just now, or not by this token; the message says what helps."""
+    """The hub can't be asked just now, or not by this token; the message says what helps.
+
+    It names no user, beside what the hub's own words do.
+    """
+
+
+class RefusedConnectionError(HubError):
+    """Nobody listens at the hub's address, as while it restarts."""
 
 
 class Result(StrEnum):
@@ -65,6 +75,8 @@ class Outcome:
     at: float = 0.0
     # BUSY: after how long the hub may be asked again.
     retry_seconds: float = 0.0
+    # FAILED: the hub refused before it began, so it counts no failed start.
+    is_refusal: bool = False
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -93,22 +105,26 @@ class Hub:
             query = f"limit={_USERS_A_PAGE}&offset={offset}"
             if state:
                 query += f"&state={state}"
-            page = self._json(f"/users?{query}", accept=_PAGES)
+            path = f"/users?{query}"
+            page = self._json(path, accept=_PAGES)
             items = page.get("items") if isinstance(page, Mapping) else page
-            for model in items or ():
-                yield read_user(model)
-            following = (
-                (page.get("_pagination") or {}).get("next") if isinstance(page, Mapping) else None
-            )
+            for model in self._checked_list(path, items):
+                yield self._user_of(path, model)
+            pagination = page.get("_pagination") if isinstance(page, Mapping) else None
+            following = pagination.get("next") if isinstance(pagination, Mapping) else None
             if not following:
                 return
-            offset = int(following["offset"])
+            found = following.get("offset") if isinstance(following, Mapping) else None
+            if not isinstance(found, int) or found <= offset:
+                raise self._shape_error(path, "no offset of the next page")
+            offset = found
 
     def user(self, name: str) -> HubUser | None:
         """A user; None: there is none, or the token may not see them. Raises HubError."""
+        path = f"/users/{_quoted(name)}"
         try:
-            return read_user(self._json(f"/users/{quote(name, safe='')}"))
-        except _AnswerError as error:
+            return self._user_of(path, self._json(path))
+        except AnswerError as error:
             if error.status == 404:
                 return None
             raise
@@ -118,36 +134,41 @@ class Hub:
 
         Raises HubError.
         """
+        path = f"/groups/{_quoted(name)}"
         try:
-            found = self._json(f"/groups/{quote(name, safe='')}")
-        except _AnswerError as error:
-            if error.status == 404:
+            found = self._json(path)
+        except AnswerError as error:
+            # 403: the token's role has no right to any group.
+            if error.status in (403, 404):
                 return None
             raise
-        return [str(user) for user in found.get("users") or ()]
+        if not isinstance(found, Mapping):
+            raise self._shape_error(path, "no group")
+        return [str(user) for user in self._checked_list(path, found.get("users"))]
 
     def start(self, name: str, options: Mapping[str, object]) -> Outcome:
         """Ask for a person's server, and wait until it answers or failed. Raises nothing."""
-        path = f"/users/{quote(name, safe='')}"
+        path = f"/users/{_quoted(name)}"
         try:
             with self._open("POST", f"{path}/server", body=options) as answer:
                 if answer.status == 201:
                     return Outcome(Result.READY, at=time.time())
             return self._follow(f"{path}/server/progress")
-        except _AnswerError as error:
+        except AnswerError as error:
             if error.status == 429:
                 return Outcome(Result.BUSY, error.words, retry_seconds=error.retry_seconds)
             # The person or somebody else was faster.
             is_there = error.status == 400 and re.search("already running|is pending", error.words)
             if is_there or error.status in (401, 502, 503, 504):
                 return Outcome(Result.UNKNOWN, error.words)
-            return Outcome(Result.FAILED, f"{error.status} {error.words}".strip())
+            words = f"{error.status} {error.words}".strip()
+            return Outcome(Result.FAILED, words, is_refusal=error.status < 500)
         except HubError as error:
             return Outcome(Result.UNKNOWN, str(error))
 
     def stop(self, name: str) -> None:
         """Stop a person's server. Raises HubError."""
-        with self._open("DELETE", f"/users/{quote(name, safe='')}/server"):
+        with self._open("DELETE", f"/users/{_quoted(name)}/server"):
             pass
 
     def _follow(self, path: str) -> Outcome:
@@ -159,11 +180,13 @@ class Hub:
                     if not line.startswith(b"data:"):
                         continue
                     event = json.loads(line[5:])
+                    if not isinstance(event, Mapping):
+                        continue
                     if event.get("ready"):
                         return Outcome(Result.READY, at=time.time())
                     if event.get("failed"):
                         return Outcome(Result.FAILED, _cut(str(event.get("message") or "failed")))
-            except (OSError, ValueError, http.client.HTTPException) as error:
+            except (OSError, ValueError, RecursionError, http.client.HTTPException) as error:
                 return Outcome(Result.UNKNOWN, f"its progress broke off ({type(error).__name__})")
         return Outcome(Result.UNKNOWN, "its progress ended without a word")
 
@@ -171,12 +194,28 @@ class Hub:
         try:
             with self._open("GET", path, accept=accept) as answer:
                 return json.loads(answer.read(_MOST_ANSWER))
-        except (ValueError, OSError, http.client.HTTPException) as error:
-            kind = type(error).__name__
-            raise HubError(
-                f"{self._url}{path}: found no JSON ({kind}), expected JupyterHub's API:"
-                " seating.hubUrl ends in /hub/api"
-            ) from None
+        except (ValueError, OSError, RecursionError, http.client.HTTPException) as error:
+            raise self._shape_error(path, f"no JSON ({type(error).__name__})") from None
+
+    def _user_of(self, path: str, model: object) -> HubUser:
+        """Read a user of an answer. Raises HubError."""
+        if not isinstance(model, Mapping) or not isinstance(model.get("name"), str):
+            raise self._shape_error(path, "no user")
+        return read_user(model)
+
+    def _checked_list(self, path: str, found: object) -> Sequence[object]:
+        """A list of an answer; () where it is null. Raises HubError."""
+        if found is None:
+            return ()
+        if not isinstance(found, list):
+            raise self._shape_error(path, "no list")
+        return found
+
+    def _shape_error(self, path: str, found: str) -> HubError:
+        return HubError(
+            f"{self._url}{_without_name(path)}: found {found}, expected JupyterHub's API:"
+            " seating.hubUrl ends in /hub/api"
+        )
 
     def _open(
         self,
@@ -188,13 +227,8 @@ class Hub:
         seconds: float = _REQUEST_SECONDS,
     ) -> http.client.HTTPResponse:
         """Ask, and return the answer with its body to come. Raises HubError."""
-        try:
-            token = self._token_path.read_text().strip()
-        except OSError as error:
-            raise HubError(
-                f"{self._token_path}: found no token ({error.strerror}), expected the Secret that"
-                " seating.tokenSecret names"
-            ) from None
+        what = f"{method} {self._url}{_without_name(path)}"
+        token = self._token()
         request = urllib.request.Request(
             f"{self._url}{path}",
             method=method,
@@ -205,14 +239,35 @@ class Hub:
             answer: http.client.HTTPResponse = self._opener.open(request, timeout=seconds)
         except urllib.error.HTTPError as error:
             with error:
-                raise _AnswerError.of(f"{method} {self._url}{path}", error) from None
+                raise AnswerError.of(what, error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
-            raise HubError(f"{method} {self._url}{path}: no answer ({_cut(str(reason))})") from None
+            is_refused = isinstance(reason, ConnectionRefusedError)
+            kind = RefusedConnectionError if is_refused else HubError
+            # InvalidURL and others quote what they were given.
+            is_system = isinstance(reason, OSError | str)
+            words = _cut(str(reason)) if is_system else type(reason).__name__
+            raise kind(f"{what}: no answer ({words})") from None
         return answer
 
+    def _token(self) -> str:
+        """The token of its file. Raises HubError, which doesn't quote it."""
+        found = ""
+        try:
+            token = self._token_path.read_text().strip()
+        except (OSError, ValueError) as error:
+            found = type(error).__name__
+        else:
+            if _TOKEN.fullmatch(token):
+                return token
+            found = "other characters than a token's" if token else "it is empty"
+        raise HubError(
+            f"{self._token_path}: found no token ({found}), expected the Secret that"
+            " seating.tokenSecret names"
+        )
 
-class _AnswerError(HubError):
+
+class AnswerError(HubError):
     """The hub refuses a request."""
 
     def __init__(self, what: str, status: int, words: str, retry_seconds: float) -> None:
@@ -230,19 +285,30 @@ class _AnswerError(HubError):
         self.retry_seconds = retry_seconds
 
     @classmethod
-    def of(cls, what: str, error: urllib.error.HTTPError) -> _AnswerError:
+    def of(cls, what: str, error: urllib.error.HTTPError) -> AnswerError:
         """Read the hub's words."""
         text = b""
         try:
             text = error.read(100_000)
             words = str(json.loads(text).get("message") or error.reason)
-        except (OSError, ValueError, AttributeError, http.client.HTTPException):
+        except (OSError, ValueError, AttributeError, RecursionError, http.client.HTTPException):
             words = str(error.reason)
         found = error.headers.get("Retry-After") or ""
-        seconds = float(found) if found.isdigit() else _BUSY_SECONDS
+        seconds = float(found) if found.isascii() and found.isdigit() else _BUSY_SECONDS
         return cls(what, error.code, _cut(words), min(seconds, _MOST_BUSY_SECONDS))
+
+
+def _quoted(name: str) -> str:
+    """A name in a path; JSON may hold characters that no address can."""
+    return quote(name, safe="", errors="replace")
+
+
+def _without_name(path: str) -> str:
+    """A path for a message: /readyz shows messages, and anybody may read it."""
+    return _USER_PATH.sub("/users/<name>", path)
 
 
 def _cut(words: str) -> str:
     """Words of somebody else's, in one short line."""
-    return " ".join(words.split())[:_MOST_WORDS]
+    line = " ".join(words.split())[:_MOST_WORDS]
+    return line.encode(errors="replace").decode()

@@ -26,6 +26,10 @@ def dump(memory: Memory) -> str:
         "came": dict(list(memory.came.items())[-_MOST_PEOPLE:]),
         "startSeconds": memory.start_seconds,
         "pausedUntil": memory.paused_until,
+        "failuresInARow": memory.failures_in_a_row,
+        "failedSpawns": memory.failed_spawns,
+        "failedAt": memory.failed_at,
+        "ended": dict(list(memory.ended.items())[-_MOST_PEOPLE:]),
     }
     return json.dumps(body)
 
@@ -49,7 +53,11 @@ def parse(text: str) -> Memory:
         memory.came = {str(name): float(seconds) for name, seconds in body["came"].items()}
         memory.start_seconds = [float(seconds) for seconds in body["startSeconds"]]
         memory.paused_until = float(body["pausedUntil"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        memory.failures_in_a_row = int(body["failuresInARow"])
+        memory.failed_spawns = int(body["failedSpawns"])
+        memory.failed_at = float(body["failedAt"])
+        memory.ended = {str(name): float(at) for name, at in body["ended"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
         return Memory()
     return memory
 

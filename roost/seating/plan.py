@@ -21,9 +21,14 @@ MOST_TRIES: Final = 3
 # After so many failures in a row, nothing is started for a while.
 _FAILURES_IN_A_ROW: Final = 3
 FAILURE_PAUSE_SECONDS: Final = 300.0
+# A hub ends itself at the fifth failed start in a row (z2jh's consecutiveFailureLimit). After so
+# many nothing is started until somebody's start succeeded.
+MOST_FAILED_SPAWNS: Final = 4
+# Clocks of hub and pod differ by less.
+_CLOCK_SECONDS: Final = 10.0
 # Who was starting at one look, and is ready at the next, was used by nobody in between, if the two
 # are no further apart.
-_LOOK_SECONDS: Final = 10.0
+LOOK_SECONDS: Final = 10.0
 # What is older is forgotten.
 _FORGET_SECONDS: Final = 86_400.0
 
@@ -86,6 +91,12 @@ class Memory:
     # How many servers may be starting; grows with each that answers.
     window: int = FIRST_SEATS
     failures_in_a_row: int = 0
+    # As the hub counts them: starts that failed since one succeeded, and when the last did; Unix
+    # time.
+    failed_spawns: int = 0
+    failed_at: float = 0.0
+    # By user: when the last request for their server ended without one; Unix time.
+    ended: dict[str, float] = field(default_factory=dict)
     # Nothing is started before; Unix time.
     paused_until: float = 0.0
 
@@ -124,7 +135,7 @@ class View:
     users: Mapping[str, HubUser]
     # Whose server the hub is being asked for just now.
     in_flight: frozenset[str] = frozenset()
-    # When the hub was last looked at before, whether it answered or not; Unix time.
+    # When the hub was last looked at before, and told all, or nobody listened there; Unix time.
     looked_at: float = 0.0
 
 
@@ -137,10 +148,18 @@ def learned_start_seconds(memory: Memory, default: float) -> float:
 
 
 def observe(view: View, memory: Memory) -> None:
-    """Remember which of the servers that seating started are used."""
+    """Remember which of the servers that seating started are used, and whether any start
+    succeeded.
+    """
     for user in view.users.values():
         server = user.server
-        if server is None or server.mark is None or server.started is None:
+        if server is None or server.started is None:
+            continue
+        if server.is_ready and server.started > memory.failed_at + _CLOCK_SECONDS:
+            memory.failed_spawns = 0
+        if server.mark is None:
+            continue
+        if not is_of_its_request(user.name, server.mark, server.started, memory):
             continue
         at = (user.name, server.started)
         if not server.is_ready:
@@ -148,7 +167,7 @@ def observe(view: View, memory: Memory) -> None:
         elif at in memory.starting:
             memory.starting.discard(at)
             # Its stream broke off, as when the hub restarts.
-            if view.now - view.looked_at <= _LOOK_SECONDS:
+            if view.now - view.looked_at <= LOOK_SECONDS:
                 memory.ready_at.setdefault(at, view.now)
         if at not in memory.used and was_used(user, server, memory.ready_at.get(at)):
             memory.used.add(at)
@@ -169,6 +188,7 @@ def forget(view: View, memory: Memory) -> None:
         del memory.ready_at[at]
     memory.used = {at for at in memory.used if at[1] >= before or at in present}
     memory.starting &= present
+    memory.ended = {name: at for name, at in memory.ended.items() if at >= before}
     for key in [key for key in (*memory.tries, *memory.skipped) if key.start < before]:
         memory.tries.pop(key, None)
         memory.skipped.pop(key, None)
@@ -197,12 +217,25 @@ def may_stop(now: float, user: HubUser, server: Server, memory: Memory, limits: 
     """Whether a server may be stopped: it is seating's, ready, unused, and its grace is over."""
     if server.mark is None or server.started is None or not server.is_ready or server.pending:
         return False
+    if not is_of_its_request(user.name, server.mark, server.started, memory):
+        return False
     at = (user.name, server.started)
     ready_at = memory.ready_at.get(at)
     if at in memory.used or was_used(user, server, ready_at):
         return False
     waits_from = max(float(server.mark.class_start), ready_at or server.started)
     return now >= waits_from + limits.grace_seconds
+
+
+def is_of_its_request(name: str, mark: Mark, started: float, memory: Memory) -> bool:
+    """Whether the request that left the mark made this server.
+
+    The hub takes the options of a start that failed again for one without any, as its user's own.
+    """
+    if name in memory.skipped.get(ClassKey(mark.booking, mark.class_start), {}):
+        return False
+    ended_at = memory.ended.get(name)
+    return ended_at is None or not mark.asked_at <= ended_at < started
 
 
 def _still_expects(now: float, seated: SeatedClass, name: str, limits: Limits) -> bool:
@@ -260,6 +293,9 @@ def _room(view: View, memory: Memory, limits: Limits) -> int:
     beyond = max(0, others - most)
     room = min(memory.window, most - beyond) - len(ours)
     room = min(room, SEATS_A_SECOND)
+    if memory.failed_spawns:
+        # Those that are starting may fail, too.
+        room = min(room, MOST_FAILED_SPAWNS - memory.failed_spawns - len(ours))
     if limits.active_server_limit:
         unseen = [name for name in view.in_flight if not (name in users and users[name].active)]
         active = sum(user.active for user in users.values()) + len(unseen)
@@ -281,18 +317,28 @@ def count_ready(memory: Memory, name: str, started: float, at: float, seconds: f
     memory.start_seconds.append(seconds)
     del memory.start_seconds[:-200]
     memory.failures_in_a_row = 0
+    memory.failed_spawns = 0
     memory.window += 1
 
 
-def count_failure(memory: Memory, key: ClassKey, name: str, why: str, now: float) -> None:
-    """A person's start failed: they are skipped, and starts become fewer."""
+def count_failure(
+    memory: Memory, key: ClassKey, name: str, why: str, now: float, *, is_refusal: bool = False
+) -> None:
+    """A person's start failed: they are skipped, and starts become fewer.
+
+    is_refusal: the hub refused before it began, and counts no failed start.
+    """
+    if not is_refusal:
+        memory.failed_spawns += 1
+        memory.failed_at = now
+    memory.ended[name] = now
     memory.skipped.setdefault(key, {})[name] = why
     memory.failures_in_a_row += 1
     memory.window = max(1, memory.window // 2)
     if memory.failures_in_a_row >= _FAILURES_IN_A_ROW:
         memory.paused_until = now + FAILURE_PAUSE_SECONDS
         memory.window = 1
-        # One more is tried then, and three more only if it answers.
+        # One more is tried then.
         memory.failures_in_a_row = _FAILURES_IN_A_ROW - 1
 
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,11 +15,13 @@ from typing import Final
 
 from roost.seating import memory as stored
 from roost.seating.bookings import BookingFile, ReleaseFile, SeatingSettings
-from roost.seating.hub import Hub, HubError, Outcome, Result
+from roost.seating.hub import AnswerError, Hub, HubError, Outcome, RefusedConnectionError, Result
 from roost.seating.metrics import SeatingMetrics
 from roost.seating.people import HubUser, listed_people
 from roost.seating.plan import (
     LATE_SECONDS,
+    LOOK_SECONDS,
+    MOST_FAILED_SPAWNS,
     ClassKey,
     Limits,
     Memory,
@@ -31,6 +33,7 @@ from roost.seating.plan import (
     count_failure,
     count_ready,
     forget,
+    is_of_its_request,
     learned_start_seconds,
     may_stop,
     observe,
@@ -52,6 +55,8 @@ _MOST_BUSY_BACKOFF_SECONDS: Final = 4.0
 # The loop is alive as long as its last turn began so recently.
 _ALIVE_SECONDS: Final = 300.0
 _MOST_THREADS: Final = 128
+# Of one turn: each may take as long as a request does.
+_MOST_STOPS_UNANSWERED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +98,16 @@ class Service:
         self._everyone: dict[str, HubUser] = {}
         self._everyone_at = float("-inf")
         self._groups: dict[str, tuple[float, Sequence[str]]] = {}
-        self._said: dict[str, str] = {}
+        # By what it is about: what the log says, and what /readyz says, without users' names.
+        self._said: dict[str, tuple[str, str]] = {}
+        # Whose server the hub didn't stop, and when it was asked last; Unix time.
+        self._not_stopped: dict[str, float] = {}
         self._failures = 0
         self._turned_at = time.monotonic()
         # The last look at the hub, in words; "": it went well.
         self.trouble = ""
         self._has_looked = False
-        # When this look at the hub began, and the one before.
-        self._looking_at = 0.0
+        # When the last look at the hub began that told all. Unix time.
         self._looked_at = 0.0
         # Whether people are being seated, by the last look that the hub answered.
         self._is_starting = False
@@ -111,8 +118,11 @@ class Service:
         return time.monotonic() - self._turned_at < _ALIVE_SECONDS
 
     def readiness(self) -> tuple[bool, str]:
-        """Whether the hub answers, and what is going on, in words."""
-        lines = [self.trouble or "the hub answers", *self._said.values()]
+        """Whether the hub answers, and what is going on, in words that name no user: anybody may
+        read them.
+        """
+        shown = [shown for _, shown in list(self._said.values())]
+        lines = [self.trouble or "the hub answers", *shown]
         return self._has_looked and not self.trouble, "\n".join(lines) + "\n"
 
     def run(self, stop: threading.Event) -> None:
@@ -128,12 +138,14 @@ class Service:
         self._turned_at = time.monotonic()
         now = self._clock()
         self._collect()
-        self._looked_at = self._looking_at
-        self._looking_at = now
         try:
             wait = self._seat(now)
         except HubError as error:
             self.metrics.hub_errors.inc()
+            # While nobody listens, no server becomes ready, and nobody opens one that was not. Of a
+            # hub that answers nothing is known meanwhile.
+            if isinstance(error, RefusedConnectionError) and now - self._looked_at <= LOOK_SECONDS:
+                self._looked_at = now
             if str(error) != self.trouble:
                 log.warning("nothing is started or stopped: %s", error)
             self.trouble = str(error)
@@ -151,12 +163,14 @@ class Service:
         """Look, decide and act. Raises HubError."""
         self._settings = self._release.look()
         self.limits = _limits_of(self._settings, self._times)
-        events = [*self._settings.booked, *self._bookings.events(self._settings.limits)]
+        events = list(self._settings.booked)
+        if self._settings.config_maps:
+            events += self._bookings.events(self._settings.limits)
         classes = [
             seated
             for event in events
             if event.seated is not None
-            and (seated := self._current_class(now, event, event.seated)) is not None
+            for seated in self._current_classes(now, event, event.seated)
         ]
         starting = [seated for seated in classes if now < seated.key.start + LATE_SECONDS]
         self._is_starting = bool(starting)
@@ -166,13 +180,13 @@ class Service:
         users = self._look(now, classes)
         view = View(self._clock(), users, frozenset(self._running), self._looked_at)
         observe(view, self.memory)
+        self._looked_at = now
         forget(view, self.memory)
         plan = plan_seating(view, classes, self.memory, self.limits)
         for start in plan.starts:
             self._start(start, now)
-        for stop in plan.stops:
-            self._stop(stop)
         self._tell(classes, users)
+        self._stop_all(plan.stops)
         if starting or self._running:
             return _BUSY_SECONDS
         marked = any(user.server and user.server.mark for user in users.values())
@@ -180,19 +194,23 @@ class Service:
 
     # What is booked, and who is listed
 
-    def _current_class(self, now: float, event: Event, seated: Seated) -> SeatedClass | None:
-        """The occurrence of a booking for which people are seated now, or unused servers kept."""
-        start = first_start_after(event, int(now - self._times.grace))
-        if start is None:
-            return None
+    def _current_classes(self, now: float, event: Event, seated: Seated) -> Iterator[SeatedClass]:
+        """Yield the occurrences of a booking for which people are seated now, or unused servers
+        kept. Raises HubError.
+        """
+        # One whose grace lasts, one that began just now, and the next: a grace may be longer than
+        # the time between two. After it nobody is started: they would be whom it just stopped.
+        late = min(LATE_SECONDS, self._times.grace)
+        moments = (now - self._times.grace, now - late, now)
+        found = {first_start_after(event, int(moment)) for moment in moments}
         start_seconds = learned_start_seconds(self.memory, self._times.start)
         limit = self.limits.concurrent_spawn_limit
-        begins_at = start - seating_seconds(event.people, limit, start_seconds)
-        if now < begins_at:
-            return None
+        ahead = seating_seconds(event.people, limit, start_seconds)
         options = {"profile": seated.profile} if seated.profile else {}
-        names = self._listed(now, event.name, seated)
-        return SeatedClass(ClassKey(event.name, start), event.people, names, begins_at, options)
+        for start in sorted(start for start in found if start is not None and now >= start - ahead):
+            names = self._listed(now, event.name, seated)
+            key = ClassKey(event.name, start)
+            yield SeatedClass(key, event.people, names, start - ahead, options)
 
     def _listed(self, now: float, booking: str, seated: Seated) -> Sequence[str]:
         """A booking's people, in the order in which they are started. Raises HubError."""
@@ -201,24 +219,38 @@ class Service:
         if seated.group:
             read_at, members = self._groups.get(seated.group, (float("-inf"), ()))
             if now - read_at >= _PEOPLE_SECONDS:
-                found = self._hub.group(seated.group)
-                if found is None:
-                    self._say(
-                        f"group of {booking}",
-                        f"{booking}: the hub has no group {seated.group!r}, or the token's role"
-                        " lacks read:groups: nobody of it is seated",
-                    )
-                elif not found:
-                    self._say(f"group of {booking}", f"{booking}: group {seated.group!r} is empty")
-                else:
-                    self._say(f"group of {booking}", "")
-                members = found or ()
+                members = self._members(booking, seated.group, members)
                 self._groups[seated.group] = (now, members)
             names += members
         unknown = sorted({name for name in names if name not in self._everyone})
-        text = f"{booking}: the hub doesn't know {_some(unknown)}: skipped" if unknown else ""
-        self._say(f"unknown of {booking}", text)
+        self._say(
+            f"unknown of {booking}",
+            f"{booking}: the hub doesn't know {_some(unknown)}: skipped" if unknown else "",
+            f"{booking}: {len(unknown)} listed names are no users of the hub: skipped",
+        )
         return listed_people(names, self._everyone, self.memory.came)
+
+    def _members(self, booking: str, group: str, known: Sequence[str]) -> Sequence[str]:
+        """The users of a group; where the hub refuses just now, those that are known.
+
+        Raises HubError.
+        """
+        what = f"group of {booking}"
+        try:
+            found = self._hub.group(group)
+        except AnswerError as error:
+            self._say(what, f"{booking}: group {group!r} can't be read now: {error}")
+            return known
+        text = ""
+        if found is None:
+            text = (
+                f"{booking}: the hub has no group {group!r}, or the token's role lacks read:groups:"
+                " nobody of it is seated"
+            )
+        elif not found:
+            text = f"{booking}: group {group!r} is empty"
+        self._say(what, text)
+        return found or ()
 
     def _known_name(self, name: str) -> str:
         """A listed name as the hub writes it: JupyterHub makes names lower case."""
@@ -246,8 +278,38 @@ class Service:
         future = self._pool.submit(self._hub.start, start.name, start.options)
         self._running[start.name] = (start, now, future)
 
+    def _stop_all(self, stops: Sequence[Stop]) -> None:
+        """Stop servers: one that can't be stopped keeps none of the others. Raises HubError."""
+        wanted = {stop.name for stop in stops}
+        failed = {name: at for name, at in self._not_stopped.items() if name in wanted}
+        words: dict[str, str] = {}
+        unanswered: list[HubError] = []
+        # Those that failed come last, the longest ago first.
+        for stop in sorted(stops, key=lambda stop: failed.get(stop.name, 0.0)):
+            try:
+                self._stop(stop)
+            except HubError as error:
+                failed[stop.name] = self._clock()
+                words[stop.name] = str(error)
+                if not isinstance(error, AnswerError):
+                    unanswered.append(error)
+                if len(unanswered) >= _MOST_STOPS_UNANSWERED:
+                    break
+            else:
+                failed.pop(stop.name, None)
+        self._not_stopped = failed
+        text = ""
+        if words:
+            name, why = min(words.items())
+            text = f"the servers of {_some(sorted(words))} could not be stopped; {name}: {why}"
+        self._say(
+            "stops", text, f"servers that could not be stopped: {len(words)}; the log says whose"
+        )
+        if unanswered:
+            raise unanswered[-1]
+
     def _stop(self, stop: Stop) -> None:
-        """Stop a server, after one more look at it."""
+        """Stop a server, after one more look at it. Raises HubError."""
         user = self._hub.user(stop.name)
         server = user.server if user else None
         if user is None or server is None or server.started != stop.started:
@@ -263,7 +325,10 @@ class Service:
         for name, (start, asked_at, future) in list(self._running.items()):
             if not future.done():
                 continue
-            outcome = future.result()
+            try:
+                outcome = future.result()
+            except Exception as error:  # noqa: BLE001 - one start's fault ends no other's
+                outcome = Outcome(Result.UNKNOWN, f"asking for it failed ({type(error).__name__})")
             now = self._clock()
             if outcome.result is Result.READY and not self._note_ready(start, asked_at, outcome):
                 continue
@@ -276,7 +341,12 @@ class Service:
                     name,
                     outcome.words,
                 )
-                count_failure(self.memory, start.key, name, outcome.words, now)
+                count_failure(
+                    self.memory, start.key, name, outcome.words, now, is_refusal=outcome.is_refusal
+                )
+            elif outcome.result is Result.UNKNOWN:
+                log.info("whether the server of %s starts isn't known: %s", name, outcome.words)
+                self.memory.ended[name] = now
             elif outcome.result is Result.BUSY:
                 log.info("the hub is busy: %s", outcome.words)
                 # It was not tried.
@@ -308,10 +378,19 @@ class Service:
             skipped = self.memory.skipped.get(key, {})
             text = f"{_class_words(key)}: {len(seated.names)} listed, {seated.people} booked, "
             text += ", ".join(f"{count} {state}" for state, count in counts.items()) or "nobody yet"
+            logged = text
             if skipped:
                 name, why = next(iter(skipped.items()))
-                text += f" (skipped: {_some(sorted(skipped))}; {name}: {why})"
-            self._say(f"class {key}", text)
+                logged += f" (skipped: {_some(sorted(skipped))}; {name}: {why})"
+            self._say(f"class {key}", logged, text)
+        is_stuck = bool(classes) and self.memory.failed_spawns >= MOST_FAILED_SPAWNS
+        self._say(
+            "failures",
+            f"{MOST_FAILED_SPAWNS} starts in a row failed: nobody is seated until somebody's start"
+            " succeeds"
+            if is_stuck
+            else "",
+        )
         current = {f"class {seated.key}" for seated in classes}
         for what in [what for what in self._said if what.startswith("class ")]:
             if what not in current:
@@ -327,7 +406,11 @@ class Service:
             server = user.server if user else None
             if server is None:
                 state = "skipped" if name in skipped else ""
-            elif server.mark is None or server.started is None:
+            elif (
+                server.mark is None
+                or server.started is None
+                or not is_of_its_request(name, server.mark, server.started, self.memory)
+            ):
                 state = "by themselves"
             elif (name, server.started) in self.memory.used:
                 state = "came"
@@ -337,15 +420,18 @@ class Service:
                 counts[state] += 1
         return counts
 
-    def _say(self, what: str, text: str) -> None:
-        """Log a text when it differs from what was said of the same before; "": nothing."""
-        if self._said.get(what, "") == text:
+    def _say(self, what: str, text: str, shown: str = "") -> None:
+        """Log a text when it differs from what was said of the same before; "": nothing.
+
+        shown: what /readyz says in its place, without users' names.
+        """
+        before, _ = self._said.get(what, ("", ""))
+        if not text:
+            self._said.pop(what, None)
             return
-        if text:
-            self._said[what] = text
+        self._said[what] = (text, shown or text)
+        if before != text:
             log.info("%s", text)
-        else:
-            del self._said[what]
 
     def _save(self) -> None:
         if self._state_path is None:

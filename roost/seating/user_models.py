@@ -13,6 +13,8 @@ from roost.seating.people import MARK_KEY, HubUser, Mark, Server
 # clocks differ, and hooks take their time before a start counts as begun.
 _BEFORE_SECONDS: Final = 10.0
 _AFTER_SECONDS: Final = 120.0
+# 9999-12-31: what a date can say.
+_LAST_SECOND: Final = 253_402_214_400
 
 
 def read_user(model: Mapping[str, object]) -> HubUser:
@@ -58,14 +60,16 @@ def _read_mark(options: object) -> Mark | None:
     asked = body.get("asked")
     if not isinstance(start, int) or not isinstance(asked, int | float):
         return None
+    if not 0 <= start <= _LAST_SECOND or not 0 <= asked <= _LAST_SECOND:
+        return None
     return Mark(str(body.get("booking")), start, float(asked))
 
 
 def _time(text: object) -> float | None:
     try:
         moment = datetime.fromisoformat(str(text))
-    except ValueError:
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return moment.timestamp()
+    except (ValueError, OverflowError):
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.timestamp()

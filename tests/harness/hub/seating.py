@@ -23,7 +23,8 @@ class Seating:
         self._hub = hub
         self._folder = folder
         self._starts = 0
-        events = {"maxPeople": 500, "booked": [], "concurrentSpawnLimit": 64, **events}
+        switched_on = {"enabled": True, "configMaps": True, "booked": []}
+        events = {"maxPeople": 500, "concurrentSpawnLimit": 64, **switched_on, **events}
         release = {"placeholders": [{"name": "default"}], "events": events}
         (folder / "release.json").write_text(json.dumps(release))
         (folder / "token").write_text(hub.seating_token)

@@ -26,6 +26,10 @@ class FakeHub:
         self.refuses: dict[str, tuple[int, str]] = {}
         # For every request: status and words.
         self.broken: tuple[int, str] | None = None
+        # By method and path: status and words.
+        self.broken_paths: dict[tuple[str, str], tuple[int, str]] = {}
+        # By user: the options of the last request for their server, which the hub stores.
+        self.options: dict[str, dict[str, Any]] = {}
         self.posts: list[str] = []
         self.deletes: list[str] = []
         self.token = "secret"
@@ -78,6 +82,9 @@ class FakeHub:
             status, answer = self.broken[0], {"message": self.broken[1]}
         elif request.headers["Authorization"] != f"token {self.token}":
             status, answer = 403, {"message": "Missing or invalid credentials."}
+        elif (method, path) in self.broken_paths:
+            status, words = self.broken_paths[method, path]
+            answer = {"message": words}
         elif path == "/users":
             state = parse_qs(url.query).get("state")
             names = [name for name in self.users if self.users[name] or not state]
@@ -90,6 +97,7 @@ class FakeHub:
             status, answer = 200, self.model(name)
         elif path.endswith("/server") and method == "POST":
             self.posts.append(name)
+            self.options[name] = body
             if name in self.refuses:
                 status, words = self.refuses[name]
                 answer, headers = {"message": words}, {"Retry-After": "40"}

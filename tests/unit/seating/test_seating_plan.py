@@ -69,6 +69,10 @@ def memories(draw: st.DrawFn, people: dict[str, HubUser]) -> Memory:
     names = st.sampled_from(NAMES)
     memory.tries[KEY] = draw(st.dictionaries(names, st.integers(0, 3)))
     memory.skipped[KEY] = draw(st.dictionaries(names, st.just("why")))
+    memory.failures_in_a_row = draw(st.integers(0, 3))
+    memory.failed_spawns = draw(st.integers(0, 5))
+    memory.failed_at = draw(st.just(0.0) | times)
+    memory.ended = draw(st.dictionaries(names, times))
     return memory
 
 
@@ -237,6 +241,21 @@ def test_an_unused_server_is_stopped_after_the_grace_and_a_used_one_is_not() -> 
     assert counts == {"ada": 1}
 
 
+def test_a_server_of_one_whose_start_by_seating_failed_is_their_own() -> None:
+    started = START - 300.0
+    ada = HubUser("ada", started, server(started + 5.0, started), 1)
+    now = START + GRACE
+    assert plan_seating(view(now, ada), [], Memory(), LIMITS).stops
+    failed = Memory(skipped={KEY: {"ada": "500 no room"}})
+    assert not plan_seating(view(now, ada), [], failed, LIMITS).stops
+    # The server began after the request had ended.
+    ended = Memory(ended={"ada": started})
+    assert plan_seating(view(now, ada), [], ended, LIMITS).stops
+    later = dataclasses.replace(server(0.0, started + 5.0), started=started + 5.0)
+    own = HubUser("ada", started, later, 1)
+    assert not plan_seating(view(now, own), [], ended, LIMITS).stops
+
+
 def test_a_later_class_keeps_a_persons_unused_server() -> None:
     started = START - 300.0
     ada = HubUser("ada", started, server(started + 5.0, started), 1)
@@ -300,3 +319,79 @@ def test_a_start_whose_stream_broke_off_is_ready_at_the_look_that_finds_it_so() 
         late = view(START + GRACE, ready)
         observe(late, memory)
         assert bool(plan_seating(late, [], memory, LIMITS).stops) == is_stopped
+
+
+CROWD: Final = tuple(f"user{number}" for number in range(30))
+FAILURES: Final = st.lists(
+    st.tuples(
+        st.sampled_from(["failed", "failed", "failed", "refused", "busy", "unknown"]),
+        # Seconds until the next look, whether the container is restarted, and whether somebody
+        # else's server has just started.
+        st.sampled_from([1.0, 31.0, 301.0]),
+        st.booleans(),
+        st.sampled_from([False, False, True]),
+    ),
+    max_size=30,
+)
+
+
+@given(FAILURES)
+def test_a_hub_on_which_every_start_of_seatings_fails_does_not_end_itself(
+    steps: list[tuple[str, float, bool, bool]],
+) -> None:
+    memory = Memory()
+    # Classes follow one another, so there is always one to seat people for.
+    now = START - 300.0
+    in_a_row = 0
+    others: list[HubUser] = []
+    for number, (result, seconds, is_restarted, others_start) in enumerate(steps):
+        key = ClassKey("biology", int(now) + 300)
+        people = [HubUser(name) for name in CROWD]
+        if others_start:
+            in_a_row = 0
+            others = [HubUser(f"other{number}", now, Server(now, now, "", True, None), 1)]
+        seen = view(now, *people, *others)
+        observe(seen, memory)
+        plan = plan_seating(seen, [SeatedClass(key, 30, CROWD, now - 1.0)], memory, LIMITS)
+        for start in plan.starts:
+            if result == "busy":
+                count_busy(memory, 30.0, now)
+            elif result != "unknown":
+                is_refusal = result == "refused"
+                in_a_row += not is_refusal
+                count_failure(memory, key, start.name, "why", now, is_refusal=is_refusal)
+        assert in_a_row < 5
+        if is_restarted:
+            memory = parse(dump(memory))
+        now += seconds
+
+
+def test_four_who_are_refused_end_nobodys_seating_and_four_failures_do() -> None:
+    for is_refusal in (True, False):
+        memory = Memory()
+        for name in NAMES[:4]:
+            count_failure(memory, KEY, name, "why", START - 350.0, is_refusal=is_refusal)
+        later = view(START - 350.0 + FAILURE_PAUSE_SECONDS, *EVERYBODY)
+        assert bool(plan_seating(later, [seated()], memory, LIMITS).starts) == is_refusal
+
+
+@given(worlds(), st.sampled_from(NAMES), st.booleans())
+def test_no_server_is_stopped_whose_request_had_ended_before_it_began(
+    world: tuple[View, list[SeatedClass], Memory, Limits], name: str, is_skipped: bool
+) -> None:
+    view, classes, memory, limits = world
+    server = view.users[name].server if name in view.users else None
+    if server is None or server.mark is None or server.started is None:
+        return
+    if is_skipped:
+        memory.skipped.setdefault(ClassKey(server.mark.booking, server.mark.class_start), {})[
+            name
+        ] = "why"
+    else:
+        memory.ended[name] = server.started - 1.0
+        earlier = dataclasses.replace(server.mark, asked_at=server.started - 2.0)
+        its = dataclasses.replace(server, mark=earlier)
+        people = {**view.users, name: dataclasses.replace(view.users[name], server=its)}
+        view = dataclasses.replace(view, users=people)
+    observe(view, memory)
+    assert name not in {stop.name for stop in plan_seating(view, classes, memory, limits).stops}

@@ -1,6 +1,7 @@
 """The service beside a hub that restarts, refuses, fails and forgets; over HTTP."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -11,11 +12,11 @@ import pytest
 import yaml
 
 from roost.seating.bookings import BookingFile, ReleaseFile
-from roost.seating.hub import Hub
-from roost.seating.people import MARK_KEY
+from roost.seating.hub import Hub, Outcome
+from roost.seating.people import MARK_KEY, Mark
 from roost.seating.plan import FAILURE_PAUSE_SECONDS
 from roost.seating.service import SeatingTimes, Service
-from tests.unit.seating.fake_hub import FakeHub
+from tests.unit.seating.fake_hub import FakeHub, stamp
 
 GRACE = 1200.0
 PEOPLE = ["ada", "bob", "cyd", "dan", "eve"]
@@ -37,7 +38,8 @@ class Room:
         self.restart()
 
     def release(self, **events: Any) -> None:
-        events = {"maxPeople": 500, "booked": [], "concurrentSpawnLimit": 64, **events}
+        switched_on = {"enabled": True, "configMaps": True, "booked": []}
+        events = {"maxPeople": 500, "concurrentSpawnLimit": 64, **switched_on, **events}
         document = {"placeholders": [{"name": "default"}], "events": events}
         (self.folder / "release.json").write_text(json.dumps(document))
 
@@ -48,13 +50,13 @@ class Room:
         entry = {key: value for key, value in entry.items() if value is not None}
         (self.folder / "events.yaml").write_text(yaml.safe_dump([entry]))
 
-    def restart(self) -> None:
+    def restart(self, grace: float = GRACE) -> None:
         """Another container in the same pod."""
         self.service = Service(
             Hub(self.hub.url, self.folder / "token"),
             ReleaseFile(self.folder / "release.json", self.told.append),
             BookingFile(self.folder / "events.yaml", self.told.append),
-            SeatingTimes(GRACE, 30.0),
+            SeatingTimes(grace, 30.0),
             state_path=self.folder / "state.json",
             clock=lambda: self.now,
         )
@@ -65,7 +67,7 @@ class Room:
             self.service.turn()
             running = [future for _, _, future in self.service._running.values()]
             for future in running:
-                future.result(timeout=10)
+                future.exception(timeout=10)
             self.now = max(self.now, time.time())
             if until() or not (running or self.service.memory.window < 0):
                 self.service.turn()
@@ -97,6 +99,18 @@ def room(hub: FakeHub, tmp_path: Path) -> Room:
 
 def seated(hub: FakeHub) -> set[str]:
     return {name for name, servers in hub.users.items() if servers}
+
+
+def names_in(text: str) -> set[str]:
+    """Users who are named: anybody in the cluster may read /readyz."""
+    return set(re.findall(r"\w+", text)) & {*PEOPLE, "tom", "wim", "xia", "yan", "zoe"}
+
+
+def server(room: Room, started: float, options: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A server as the hub has it: ready, unless it says otherwise."""
+    times = {"started": stamp(started), "last_activity": stamp(started)}
+    body = {"name": "", "pending": None, "ready": True, "user_options": options}
+    return {"": {**body, **times, **more}}
 
 
 def test_a_groups_people_are_seated_once_with_mark_and_profile(hub: FakeHub, room: Room) -> None:
@@ -193,17 +207,20 @@ def test_a_hub_at_its_limit_is_asked_again_later(hub: FakeHub, room: Room) -> No
 
 
 def test_who_can_not_start_is_named_with_the_hubs_words_and_skipped(
-    hub: FakeHub, room: Room
+    hub: FakeHub, room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     hub.fails["bob"] = "Spawn failed: profile course is not yours"
     hub.refuses["cyd"] = (403, "auth has expired for cyd, login again")
     room.turns(4)
     assert seated(hub) == {"ada", "dan", "eve"}
     assert hub.posts.count("bob") == 1
     assert hub.posts.count("cyd") == 1
-    said = room.said()
-    assert "2 skipped (skipped: bob, cyd;" in said
-    assert "profile course is not yours" in said or "auth has expired" in said
+    assert "2 skipped (skipped: bob, cyd;" in caplog.text
+    assert "bob did not start: Spawn failed: profile course is not yours" in caplog.text
+    assert "cyd did not start: 403 auth has expired for cyd" in caplog.text
+    assert "2 skipped\n" in room.said()
+    assert not names_in(room.said())
 
 
 def test_a_hub_that_fails_everybody_is_left_alone_before_it_ends_itself(
@@ -283,11 +300,16 @@ def test_an_empty_group_and_one_that_grows_and_one_that_is_not_there(
     assert "the hub has no group 'bio101'" in room.said()
 
 
-def test_listed_names_are_the_hubs_and_unknown_ones_are_named(hub: FakeHub, room: Room) -> None:
+def test_listed_names_are_the_hubs_and_unknown_ones_are_named(
+    hub: FakeHub, room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     room.book(group=None, users=["Ada", "zoe", "yan", "xia", "wim"])
     room.turns(2)
     assert seated(hub) == {"ada"}
-    assert "the hub doesn't know wim, xia, yan and 1 more: skipped" in room.said()
+    assert "the hub doesn't know wim, xia, yan and 1 more: skipped" in caplog.text
+    assert "biology: 4 listed names are no users of the hub: skipped" in room.said()
+    assert not names_in(room.said())
 
 
 def test_the_hubs_limit_of_servers_and_the_bookings_people_hold(hub: FakeHub, room: Room) -> None:
@@ -309,3 +331,190 @@ def test_faulty_settings_and_bookings_are_told_and_the_last_good_ones_count(
     assert hub.posts == []
     assert any("the settings stay as they were" in text for text in room.told)
     assert any("That booking is left out." in text for text in room.told)
+
+
+@pytest.mark.parametrize(
+    "broken", [(403, "Forbidden"), (429, "Too Many Requests"), (500, "Internal Server Error")]
+)
+def test_a_server_that_was_used_while_looks_failed_is_kept(
+    broken: tuple[int, str], hub: FakeHub, room: Room
+) -> None:
+    room.book(group=None, users=["ada"])
+    started = room.now
+    options = Mark("biology", room.start, started).options()
+    hub.users["ada"] = server(room, started, options, pending="spawn", ready=False)
+    room.now += 1.0
+    room.service.turn()
+    hub.broken = broken
+    for _ in range(12):
+        room.now += 1.0
+        room.service.turn()
+    # It was ready long ago, and somebody came.
+    hub.users["ada"] = server(room, started, options, last_activity=stamp(started + 6.0))
+    hub.broken = None
+    room.now += 1.0
+    room.service.turn()
+    room.after_grace()
+    room.turn()
+    assert hub.deletes == []
+
+
+def test_a_server_that_was_ready_when_the_hub_came_back_is_stopped_if_unused(
+    hub: FakeHub, room: Room
+) -> None:
+    room.book(group=None, users=["ada"])
+    started = room.now
+    options = Mark("biology", room.start, started).options()
+    hub.users["ada"] = server(room, started, options, pending="spawn", ready=False)
+    room.now += 1.0
+    room.service.turn()
+    # Nobody listens.
+    room.service._hub._url = "http://127.0.0.1:1/hub/api"
+    for _ in range(12):
+        room.now += 1.0
+        room.service.turn()
+    assert "Connection refused" in room.said()
+    room.service._hub._url = hub.url
+    hub.users["ada"] = server(room, started, options, last_activity=stamp(started + 13.5))
+    room.now += 1.0
+    room.service.turn()
+    room.after_grace()
+    room.turn()
+    assert hub.deletes == ["ada"]
+
+
+def test_after_four_failures_nobody_is_tried_until_somebodys_start_succeeds(
+    hub: FakeHub, room: Room
+) -> None:
+    hub.users |= {f"more{number}": {} for number in range(10)}
+    hub.groups["bio101"] += [f"more{number}" for number in range(10)]
+    hub.fails = dict.fromkeys(hub.users, "Spawn failed: exceeded quota: pods")
+    room.start += 600
+    room.book()
+    room.restart()
+    room.now = room.start - 250.0
+    for _ in range(3):
+        room.turn()
+        room.now += FAILURE_PAUSE_SECONDS / 2 + 1.0
+        room.restart()
+        room.turn()
+    room.now = room.start + 290.0
+    room.turn()
+    # A hub ends itself at the fifth failure in a row.
+    assert len(hub.posts) == 4
+    assert "4 starts in a row failed: nobody is seated until" in room.said()
+    # Somebody's own start succeeds, and the hub counts anew.
+    hub.users["tom"] = server(room, room.now - 1.0, {})
+    room.service.memory.failed_at = room.now - 60.0
+    room.service.memory.paused_until = room.now
+    room.turn()
+    assert len(hub.posts) > 4
+
+
+@pytest.mark.parametrize("refused", [("GET", "/users/bob"), ("DELETE", "/users/bob/server")])
+def test_a_server_that_can_not_be_stopped_keeps_none_of_the_others(
+    refused: tuple[str, str], hub: FakeHub, room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    room.turns(2)
+    hub.broken_paths[refused] = (500, "Internal Server Error")
+    room.after_grace()
+    room.turn()
+    assert sorted(hub.deletes) == ["ada", "cyd", "dan", "eve"]
+    assert "the servers of bob could not be stopped; bob: " in caplog.text
+    is_ready, said = room.service.readiness()
+    assert is_ready
+    assert "servers that could not be stopped: 1; the log says whose" in said
+    assert not names_in(said)
+    hub.broken_paths = {}
+    room.turn()
+    assert sorted(hub.deletes) == PEOPLE
+    assert "could not be stopped" not in room.said()
+
+
+@pytest.mark.parametrize("broken", [(403, "Forbidden"), (500, "Internal Server Error")])
+def test_a_group_that_can_not_be_read_keeps_no_other_booking(
+    broken: tuple[int, str], hub: FakeHub, room: Room
+) -> None:
+    room.book(users=["tom"])
+    hub.broken_paths["GET", "/groups/bio101"] = broken
+    room.turns(2)
+    assert seated(hub) == {"tom"}
+    assert room.service.readiness()[0]
+    words = "lacks read:groups" if broken[0] == 403 else "can't be read now"
+    assert words in room.said()
+
+
+def test_the_next_class_is_seated_while_the_grace_of_the_last_one_lasts(
+    hub: FakeHub, room: Room
+) -> None:
+    at = datetime.fromtimestamp(room.start, UTC)
+    room.book(start=f"{at.minute} {at.hour} * * *")
+    room.restart(grace=86_400.0)
+    room.turns(3)
+    assert seated(hub) == set(PEOPLE)
+    # Who comes late is seated, too, whatever other grace lasts.
+    room.book(start="* * * * *", group=None, users=["tom"])
+    room.turns(3)
+    assert "tom" in seated(hub)
+
+
+def test_who_was_stopped_after_a_short_grace_is_not_started_again(hub: FakeHub, room: Room) -> None:
+    room.restart(grace=60.0)
+    room.turns(2)
+    room.now = room.start + 61.0
+    room.turns(4)
+    assert sorted(hub.deletes) == PEOPLE
+    assert sorted(hub.posts) == PEOPLE
+
+
+@pytest.mark.parametrize("words", ["failed", "broke off"])
+def test_a_server_that_its_user_started_after_ours_came_to_nothing_is_theirs(
+    words: str, hub: FakeHub, room: Room
+) -> None:
+    room.book(group=None, users=["bob"])
+    if words == "failed":
+        hub.fails["bob"] = "Spawn failed: no room"
+    else:
+        hub.refuses["bob"] = (503, "Service Unavailable")
+    room.turns(4)
+    assert seated(hub) == set()
+    # The hub takes the options that it stored, seating's mark among them, for one without any.
+    hub.users["bob"] = server(room, room.now + 2.0, hub.options["bob"])
+    asked = hub.options["bob"][MARK_KEY]
+    asked["asked"] = room.now - 60.0
+    room.service.memory.ended["bob"] = room.now - 50.0
+    room.turn()
+    assert "1 by themselves" in room.said()
+    room.after_grace()
+    room.turn()
+    assert hub.deletes == []
+
+
+def test_bookings_count_only_where_the_values_let_them(hub: FakeHub, room: Room) -> None:
+    entry = yaml.safe_load((room.folder / "events.yaml").read_text())[0]
+    of_values = {**entry, "name": "of-values", "group": None, "users": ["tom"]}
+    room.release(booked=[of_values], enabled=False)
+    room.turns(2)
+    assert seated(hub) == set()
+    room.release(booked=[of_values], configMaps=False)
+    room.turns(2)
+    assert seated(hub) == {"tom"}
+    room.release(booked=[of_values])
+    room.turns(3)
+    assert seated(hub) == {*PEOPLE, "tom"}
+
+
+def test_a_start_that_raises_ends_neither_the_service_nor_other_starts(
+    hub: FakeHub, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = Hub.start
+
+    def broken(self: Hub, name: str, options: dict[str, object]) -> Outcome:
+        if name == "bob":
+            raise TypeError("a shape that nobody expected")
+        return start(self, name, options)
+
+    monkeypatch.setattr(Hub, "start", broken)
+    room.turns(4)
+    assert seated(hub) == set(PEOPLE) - {"bob"}
