@@ -36,7 +36,11 @@ def _lines(bodies: Sequence[Object]) -> Iterator[str]:
     namespaces = sorted({_namespace(body) for body in bodies} - {""})
     inside = [body for body in bodies if _namespace(body)]
     whole = [body for body in bodies if not _namespace(body)]
-    yield f"{count_of(len(inside), 'object')} in namespace {some(namespaces)}:"
+    if not bodies:
+        yield "nothing: these values render no object"
+        return
+    if inside:
+        yield f"{count_of(len(inside), 'object')} in namespace {some(namespaces)}:"
     for body in inside:
         if body["kind"] in _RUNS:
             yield f"  runs     {_program(body)}"
@@ -86,7 +90,7 @@ def _memory(size: Fraction) -> str:
 
 
 def _rights(bodies: Sequence[Object], kind: str) -> Iterator[tuple[str, str]]:
-    """Who may change what, for each role of this kind that allows more than reading.
+    """What each role of this kind allows: its writing verbs one by one, then what it reads.
 
     Reading is one phrase: its resources are many.
     """

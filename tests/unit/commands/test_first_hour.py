@@ -186,6 +186,16 @@ def test_a_summary_counts_each_object_of_the_manifests(run: _Run) -> None:
     assert sum(int(line.split()[0]) for line in heads) == objects
 
 
+def test_a_summary_of_nothing_says_so(run: _Run) -> None:
+    said = "nothing: these values render no object\n"
+    assert run("render", "--summary", "--set", "enabled=false").out == said
+    # No empty heading where an operator renders the cluster's objects alone.
+    alone = ("--only", "cluster", "--set", "webhook.certificates.mode=certManager")
+    done = run("render", "--summary", "-n", "hub", *alone)
+    assert (done.code, "for the whole cluster:" in done.out) == (0, True), done.err
+    assert "in namespace :" not in done.out
+
+
 def test_a_summary_says_where_pods_are_refused_without_the_webhook(run: _Run) -> None:
     done = run("render", "--summary", "--set", "webhook.failurePolicy=Fail")
     assert "without the webhook they are refused" in done.out
