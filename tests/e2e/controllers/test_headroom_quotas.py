@@ -22,6 +22,7 @@ from tests.stack import Stack
 pytestmark = pytest.mark.e2e
 
 SOON_SECONDS = 60.0
+CONFLICT = 409
 PODS = 20
 USERS = 15
 PEOPLE = 30
@@ -112,10 +113,26 @@ class _Hub:
             body["metadata"]["namespace"] = self._namespace
             body["spec"].pop("priorityClassName", None)
             try:
-                self._api.create(body, self._namespace)
+                self._create_as_kubespawner_does(body)
             except ApiError as error:
                 refusals.append(str(error))
         return refusals
+
+    def _create_as_kubespawner_does(self, body: dict[str, Any]) -> None:
+        """KubeSpawner asks again after a conflict, and gives up at any other answer.
+
+        The API server answers "please apply your changes to the latest version and try again"
+        when others' creations change the same quota at that moment: it isn't a refusal by quota.
+        """
+        tries = 5
+        for attempt in range(tries):
+            try:
+                self._api.create(body, self._namespace)
+            except ApiError as error:
+                if error.status != CONFLICT or attempt == tries - 1:
+                    raise
+            else:
+                return
 
     def wanted(self) -> int:
         """The StatefulSet's number."""
