@@ -3,7 +3,7 @@
 # made to download. Needs gh, with GH_TOKEN.
 . "$(dirname "$0")/common.sh"
 need gh "makes the forge's release"
-tag=${GITHUB_REF_NAME:?"forge.sh: set GITHUB_REF_NAME to the tag, such as v0.1.0"}
+tag=${GITHUB_REF_NAME:?"forge.sh: set GITHUB_REF_NAME to the tag, such as v0.2.0"}
 mkdir -p "$output"
 version=$(version)
 sed "1,/^## ${version//./\\.}/d; /^## /,\$d" CHANGELOG.md >"$output/changes.md"

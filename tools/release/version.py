@@ -1,7 +1,9 @@
 """The version of this checkout, and whether everything says the same.
 
-python -m tools.release.version               print it python -m tools.release.version --tag v0.1.0
-also compare it with a tag, and look for it in the change log
+pyproject.toml is its home. Chart, lab and the pages repeat it; `faults` says which of them differ.
+
+python -m tools.release.version                 print it
+python -m tools.release.version --tag v0.2.0    also compare it with a tag and with the change log
 """
 
 from __future__ import annotations
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).resolve().parents[2]
+# How pages name a version of Roost: its images, its tag in git, its chart, its log.
+_NAMED: Final = re.compile(
+    r"(?:\broost(?:-lab)?(?::|@v|-)|\b(?:rev|tag|targetRevision): v|--version[ =]| version=)"
+    r"(\d+\.\d+\.\d+)\b"
+)
 
 
 def version_of(root: Path = ROOT) -> str:
@@ -44,6 +51,11 @@ def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
             f"lab/pyproject.toml: expected pyproject.toml's version {version}, and the dependency"
             f" roost=={version}."
         )
+    for page in sorted((*root.glob("docs/**/*.md"), *root.glob("lab/docs/**/*.md"))):
+        if "decisions" not in page.parts:
+            named = {match[1] for match in _NAMED.finditer(page.read_text(encoding="utf-8"))}
+            for other in sorted(named - {version}):
+                yield f"{page.relative_to(root)}: found version {other}, expected {version}."
     if tag is None:
         return
     if tag != f"v{version}":
@@ -60,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tools.release.version", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--tag", help="the tag of the release, such as v0.1.0")
+    parser.add_argument("--tag", help="the tag of the release, such as v0.2.0")
     tag: str | None = parser.parse_args(argv).tag
     found = list(faults(tag))
     for fault in found:

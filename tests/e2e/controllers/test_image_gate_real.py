@@ -27,6 +27,7 @@ from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
 from tests.recorded_data import object_of
 from tests.stack import Stack
+from tools.release.version import version_of
 
 pytestmark = pytest.mark.e2e
 
@@ -37,7 +38,7 @@ SYNC_SECONDS = 50.0
 # Nine fill a node of two CPUs, whatever a puller's containers ask for.
 REQUESTS = {"cpu": "200m", "memory": "16Mi"}
 # An image under a name that others have: nodes ask the test's registry whatever the name.
-ROOST = "docker.io/library/roost:0.1.0"
+ROOST = f"docker.io/library/roost:{version_of()}"
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import pytest
 
 from roost.cli import run
 from roost.commands.images import images_of
+from tools.release.version import version_of
 
 ONE: Final = "sha256:" + "ab" * 32
 
@@ -42,7 +43,7 @@ def test_the_command_lists_what_the_values_need(capsys: pytest.CaptureFixture[st
     assert run([*arguments, "--set-json", f"singleuser.image={user}"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "quay.io/me/lab:1",
-        "r.example.org/roost:0.1.0",
+        f"r.example.org/roost:{version_of()}",
         "registry.k8s.io/kube-scheduler:v1.37.2",
         "registry.k8s.io/pause:3.10.1",
     ]

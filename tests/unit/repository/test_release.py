@@ -37,7 +37,7 @@ ENVIRONMENT: Final = {
     "ROOST_DIGEST": "sha256:00",
     "ROOST_LAB_DIGEST": "sha256:01",
     "ROOST_SIGN": "true",
-    "GITHUB_REF_NAME": "v0.1.0",
+    "GITHUB_REF_NAME": f"v{version.version_of()}",
     "REGISTRY_USER": "me",
     "REGISTRY_TOKEN": "not to be printed",
 }
@@ -94,13 +94,14 @@ PINNED: Final = ("roost@sha256:00", "roost-lab@sha256:01")
 DRY_RUNS: Final = {
     "login.sh": ("docker login registry.example.org --username me --password-stdin",),
     "image.sh": tuple(
-        f"--tag registry.example.org/me/{name}:0.1.0" for name in ("roost", "roost-lab")
+        f"--tag registry.example.org/me/{name}:{version.version_of()}"
+        for name in ("roost", "roost-lab")
     ),
     "sbom.sh": tuple(f"syft scan registry:registry.example.org/me/{at}" for at in PINNED),
     "sign.sh": tuple(f"cosign sign --yes registry.example.org/me/{at}" for at in PINNED),
-    "chart.sh": ("/roost-0.1.0.tgz oci://registry.example.org/charts",),
+    "chart.sh": (f"/roost-{version.version_of()}.tgz oci://registry.example.org/charts",),
     "wheel.sh": ("hatchling build --target wheel",),
-    "forge.sh": ("gh release create v0.1.0 --verify-tag",),
+    "forge.sh": (f"gh release create v{version.version_of()} --verify-tag",),
 }
 
 
@@ -172,8 +173,16 @@ def test_a_tag_is_compared_with_files_and_change_log(tmp_path: Path) -> None:
     assert list(version.faults(None)) == []
     (tmp_path / "CHANGELOG.md").write_text(f"## Unreleased\n\n## {here}\n\n### Added\n\n- A.\n")
     assert list(version.faults(f"v{here}", tmp_path)) == []
+    (tmp_path / "docs").mkdir()
+    page = tmp_path / "docs/page.md"
+    page.write_text(
+        f"```sh\ndocker build --tag roost:{here} .\n```\nkubectl v1.37.2, pause:3.10.1\n"
+    )
     (found,) = version.faults("v99.0.0", tmp_path)
     assert f"tag v99.0.0: expected v{here}" in found
+    page.write_text("helm install roost oci://registry.example.org/charts/roost --version 98.0.1\n")
+    assert f"docs/page.md: found version 98.0.1, expected {here}." in version.faults(None, tmp_path)
+    page.unlink()
     (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n### Added\n\n- A.\n")
     expected = [" found no section 0.", " Unreleased has entr"]
     assert [
