@@ -11,6 +11,7 @@ from roost.controllers.headroom.pool_view import asked_by_placeholder, is_of_set
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from roost_core.objects.selectors import NodeRules
 from roost_core.placement.headroom_history import size_in_placeholders
 from roost_core.release.placeholder_sets import PlaceholderSet
 
@@ -24,8 +25,8 @@ class _Fit(NamedTuple):
     differs_in_devices: bool
     # How far its size is from a placeholder's: 0 for equal ones.
     distance: float
-    # A set with more rules for its nodes comes first, then the values' order.
-    minus_number_of_rules: int
+    # A set whose nodes meet more conditions comes first, then the values' order.
+    minus_conditions: int
     position: int
 
 
@@ -34,9 +35,9 @@ class SharedPools:
 
     def __init__(self, sets: Sequence[PlaceholderSet], snapshot: Snapshot) -> None:
         """sets: those that learn."""
-        self._sets = {each.name: each for each in sets}
-        self._asked = {each.name: asked_by_placeholder(each) for each in sets}
-        self._position = {each.name: number for number, each in enumerate(sets)}
+        self._sets = {learner.name: learner for learner in sets}
+        self._asked = {name: asked_by_placeholder(learner) for name, learner in self._sets.items()}
+        self._position = {name: number for number, name in enumerate(self._sets)}
         self._nodes = snapshot.nodes
         self._of_node: dict[str, tuple[str, ...]] = {}
         self._nodes_of: dict[str, dict[str, Node]] = {}
@@ -61,8 +62,8 @@ class SharedPools:
             node = self._nodes.get(node_name)
             self._of_node[node_name] = tuple(
                 name
-                for name, each in self._sets.items()
-                if node is not None and is_of_set(each.rules, node)
+                for name, learner in self._sets.items()
+                if node is not None and is_of_set(learner.rules, node)
             )
         return self._of_node[node_name]
 
@@ -70,11 +71,13 @@ class SharedPools:
         """Sets for whose nodes a pod waits."""
         if spec not in self._waits:
             if not self._nodes_of:
-                self._nodes_of = {name: self._usable(each) for name, each in self._sets.items()}
+                self._nodes_of = {
+                    name: self._usable(learner) for name, learner in self._sets.items()
+                }
             self._waits[spec] = tuple(
                 name
-                for name, each in self._sets.items()
-                if waits_for_set(spec, each, self._nodes_of[name])
+                for name, learner in self._sets.items()
+                if waits_for_set(spec, learner, self._nodes_of[name])
             )
         return self._waits[spec]
 
@@ -91,14 +94,18 @@ class SharedPools:
         size = size_in_placeholders(
             own.get(CPU, 0), own.get(MEMORY, 0), asked.get(CPU, 0), asked.get(MEMORY, 0)
         )
-        rules = self._sets[name].rules
-        number_of_rules = len(rules.node_selector) + len(rules.required_node_terms or ())
         return _Fit(
             differs_in_devices=_devices(own) != _devices(asked),
             distance=abs(log(size)),
-            minus_number_of_rules=-number_of_rules,
+            minus_conditions=-_least_conditions(self._sets[name].rules),
             position=self._position[name],
         )
+
+
+def _least_conditions(rules: NodeRules) -> int:
+    """How many conditions each of the nodes meets at least: of the terms, one must hold."""
+    lengths = [len(term.expressions) + len(term.fields) for term in rules.required_node_terms or ()]
+    return len(rules.node_selector) + min(lengths, default=0)
 
 
 def _devices(amounts: Mapping[str, int]) -> frozenset[str]:
