@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from generator.faults import Fault, ValuesError, raise_errors, show_path
+from generator.hub_keys import HUB_KEYS
 from generator.importing import source
 from generator.importing.builds import map_builds
 from generator.importing.gitops import values_of
@@ -251,7 +252,7 @@ def _charts(
     if misshapen:
         raise ValuesError(misshapen)
     # Keys that a hub has, but other charts too.
-    some = sorted(source.HUB_KEYS & set(values))
+    some = sorted(HUB_KEYS & set(values))
     if some:
         found = f"{' and '.join(some)} alone, as other charts may have"
         fix = (
@@ -272,7 +273,7 @@ def _charts(
             [Fault(*places.of(("image", "repository")), "image.repository", found, _ACCEPTED)]
         )
     if values:
-        found = f"no key of a hub ({', '.join(sorted(source.HUB_KEYS | source.BINDER_KEYS))})"
+        found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | source.BINDER_KEYS))})"
         raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED)])
     # An empty file configures a hub too: the chart's defaults.
     return source.Charts(source.HubSection({}, ()), True, None, None, source.HubSection({}, ()))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from generator.checks.contract import at, mapping
+from generator.hub_keys import HUB_KEYS
 
 child = at
 # What only the hub's Python knows.
@@ -45,8 +46,6 @@ CHART_KEYS: Final = frozenset(
         "singleuser",
     ]
 )
-# Keys by which the values of zero-to-jupyterhub or BinderHub are recognized.
-HUB_KEYS: Final = frozenset({"scheduling", "singleuser", "prePuller", "hub", "proxy", "cull"})
 BINDER_KEYS: Final = frozenset({"imageBuilderType", "imageCleaner", "dind", "pink"})
 _BINDER_CONFIG: Final = frozenset({"BinderHub", "KubernetesBuildExecutor"})
 SERVICE_KEY: Final = "binderhub-service"

@@ -6,16 +6,13 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 from generator.faults import DEFAULTS_NAME, Fault, UsageError, ValuesError
+from generator.hub_keys import NEVER_OURS
 from generator.locations import chart_folder
 from generator.values.loader import load
 from generator.values.merge import NO_SETTINGS, Merged, Settings, coalesce, merge_values
 from generator.values.sources import MAX_FILE_BYTES, LoadedFile
-
-# Keys at the top that a hub's charts have and Roost's doesn't.
-_HUB_KEYS: Final = frozenset({"binderhub", "cull", "hub", "jupyterhub", "proxy", "scheduling"})
 
 
 def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merged:
@@ -57,7 +54,7 @@ def read_what_loads(
 
 def _fault_of_hub_values(file: LoadedFile, name: str) -> Fault | None:
     """The fault of a hub's values in the place of Roost's; None if they aren't a hub's."""
-    key = next((key for key in file.values if key in _HUB_KEYS), None)
+    key = next((key for key in file.values if key in NEVER_OURS), None)
     if key is None:
         return None
     line = file.source.find((key,)).line

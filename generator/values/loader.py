@@ -23,6 +23,7 @@ from generator.values.sources import (
     Source,
     normalise_float,
 )
+from roost_core.objects.foreign_yaml import first_line_below
 
 # Values after expanding aliases: a few nested anchors can expand to billions.
 MAX_VALUES: Final = 250_000
@@ -140,16 +141,9 @@ def _check_depth(text: str, name: str) -> None:
     """Refuse deep nesting before nodes are made: that recurses, and takes quadratic time."""
     if sum(text.count(mark) for mark in ("[", "{", "- ", "? ")) < _MANY_MARKS:
         return
-    depth = 0
-    for event in yaml.parse(text, Loader=_PlainLoader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > MAX_DEPTH:
-            raise ValuesError(
-                [_too_deep(name, event.start_mark.line + 1 if event.start_mark else 0, "")]
-            )
+    line = first_line_below(text, MAX_DEPTH)
+    if line is not None:
+        raise ValuesError([_too_deep(name, line, "")])
 
 
 def _decode(data: bytes, name: str) -> str:

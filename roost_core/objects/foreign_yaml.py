@@ -2,7 +2,7 @@
 
 PyYAML builds nested nodes by recursion in C, so deep text ends the process, and a few nested
 aliases stand for billions of values. Both are found here in the parser's events, which build
-nothing.
+nothing. `first_line_below` is for those who build by a loader of their own.
 """
 
 from __future__ import annotations
@@ -54,23 +54,43 @@ def load_all_foreign(text: str | bytes) -> Iterator[Any]:
         raise ForeignTextError(f"a value that can't be read ({type(error).__name__})") from None
 
 
+def first_line_below(text: str, most_depth: int) -> int | None:
+    """The first line whose list or mapping lies deeper than `most_depth`; None: there is none.
+
+    A text without any has a depth of 0. Raises yaml.YAMLError.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > most_depth:
+                return _line(event)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
+
+
 def _check_bounds(text: str) -> None:
     """Raises ForeignTextError for what is too deep, or too much once aliases are written out."""
-    if "*" not in text and sum(text.count(mark) for mark in _MARKS) < _MANY_MARKS:
-        return
+    if sum(text.count(mark) for mark in _MARKS) >= _MANY_MARKS:
+        line = first_line_below(text, MOST_DEPTH)
+        if line is not None:
+            raise ForeignTextError(f"lists or mappings more than {MOST_DEPTH} deep in line {line}")
+    if "*" in text:
+        _check_aliases(text)
+
+
+def _check_aliases(text: str) -> None:
     written_out = 0
     # What each anchor costs, and the open collections' anchors and costs so far.
     costs: dict[str, int] = {}
     anchors: list[str | None] = [None]
     totals = [0]
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-        line = event.start_mark.line + 1 if event.start_mark else 0
         cost = 0
         if isinstance(event, yaml.CollectionStartEvent):
             anchors.append(event.anchor)
             totals.append(1)
-            if len(anchors) > MOST_DEPTH:
-                raise ForeignTextError(f"lists or mappings {MOST_DEPTH} deep in line {line}")
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor = anchors.pop()
             cost = totals.pop()
@@ -82,9 +102,15 @@ def _check_bounds(text: str) -> None:
                 costs[event.anchor] = cost
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor in anchors:
-                raise ForeignTextError(f"an alias (*) within what it names in line {line}")
+                where = f"in line {_line(event)}"
+                raise ForeignTextError(f"an alias (*) within what it names {where}")
             cost = costs.get(str(event.anchor), 1)
             written_out += cost
             if written_out > MOST_WRITTEN_OUT:
-                raise ForeignTextError(f"aliases (*) that stand for too many values in line {line}")
+                where = f"in line {_line(event)}"
+                raise ForeignTextError(f"aliases (*) that stand for too many values {where}")
         totals[-1] += cost
+
+
+def _line(event: yaml.Event) -> int:
+    return event.start_mark.line + 1 if event.start_mark else 0

@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-import yaml
-
+from roost_core.objects.foreign_yaml import ForeignTextError, load_foreign
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.headroom_windows import (
     DATE_TIME,
@@ -28,8 +27,6 @@ from roost_core.placement.labels import EVENTS_KEY
 from roost_core.release.reader import Reader
 from roost_core.release.windows import read_time_zone
 
-# Of a ConfigMap's text.
-_MOST_DEPTH: Final = 10
 # At most so many are read of one source: the values, or a ConfigMap.
 MOST_EVENTS: Final = 200
 # Of all ConfigMaps together: each plan goes through all of them.
@@ -190,27 +187,13 @@ def parse_events(read: Reader, value: object, key: str, limits: Limits) -> tuple
 
 def read_events(read: Reader, text: str, limits: Limits) -> tuple[Event, ...]:
     """Read the text of EVENTS_KEY, whatever it holds; faults go to the reader."""
-    fault = ""
     try:
-        depth = 0
-        # Without building anything: aliases would multiply, and depth overflow the stack.
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                fault = "an alias (*)"
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-                event, yaml.CollectionEndEvent
-            )
-            if depth > _MOST_DEPTH:
-                fault = f"lists or mappings {depth} deep"
-            if fault:
-                break
-        else:
-            return parse_events(read, yaml.load(text, Loader=yaml.CSafeLoader), EVENTS_KEY, limits)
-    except (yaml.YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        fault = f"invalid YAML{f' in line {mark.line + 1}' if mark is not None else ''}"
-    read.fault(EVENTS_KEY, fault, "a list of events, like [{name: lecture, people: 120, …}]")
-    return ()
+        entries = load_foreign(text)
+    except ForeignTextError as error:
+        expected = "a list of events, like [{name: lecture, people: 120, …}]"
+        read.fault(EVENTS_KEY, str(error), expected)
+        return ()
+    return parse_events(read, entries, EVENTS_KEY, limits)
 
 
 def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from roost_core.objects.foreign_yaml import (
     MOST_DEPTH,
     ForeignTextError,
+    first_line_below,
     load_all_foreign,
     load_foreign,
 )
@@ -43,10 +44,20 @@ def test_whatever_was_written_is_read_or_refused_in_a_line(text: str) -> None:
     assert said.isprintable()
 
 
-@given(st.sampled_from(["[", "{a: ", "- ", "? ", "a: ["]), st.integers(MOST_DEPTH, 3 * MOST_DEPTH))
+@given(
+    st.sampled_from(["[", "{a: ", "- ", "? ", "a: ["]), st.integers(MOST_DEPTH + 1, 3 * MOST_DEPTH)
+)
 def test_depth_is_refused(opening: str, depth: int) -> None:
     with pytest.raises(ForeignTextError):
         load_foreign(opening * depth)
+
+
+@given(st.integers(1, 2 * MOST_DEPTH), st.integers(0, MOST_DEPTH + 2))
+def test_the_line_of_the_first_that_lies_deeper_is_found(depth: int, most: int) -> None:
+    text = "\n".join("[" * depth) + "]" * depth
+    assert first_line_below(text, most) == (most + 1 if depth > most else None)
+    if depth <= MOST_DEPTH:
+        load_foreign(text)
 
 
 @given(st.integers(2, 9), st.integers(8, 30))
