@@ -20,7 +20,7 @@ from roost_core.kube import logs
 from roost_core.kube.account import connect
 from roost_core.kube.client import ClusterError
 from roost_core.kube.process import return_freed_memory, version
-from roost_core.kube.readiness import Check, ReadyVerdict, check_all
+from roost_core.kube.readiness import Check, Readiness, check_all
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.admission import Decision
 from webhook.bounds import MAX_BODY_BYTES
@@ -102,16 +102,16 @@ class _Replica:
         ops_bound = bind(options.bind_address, options.metrics_port, shares_port=True)
         certificate_files = self._read_certificate()
         checks: dict[str, Check] = {
-            "serving": self._serving_verdict,
-            "policy": self._release.verdict,
-            "certificate": certificate_files.verdict,
+            "serving": self._serving_readiness,
+            "policy": self._release.readiness,
+            "certificate": certificate_files.readiness,
         }
         # What follows the changes of what the replica knows, a thread for each.
         followers = [certificate_files.run, self._release.run]
         if options.uses_cluster:
             facts = self._facts = FactsKeeper(connect(options.kubeconfig), self._metrics)
             self._metrics.facts_age.set_function(facts.age_seconds)
-            checks["facts"] = facts.verdict
+            checks["facts"] = facts.readiness
             followers.append(facts.run)
         self._release.poll()
 
@@ -189,12 +189,12 @@ class _Replica:
     def _current_facts(self) -> Facts:
         return NO_FACTS if self._facts is None else self._facts.facts
 
-    def _serving_verdict(self) -> ReadyVerdict:
+    def _serving_readiness(self) -> Readiness:
         if self._draining.is_set():
-            return ReadyVerdict(passed=False, detail="draining")
+            return Readiness(passed=False, detail="draining")
         if not self._server.is_listening:
-            return ReadyVerdict(passed=False, detail="not listening yet")
-        return ReadyVerdict(passed=True)
+            return Readiness(passed=False, detail="not listening yet")
+        return Readiness(passed=True)
 
     def _metrics_text(self) -> bytes:
         now = time.monotonic()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from roost_core.kube.readiness import ReadyVerdict
+from roost_core.kube.readiness import Readiness
 from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.reader import Reader, SettingsError
 from roost_core.release.release_settings import ReleaseSettings
@@ -50,16 +50,16 @@ class ReleaseFile:
         self._last_text: bytes | None = None
         self._fault = "not read yet"
 
-    def verdict(self) -> ReadyVerdict:
+    def readiness(self) -> Readiness:
         """Ready once there was a valid document; a later fault is reported, but the last valid one
         stays in use.
         """
         if self.settings is NO_RULES:
-            return ReadyVerdict(
+            return Readiness(
                 passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}"
             )
         stays = f" stays in use, reload failed: {self._fault}" if self._fault else ""
-        return ReadyVerdict(passed=True, detail=f"revision {self.settings.revision}{stays}")
+        return Readiness(passed=True, detail=f"revision {self.settings.revision}{stays}")
 
     def poll(self) -> None:
         """Read the file, and use it if it changed and is valid."""

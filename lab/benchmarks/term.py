@@ -53,9 +53,9 @@ from benchmarks.term_figures import (
     show,
     show_first_week,
     show_late_classes,
+    show_results,
     show_seed,
     show_told,
-    show_verdicts,
 )
 from benchmarks.term_picture import PICTURE_ARMS, PICTURE_WEEK, draw
 from benchmarks.term_playing import (
@@ -308,12 +308,12 @@ def _compare(options: argparse.Namespace) -> int:
         print(f"Seed {seed}, week by week, everybody:\n\n{show_seed(runs, seed)}\n")
         share = f"more than {LATE_CLASS_SHARE:.0%} were late"
         print(f"Seed {seed}, classes of which {share}:\n\n{show_late_classes(runs, seed)}\n")
-    verdicts = judge(runs)
-    if verdicts:
+    results = judge(runs)
+    if results:
         if told := show_told(runs):
             print(f"Learning over the whole term, told by the controllers:\n\n{told}\n")
-        print(f"Goals, from the second week on, as imported:\n\n{show_verdicts(verdicts)}")
-    return 0 if all(each.is_kept for each in verdicts) else 1
+        print(f"Goals, from the second week on, as imported:\n\n{show_results(results)}")
+    return 0 if all(result.is_kept for result in results) else 1
 
 
 def _draw_picture(options: argparse.Namespace) -> int:

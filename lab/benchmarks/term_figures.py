@@ -398,7 +398,7 @@ GOALS: Final = (
 )
 
 
-class Verdict(NamedTuple):
+class GoalResult(NamedTuple):
     """Whether a goal is kept with an autoscaler."""
 
     autoscaler: str
@@ -407,7 +407,7 @@ class Verdict(NamedTuple):
     is_kept: bool
 
 
-def judge(runs: Runs) -> list[Verdict]:
+def judge(runs: Runs) -> list[GoalResult]:
     """Each goal for each autoscaler with which `none` and `imported` were played."""
     found = []
     for autoscaler, by_arm in runs.items():
@@ -419,21 +419,21 @@ def judge(runs: Runs) -> list[Verdict]:
     return found
 
 
-def _judged(autoscaler: str, goal: Goal, by_seed: Mapping[int, float]) -> Verdict:
+def _judged(autoscaler: str, goal: Goal, by_seed: Mapping[int, float]) -> GoalResult:
     side = side_of(by_seed)
     is_kept = side.worst <= goal.most_worst
     worst = f"{side.worst:.2f} {goal.unit} (seed {side.worst_seed}, at most {goal.most_worst:g})"
     if goal.most_middle is None:
-        return Verdict(autoscaler, f"{goal.about}: worst seed {worst}", is_kept)
+        return GoalResult(autoscaler, f"{goal.about}: worst seed {worst}", is_kept)
     is_kept = is_kept and side.middle <= goal.most_middle
     middle = f"{side.middle:.2f} {goal.unit} (at most {goal.most_middle:g})"
-    return Verdict(autoscaler, f"{goal.about}: median {middle}, worst seed {worst}", is_kept)
+    return GoalResult(autoscaler, f"{goal.about}: median {middle}, worst seed {worst}", is_kept)
 
 
-def show_verdicts(verdicts: Iterable[Verdict]) -> str:
+def show_results(results: Iterable[GoalResult]) -> str:
     """A line for each."""
     lines = []
-    for each in verdicts:
-        word = "kept  " if each.is_kept else "broken"
-        lines.append(f"{word} {each.autoscaler}: {each.text}")
+    for result in results:
+        word = "kept  " if result.is_kept else "broken"
+        lines.append(f"{word} {result.autoscaler}: {result.text}")
     return "\n".join(lines)

@@ -19,7 +19,7 @@ from typing import Final
 
 from roost_core.kube import pki
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.kube.readiness import ReadyVerdict
+from roost_core.kube.readiness import Readiness
 from roost_core.kube.trust import CONFLICTS, BundleField, SharedSecret
 
 log = logging.getLogger(__name__)
@@ -102,9 +102,9 @@ class CertificateKeeper:
         self._trusted_by_any: frozenset[bytes] = frozenset()
         self._fault = ""
 
-    def verdict(self) -> ReadyVerdict:
+    def readiness(self) -> Readiness:
         """Report a fault; it makes no replica unready, because another one would have it, too."""
-        return ReadyVerdict(passed=True, detail=self._fault)
+        return Readiness(passed=True, detail=self._fault)
 
     def run(self, stop: threading.Event) -> None:
         """Tick until `stop`; faster while something is missing."""

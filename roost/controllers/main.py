@@ -36,7 +36,7 @@ from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import return_freed_memory, stop_on_signals, version
-from roost_core.kube.readiness import Check, ReadyVerdict, check_all
+from roost_core.kube.readiness import Check, Readiness, check_all
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.release.reader import SettingsError, SettingsFault
 
@@ -162,7 +162,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
         options.lease_name,
         identity,
         owner=owner,
-        is_fit=lambda: cluster.verdict().passed and (loop is None or loop.is_working),
+        is_fit=lambda: cluster.readiness().passed and (loop is None or loop.is_working),
     )
     applier = Applier(
         client,
@@ -189,22 +189,22 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
         applier,
         metrics,
         is_leader=lambda: leadership.is_leader,
-        is_synced=lambda: cluster.verdict().passed,
+        is_synced=lambda: cluster.readiness().passed,
         follow=stand_by,
         observe=lambda snapshot: starts.follow(snapshot, time.time()),
         vital=frozenset({GATE}),
     )
     work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
     checks: dict[str, Check] = {
-        "watches": cluster.verdict,
-        "loop": lambda: ReadyVerdict(loop.is_alive),
+        "watches": cluster.readiness,
+        "loop": lambda: Readiness(loop.is_alive),
     }
     keeper = _keeper(
         options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics
     )
     if keeper is not None:
         work["certificates"] = keeper.run
-        checks["certificates"] = keeper.verdict
+        checks["certificates"] = keeper.readiness
     ops = OpsServer(
         bind(options.bind_address, options.port),
         metrics_text=metrics.text,
@@ -255,7 +255,7 @@ def _has_listed(cluster: WatchedCluster, stop: threading.Event) -> bool:
     """Wait for the first lists; False: they took too long."""
     deadline = time.monotonic() + LIST_SECONDS
     while (
-        not (passed := cluster.verdict().passed)
+        not (passed := cluster.readiness().passed)
         and time.monotonic() < deadline
         and not stop.wait(LOOK_SECONDS)
     ):
@@ -284,7 +284,7 @@ def _print_plans(options: ControllersOptions, settings: ControllersSettings) -> 
     cluster.start(stop)
     try:
         if not _has_listed(cluster, stop):
-            detail = cluster.verdict().detail
+            detail = cluster.readiness().detail
             raise ClusterError(
                 f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {detail}"
             )

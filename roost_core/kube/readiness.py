@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 
-class ReadyVerdict(NamedTuple):
+class Readiness(NamedTuple):
     """One check's result.
 
     `detail` is shown in both cases: a fault may be reported without being unready.
@@ -17,16 +17,16 @@ class ReadyVerdict(NamedTuple):
     detail: str = ""
 
 
-Check = Callable[[], ReadyVerdict]
+Check = Callable[[], Readiness]
 
 
 def check_all(checks: Mapping[str, Check]) -> tuple[bool, str]:
     """Return whether all checks pass, and a line for each."""
-    verdicts = {name: check() for name, check in checks.items()}
+    results = {name: check() for name, check in checks.items()}
     lines = [
-        f"[{'+' if verdict.passed else '-'}]{name} {'ok' if verdict.passed else 'failed'}"
-        + (f": {verdict.detail}" if verdict.detail else "")
-        for name, verdict in verdicts.items()
+        f"[{'+' if result.passed else '-'}]{name} {'ok' if result.passed else 'failed'}"
+        + (f": {result.detail}" if result.detail else "")
+        for name, result in results.items()
     ]
-    ready = all(verdict.passed for verdict in verdicts.values())
+    ready = all(result.passed for result in results.values())
     return ready, "\n".join([*lines, "ready" if ready else "not ready", ""])

@@ -105,7 +105,7 @@ class Cycle(NodeFilters):
     def fork(self) -> Self:
         """The same cycle with counts of its own."""
         new = type(self).__new__(type(self))
-        for name in ("pod", "state", "profile", "refusal", "named_nodes", "_verdicts"):
+        for name in ("pod", "state", "profile", "refusal", "named_nodes", "_filter_results"):
             setattr(new, name, getattr(self, name))
         new.spread = self.spread.copy() if self.spread is not None else None
         new.others = self.others.copy() if self.others is not None else None
@@ -142,7 +142,7 @@ class Cycle(NodeFilters):
     def _verdicts_of_rows_alone(self) -> NodeColumn[Rejection | None]:
         """What the checks before the first that asks about other pods say of each row.
 
-        Nominations are left aside. The state remembers the verdicts for the next pod with the same
+        Nominations are left aside. The state remembers the results for the next pod with the same
         needs.
         """
         needs = self.state.needs_of(self.pod.spec)

@@ -1,6 +1,6 @@
 """Filters that depend on nodes alone: NodeUnschedulable, TaintToleration and NodeAffinity.
 
-Their verdicts hold for all pods of one spec until a node changes. Source: the Filter methods of
+Their results hold for all pods of one spec until a node changes. Source: the Filter methods of
 kube-scheduler's plugins, v1.33 to v1.37.
 """
 
@@ -33,7 +33,7 @@ OTHER_NODES: Final = Rejection(("node(s) didn't match Pod's node affinity/select
 
 
 @dataclass(slots=True)
-class NodeVerdicts:
+class NodeFilterResults:
     """What nodes alone decide for the needs of one spec and one profile, by node name; good until a
     node changes.
     """
@@ -55,14 +55,14 @@ class NodeFilters:
     selectors and affinity.
     """
 
-    __slots__ = ("_verdicts", "pod", "profile", "state")
+    __slots__ = ("_filter_results", "pod", "profile", "state")
 
     def __init__(self, pod: Pod, state: ClusterState, profile: Profile) -> None:
         state.look()
         self.pod = pod
         self.state = state
         self.profile = profile
-        self._verdicts: NodeVerdicts | None = None
+        self._filter_results: NodeFilterResults | None = None
 
     @property
     def _node_checks(self) -> dict[str, Check]:
@@ -73,38 +73,38 @@ class NodeFilters:
         }
 
     @property
-    def verdicts(self) -> NodeVerdicts:
+    def filter_results(self) -> NodeFilterResults:
         """What nodes alone decide, for all pods with the same needs."""
-        if self._verdicts is None:
-            self._verdicts = self._find_verdicts()
-        return self._verdicts
+        if self._filter_results is None:
+            self._filter_results = self._find_filter_results()
+        return self._filter_results
 
-    def _find_verdicts(self) -> NodeVerdicts:
+    def _find_filter_results(self) -> NodeFilterResults:
         needs = self.state.needs_of(self.pod.spec)
         profile = self.profile
-        kept = self.state.verdicts
+        kept = self.state.filter_results
         # By identity, so that needs aren't hashed for each pod; the entry keeps both objects alive.
         key = (id(needs), id(profile))
         entry = kept.get(key)
         if entry is not None:
-            remembered: NodeVerdicts = entry[2]
+            remembered: NodeFilterResults = entry[2]
             return remembered
-        verdicts = NodeVerdicts()
+        filter_results = NodeFilterResults()
         node_checks = self._node_checks
         checks = [node_checks[plugin] for plugin in profile.filters if plugin in node_checks]
         for name, row in self.state.rows.items():
             for check in checks:
                 verdict = check(row)
                 if verdict is not None:
-                    verdicts.rejected[name] = verdict
+                    filter_results.rejected[name] = verdict
                     break
         if len(kept) >= _REMEMBERED_VERDICTS:
             kept.clear()
-        kept[key] = (needs, profile, verdicts)
-        return verdicts
+        kept[key] = (needs, profile, filter_results)
+        return filter_results
 
     def _check_node(self, row: NodeRow) -> Rejection | None:
-        return self.verdicts.rejected.get(row.name)
+        return self.filter_results.rejected.get(row.name)
 
     def _check_cordon(self, row: NodeRow) -> Rejection | None:
         if row.node.unschedulable and not tolerates_cordon(self.pod.spec.tolerations):
@@ -124,26 +124,26 @@ class NodeFilters:
     @property
     def unmatched(self) -> frozenset[str]:
         """Nodes that the pod's own node selector and required affinity don't admit."""
-        verdicts = self.verdicts
-        if verdicts.unmatched is None:
+        filter_results = self.filter_results
+        if filter_results.unmatched is None:
             spec = self.pod.spec
             rows = self.state.rows
-            verdicts.unmatched = frozenset(
+            filter_results.unmatched = frozenset(
                 name for name, row in rows.items() if not node_matches(spec, name, row.labels)
             )
-        return verdicts.unmatched
+        return filter_results.unmatched
 
     @property
     def kept_off(self) -> frozenset[str]:
         """Nodes whose taints the pod doesn't tolerate."""
-        verdicts = self.verdicts
-        if verdicts.kept_off is None:
+        filter_results = self.filter_results
+        if filter_results.kept_off is None:
             tolerations = self.pod.spec.tolerations
             rows = self.state.rows
-            verdicts.kept_off = frozenset(
+            filter_results.kept_off = frozenset(
                 name for name, row in rows.items() if untolerated(row.node.taints, tolerations)
             )
-        return verdicts.kept_off
+        return filter_results.kept_off
 
     @property
     def preferred(self) -> tuple[int, Mapping[str, int]]:
@@ -151,7 +151,7 @@ class NodeFilters:
 
         The latter by name; nodes with 0 are left out.
         """
-        kept = self.verdicts.preferred
+        kept = self.filter_results.preferred
         asked = self.pod.spec.preferred_node_terms
         known = kept.get(asked)
         if known is None:
@@ -188,13 +188,13 @@ class NodeFilters:
         """PreferNoSchedule taints of each node that the pod doesn't tolerate; nodes with 0 are left
         out.
         """
-        verdicts = self.verdicts
-        if verdicts.unwanted is None:
+        filter_results = self.filter_results
+        if filter_results.unwanted is None:
             tolerations = self.pod.spec.tolerations
             rows = self.state.rows
-            verdicts.unwanted = {
+            filter_results.unwanted = {
                 name: number
                 for name, row in rows.items()
                 if (number := count_unwanted(row.node.taints, tolerations))
             }
-        return verdicts.unwanted
+        return filter_results.unwanted

@@ -45,7 +45,7 @@ _REGION_LABELS: Final = (
 
 class Needs(NamedTuple):
     """All of a spec that filters ask of one node alone: pods that differ in nothing else get the
-    same verdicts there.
+    same results there.
 
     Users' pods differ in their images, so there are few of these where there are thousands of
     specs.
@@ -139,8 +139,8 @@ class ClusterState:
         # first of them.
         self.changes: tuple[list[str], int] = ([], 0)
         self._columns: OrderedDict[tuple[object, ...], NodeColumn[Any]] = OrderedDict()
-        # For `filters`: verdicts that hold while no node changes, and the nodes that meet a term.
-        self.verdicts: dict[tuple[int, int], tuple[object, object, Any]] = {}
+        # For `filters`: results that hold while no node changes, and the nodes that meet a term.
+        self.filter_results: dict[tuple[int, int], tuple[object, object, Any]] = {}
         self.meeting: dict[NodeTerm, tuple[str, ...]] = {}
         for node in nodes:
             self.set_node(node)
@@ -213,7 +213,7 @@ class ClusterState:
                     # As in kube-scheduler, the order follows only when another node comes or goes.
                     self._leave_zone(old_zone, name)
                     self._zones.setdefault(zone, {})[name] = None
-                self._forget_verdicts()
+                self._forget_filter_results()
             self._move_images(before.images, node.images, name)
         self._changed(row)
 
@@ -239,10 +239,10 @@ class ClusterState:
 
     def _nodes_changed(self) -> None:
         self._ordered = None
-        self._forget_verdicts()
+        self._forget_filter_results()
 
-    def _forget_verdicts(self) -> None:
-        self.verdicts.clear()
+    def _forget_filter_results(self) -> None:
+        self.filter_results.clear()
         self.meeting.clear()
         self._labels.clear()
 

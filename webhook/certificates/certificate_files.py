@@ -14,7 +14,7 @@ from typing import Final
 
 from cryptography import x509
 
-from roost_core.kube.readiness import ReadyVerdict
+from roost_core.kube.readiness import Readiness
 from webhook.certificates.tls import ServingCertificate, TlsError
 from webhook.metrics import WebhookMetrics
 
@@ -59,15 +59,13 @@ class CertificateFiles:
         self._fault = "not read yet"
         self._expiry = 0.0
 
-    def verdict(self) -> ReadyVerdict:
+    def readiness(self) -> Readiness:
         """Ready while the certificate in use hasn't expired."""
         if not self._serving.is_loaded:
-            return ReadyVerdict(
-                passed=False, detail=f"no certificate yet: {self._fault}. {WAIT_HINT}"
-            )
+            return Readiness(passed=False, detail=f"no certificate yet: {self._fault}. {WAIT_HINT}")
         if self._now() >= self._expiry:
-            return ReadyVerdict(passed=False, detail="the certificate has expired")
-        return ReadyVerdict(
+            return Readiness(passed=False, detail="the certificate has expired")
+        return Readiness(
             passed=True,
             detail=f"the last change was rejected: {self._fault}" if self._fault else "",
         )

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from roost_core.kube.client import Client
-from roost_core.kube.readiness import ReadyVerdict
+from roost_core.kube.readiness import Readiness
 from roost_core.placement.beliefs import EARLIER
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.facts.facts import Facts
@@ -85,14 +85,14 @@ class FactsKeeper:
         # What was listed before the line above was not yet looked for here.
         self._dirty.set()
 
-    def verdict(self) -> ReadyVerdict:
+    def readiness(self) -> Readiness:
         """Ready once everything readable has been listed; new rules that need other watches don't
         change that.
         """
         cluster = self._cluster
         if cluster is None:
-            return ReadyVerdict(passed=False, detail="no policy yet, so nothing is watched")
-        return ReadyVerdict(passed=self._has_facts, detail=cluster.detail())
+            return Readiness(passed=False, detail="no policy yet, so nothing is watched")
+        return Readiness(passed=self._has_facts, detail=cluster.detail())
 
     def age_seconds(self) -> float:
         """Return the age of the oldest part of the facts, 0.0 when nothing is watched.

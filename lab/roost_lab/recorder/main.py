@@ -79,9 +79,9 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
         return
     recording = Recording(client, settings, store, metrics, model=Model(profiles))
     metrics.observe(
-        is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds
+        is_recording=lambda: recording.readiness().passed, behind_seconds=recording.behind_seconds
     )
-    bound, checks = bind(options.bind_address, options.port), {"recording": recording.verdict}
+    bound, checks = bind(options.bind_address, options.port), {"recording": recording.readiness}
     ops = OpsServer(bound, metrics_text=metrics.text, readiness=lambda: check_all(checks))
     ops.start()
     if settings.retention_days:

@@ -71,7 +71,7 @@ def stored(pods: Sequence[JSONObject]) -> list[JSONObject]:
     kept = Kept(Cluster(pods))
     try:
         kept.keeper.follow(RULES)
-        kept.wait(lambda: kept.keeper.verdict().passed and bool(kept.keeper.facts.warm))
+        kept.wait(lambda: kept.keeper.readiness().passed and bool(kept.keeper.facts.warm))
         desk = Desk(RULES, kept.keeper.facts)
         return [desk.place(user_pod(), "good"), desk.place(user_pod()), desk.place(build_pod())]
     finally:

@@ -350,7 +350,7 @@ def test_an_unreachable_api_server_or_a_missing_configuration_is_told_and_change
     hub.bundle.entries, entries = None, hub.bundle.entries
     hub.tick()
     assert hub.leaf.data is None
-    verdict = hub.keepers[0].verdict()
+    verdict = hub.keepers[0].readiness()
     assert verdict == (
         True,
         "the MutatingWebhookConfiguration does not exist yet, or has no entries",
@@ -363,7 +363,7 @@ def test_an_unreachable_api_server_or_a_missing_configuration_is_told_and_change
 
     hub.ca.read = unreachable  # type: ignore[method-assign] # an outage
     hub.tick(1)
-    assert hub.keepers[0].verdict() == (True, "API server unreachable: ConnectTimeoutError")
+    assert hub.keepers[0].readiness() == (True, "API server unreachable: ConnectTimeoutError")
     assert hub.leaf.writes == 1
 
 

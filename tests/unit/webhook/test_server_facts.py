@@ -130,7 +130,7 @@ class Kept:
 
     def wait(self, predicate: Callable[[], bool]) -> None:
         wait_until(
-            predicate, 10, "facts", explain=lambda: (self.keeper.facts, self.keeper.verdict())
+            predicate, 10, "facts", explain=lambda: (self.keeper.facts, self.keeper.readiness())
         )
 
     def wait_for_holders(self, *names: str) -> None:
@@ -170,9 +170,9 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> None:
-    assert not kept.keeper.verdict().passed
+    assert not kept.keeper.readiness().passed
     kept.keeper.follow(settings(webhook={"readNodes": False}))
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     assert server.asked == {
         (PODS, "component=image-builder"),
         (PODS, "component=binderhub-build"),
@@ -212,7 +212,7 @@ def test_refused_nodes_leave_facts_made_of_pods_and_are_told(
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.facts.builder_nodes == {"build": frozenset({"a"})})
     assert kept.keeper.facts.nodes is None
-    passed, detail = kept.keeper.verdict()
+    passed, detail = kept.keeper.readiness()
     assert passed
     assert "/api/v1/nodes is forbidden" in detail
     server.objects[NODES, ""] = [node("a")]
@@ -239,7 +239,7 @@ def test_a_fault_while_facts_are_made_loses_no_change(
 ) -> None:
     monkeypatch.setattr("webhook.watching.keeper.RETRY_SECONDS", 0.01)
     kept.keeper.follow(settings())
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     faults = [RuntimeError("once")]
     whole = WarmFacts.updated
 
@@ -350,7 +350,7 @@ def test_builders_of_all_selected_namespaces_make_one_ring(server: FakeServer, k
 
 def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Kept) -> None:
     kept.keeper.follow(settings(imageGate={"mode": "prefer"}))
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     before = threading.active_count()
     kept.keeper.follow(settings(imageGate={"mode": "off"}))
     assert threading.active_count() == before
@@ -363,7 +363,7 @@ def test_quotas_that_could_refuse_what_rules_add_are_known_by_namespace(
     quotas = object_of("quotas")
     server.objects[QUOTAS, ""], server.objects[OWN_QUOTAS, ""] = quotas, quotas[-1:]
     kept.keeper.follow(settings(podClasses={"build": None}))
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     assert not {(QUOTAS, ""), (OWN_QUOTAS, "")} & server.asked
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.facts.quotas == {"d": frozenset({"NotBestEffort"})})
@@ -412,7 +412,7 @@ def test_the_lowest_priority_is_that_of_others_as_our_own_give_way(
     ]
     server.objects[PRIORITIES, ""] = [*own, priority_class("system-node-critical", 2_000_001_000)]
     kept.keeper.follow(settings())
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     assert kept.keeper.facts.lowest_priority == 0
     batch = [priority_class("batch", -3), priority_class("hub.jhub.roost-puller", -1, "another")]
     server.objects[PRIORITIES, ""] = [*own, *batch]
@@ -523,7 +523,7 @@ def test_without_a_warm_set_a_start_given_up_is_no_failed_pull_where_the_image_h
         [user("one", "a", "team/x")],
     )
     kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **changes))
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     starting = [user(f"start-{name}", name, "team/x") for name in "ab"]
     for pod in starting:
         pod["status"]["phase"] = "Pending"
@@ -555,7 +555,7 @@ def test_without_warm_sets_or_nodes_no_images_are_kept(
     server.objects[NODES, ""] = [node("a", "team/x:1", cpu="2")]
     server.objects[USERS] = [user("one", "a", "team/x")]
     kept.keeper.follow(settings(**changes))
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     facts = kept.keeper.facts
     assert facts.warm == {}
     if not changes:
@@ -569,14 +569,14 @@ def test_a_lease_that_may_not_be_read_leaves_the_facts_without_it_and_is_told(
 ) -> None:
     server.forbidden.add("/apis/coordination.k8s.io/v1/namespaces/jhub/leases/hub-roost-scheduler")
     kept.keeper.follow(settings(**LEASES))
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     assert kept.keeper.facts.leases == {"scheduler": LeaseState.UNKNOWN}
-    assert "leases/hub-roost-scheduler is forbidden" in kept.keeper.verdict().detail
+    assert "leases/hub-roost-scheduler is forbidden" in kept.keeper.readiness().detail
 
 
 def test_without_a_scheduler_of_roosts_its_lease_is_nobodys_concern(kept: Kept) -> None:
     kept.keeper.follow(settings(scheduler={"target": "none"}, **LEASES))
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     assert kept.keeper.facts.leases == {}
 
 
@@ -636,7 +636,7 @@ def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(
 def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kept: Kept) -> None:
     share(server)
     kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **SHARED))
-    kept.wait(lambda: kept.keeper.verdict().passed)
+    kept.wait(lambda: kept.keeper.readiness().passed)
     paths = {path for path, _ in server.asked}
     assert paths == {NODES, DEVICE_CLASSES, PRIORITIES, QUOTAS, PODS}
 

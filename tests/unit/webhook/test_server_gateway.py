@@ -31,7 +31,7 @@ from roost_core.http.server import (
     call_wsgi,
 )
 from roost_core.kube import logs
-from roost_core.kube.readiness import ReadyVerdict, check_all
+from roost_core.kube.readiness import Readiness, check_all
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
 from tests.recorded_data import rows
 from webhook.bounds import MAX_BODY_BYTES
@@ -175,8 +175,8 @@ def get(path: str, readiness: Callable[[], tuple[bool, str]]) -> tuple[str, byte
 
 
 def test_readiness_lists_every_check_and_fails_with_any_of_them() -> None:
-    passed = ReadyVerdict(passed=True, detail="revision 1")
-    checks = {"policy": lambda: passed, "facts": lambda: ReadyVerdict(passed=False)}
+    passed = Readiness(passed=True, detail="revision 1")
+    checks = {"policy": lambda: passed, "facts": lambda: Readiness(passed=False)}
     status, body = get("/readyz", lambda: check_all(checks))
     assert status.startswith("503 ")
     assert body.decode().splitlines() == [

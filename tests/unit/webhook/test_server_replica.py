@@ -49,7 +49,7 @@ def test_the_policy_of_another_release_is_refused(
 ) -> None:
     running = replica(tmp_path, release, namespace)
     running._release.poll()
-    passed, detail = running._release.verdict()
+    passed, detail = running._release.readiness()
     assert not passed
     for text in ("'hub'", "'jhub'", f"--release={release}", f"--namespace={namespace}"):
         assert text in detail
@@ -60,12 +60,12 @@ def test_a_key_of_a_class_that_no_rule_reads_is_refused_until_it_is_gone(tmp_pat
     file = tmp_path / "release.json"
     file.write_text(json.dumps(policy_document(podClasses={"user": {"profil": "user"}})))
     running._release.poll()
-    passed, detail = running._release.verdict()
+    passed, detail = running._release.readiness()
     assert not passed
     assert "no rule reads podClasses.user.profil" in detail
     file.write_text(json.dumps(policy_document()))
     running._release.poll()
-    assert running._release.verdict().passed
+    assert running._release.readiness().passed
 
 
 def test_a_rule_with_a_key_needs_its_place_in_the_table(
@@ -82,6 +82,6 @@ def test_a_rule_with_a_key_needs_its_place_in_the_table(
         json.dumps(policy_document(podClasses={"user": {"tier": "gold"}}))
     )
     running._release.poll()
-    assert running._release.verdict().passed
+    assert running._release.readiness().passed
     placed = Desk(running._release.settings).place(user_pod())
     assert placed["metadata"]["annotations"]["example.org/tier"] == "gold"

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from roost_core.kube.client import Client
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
-from roost_core.kube.readiness import ReadyVerdict
+from roost_core.kube.readiness import Readiness
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.fields import JSONObject
@@ -139,19 +139,19 @@ class Recording:
             for kind, path in PATHS.items()
         ]
 
-    def verdict(self) -> ReadyVerdict:
+    def readiness(self) -> Readiness:
         """Whether every stream has listed and is alive, and the database accepts rows."""
         for stream in self._streams:
             if not stream.is_listed:
-                return ReadyVerdict(
+                return Readiness(
                     False,
                     f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}",
                 )
             if stream.age_seconds() > STALE_SECONDS:
-                return ReadyVerdict(
+                return Readiness(
                     False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s"
                 )
-        return ReadyVerdict(not self._fault, self._fault)
+        return Readiness(not self._fault, self._fault)
 
     def behind_seconds(self) -> float:
         """Age of the oldest notice that is not stored yet; 0 when nothing waits.

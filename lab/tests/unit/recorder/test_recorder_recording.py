@@ -131,7 +131,7 @@ class Run:
             cast("Client", cluster), settings, store, self.metrics, model=model
         )
         self.metrics.observe(
-            is_recording=lambda: self.recording.verdict().passed,
+            is_recording=lambda: self.recording.readiness().passed,
             behind_seconds=self.recording.behind_seconds,
         )
 
@@ -251,7 +251,7 @@ def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_sa
             30,
             "that it is",
         )
-        assert run.recording.verdict().passed
+        assert run.recording.readiness().passed
     assert caplog.text.count("found a log like") == ("own format" in said)
 
 
@@ -288,7 +288,7 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
     monkeypatch.setattr(store, "write", fail)
     with Run(cluster, store) as run:
         wait_until(
-            lambda: not run.recording.verdict().passed and cluster.read > 40, 60, "rows to wait"
+            lambda: not run.recording.readiness().passed and cluster.read > 40, 60, "rows to wait"
         )
         time.sleep(1.0)
         # What was read is in the queue, in rows, or in the stream's hand; the rest stays where it
@@ -427,7 +427,7 @@ def test_a_model_that_fails_of_one_pod_costs_no_row(
     monkeypatch.setattr(model, broken, fail)
     cluster = Cluster()
     with Run(cluster, store, model) as run:
-        wait_until(lambda: run.recording.verdict().passed, 30, "lists")
+        wait_until(lambda: run.recording.readiness().passed, 30, "lists")
         bound = pod_object("p", 12, on="n")
         cluster.said += [
             {"type": "ADDED", "object": pod_object("p", 11)},

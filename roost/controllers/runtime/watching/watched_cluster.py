@@ -20,7 +20,7 @@ from roost.controllers.runtime.watching.pull_events import WatchedPullEvents
 from roost.controllers.runtime.watching.quotas import WatchedLimitRanges, WatchedQuotas
 from roost.controllers.runtime.watching.stateful_sets import WatchedStatefulSets
 from roost_core.kube.client import Client
-from roost_core.kube.readiness import ReadyVerdict
+from roost_core.kube.readiness import Readiness
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.kube.watches import Watches
 from roost_core.placement.beliefs import SNAPSHOT
@@ -85,18 +85,18 @@ class WatchedCluster:
         self._vital.start(stop)
         self._others.start(stop)
 
-    def verdict(self) -> ReadyVerdict:
+    def readiness(self) -> Readiness:
         """Whether every watch has listed and is up to date."""
         for cache in self.caches:
             fault = f": {cache.fault}" if cache.fault else ""
             if not cache.synced:
-                return ReadyVerdict(False, f"{cache.kind} not listed yet{fault}")
+                return Readiness(False, f"{cache.kind} not listed yet{fault}")
             age_seconds = cache.age_seconds()
             if age_seconds > SNAPSHOT.age_seconds:
-                return ReadyVerdict(
+                return Readiness(
                     False, f"no update of {cache.kind} for {age_seconds:.0f} s: {cache.fault}"
                 )
-        return ReadyVerdict(True)
+        return Readiness(True)
 
     def follow(self) -> None:
         """Take in what changed; call it while no snapshot is needed, or changes pile up."""
