@@ -7,6 +7,7 @@ the interpreter.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterable
@@ -18,10 +19,19 @@ import uvloop
 from roost_core.http.server import CLOSE_SECONDS, Server
 
 TEXT: Final = "text/plain; charset=utf-8"
+# Far more than are accepted in one turn of the loop, so each is read before it may be cut. A small
+# number would let a flood of unfinished requests cut a probe before its request is there.
+MAX_CONNECTIONS: Final = 512
 # Idle connections are closed soon: there are few slots, and a kubelet's probe must always get one.
 IDLE_SECONDS: Final = 10.0
 # A probe or a scrape is one packet, and its answer is read at once.
 REQUEST_SECONDS: Final = 2.0
+# As kubelets ask: a connection each, without a body.
+_PROBE: Final = re.compile(
+    rb"GET (/livez|/readyz) HTTP/1\.1\r\n(?=(?:[^\0]*\r\n)?connection: *close\r\n)"
+    rb"(?:[^\r\n]+\r\n)*\r\n",
+    re.IGNORECASE,
+)
 # Prometheus' text format and its version.
 METRICS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -64,9 +74,25 @@ class OpsServer:
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             server = Server(
-                self.answer, keep_alive_seconds=IDLE_SECONDS, request_seconds=REQUEST_SECONDS
+                self.answer,
+                max_connections=MAX_CONNECTIONS,
+                keep_alive_seconds=IDLE_SECONDS,
+                request_seconds=REQUEST_SECONDS,
+                answer_at_once=self.answer_probe,
             )
             runner.run(server.serve(self._bound, self._end))
+
+    def answer_probe(self, sent: bytes) -> bytes:
+        """The response to a probe that is complete, after which its connection is closed; b"" for
+        anything else.
+        """
+        probe = _PROBE.fullmatch(sent)
+        if probe is None:
+            return b""
+        status, content_type, body = self._page(probe[1].decode())
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
+        head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        return head.encode() + body
 
     def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI application."""

@@ -53,13 +53,15 @@ DISCARD_BYTES: Final = 8 * 1024 * 1024
 # Requests that are answered in one turn of the loop. kube-apiserver waits for each answer.
 MAX_PIPELINED: Final = 16
 BACKLOG: Final = 2048
+# A longer request isn't answered at once.
+AT_ONCE_BYTES: Final = 1024
 # Of the time that a client waits, the part after which its request is late: the answer has to be
 # made and to travel yet.
 LATE_SHARE: Final = 0.8
 # A request that begins so soon after its connection was opened has been waited for since then.
 _OPENED_FOR_SECONDS: Final = 0.25
 # Connections that are accepted in one turn of the loop.
-_MAX_ACCEPTED: Final = 64
+MAX_ACCEPTED: Final = 64
 # Before a retry if accepting failed: mostly, the process has no file descriptor left.
 _RETRY_SECONDS: Final = 0.1
 _PLAIN_TEXT: Final = "text/plain; charset=utf-8"
@@ -120,6 +122,7 @@ class Server:
         request_seconds: float = REQUEST_SECONDS,
         client_waits: Callable[[bytes], float] | None = None,
         on_drop: Callable[[Drop], None] = lambda _: None,
+        answer_at_once: Callable[[bytes], bytes] = lambda _: b"",
     ) -> None:
         """is_draining: whether responses ask clients to close their connections.
 
@@ -132,6 +135,8 @@ class Server:
         byte more is kept for the application. client_waits: for how many seconds a client waits, by
         its request's target; None: every request is answered as soon as it is complete. on_drop:
             called for each request that is dropped unread.
+        answer_at_once: without TLS, the whole response to what a connection has sent by the time it
+            is accepted; b"": nothing that is answered at once. Such a connection takes no slot.
         """
         self.app = app
         self.is_draining = is_draining
@@ -147,6 +152,7 @@ class Server:
         self.request_seconds = request_seconds
         self.client_waits = client_waits
         self.on_drop = on_drop
+        self._answer_at_once = answer_at_once
         # Complete requests, the oldest first.
         self._queue: deque[Connection] = deque()
         self._is_answering = False
@@ -221,7 +227,7 @@ class Server:
 
     def _accept(self, bound: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        for _ in range(_MAX_ACCEPTED):
+        for _ in range(MAX_ACCEPTED):
             try:
                 accepted, address = bound.accept()
             except BlockingIOError:
@@ -231,7 +237,24 @@ class Server:
                 loop.call_later(_RETRY_SECONDS, self._accept_again, bound)
                 return
             accepted.setblocking(False)
-            self._admit(accepted, str(address[0]))
+            if self._tls is not None or not self._answer_first(accepted):
+                self._admit(accepted, str(address[0]))
+
+    def _answer_first(self, accepted: socket.socket) -> bool:
+        """Answer what is there already and close, without a slot; False: it is to be admitted."""
+        try:
+            answer = self._answer_at_once(accepted.recv(AT_ONCE_BYTES, socket.MSG_PEEK))
+            if not answer:
+                return False
+            # A socket that is closed with unread bytes sends a reset, which overtakes the answer.
+            accepted.recv(AT_ONCE_BYTES)
+            accepted.send(answer)
+        except BlockingIOError:
+            return False
+        except OSError:
+            log.debug("a client hung up before its answer")
+        accepted.close()
+        return True
 
     def _accept_again(self, bound: socket.socket) -> None:
         if bound.fileno() >= 0:

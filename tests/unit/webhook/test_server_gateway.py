@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 
 from roost_core.http import server as http
 from roost_core.http.ops_server import IDLE_SECONDS, OpsServer
+from roost_core.http.ops_server import MAX_CONNECTIONS as OPS_CONNECTIONS
 from roost_core.http.server import (
     HEADER_BYTES,
     LATE_SHARE,
+    MAX_ACCEPTED,
     MAX_HEADERS,
     MAX_PIPELINED,
     REQUEST_SECONDS,
@@ -344,8 +346,63 @@ def test_addresses_with_an_unfinished_request_each_starve_no_probe() -> None:
             )
             dawdler.sendall(b"GET /livez HTT")
             with socket.create_connection(("127.0.0.1", ops.port), 5) as probe:
-                probe.sendall(b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")
+                probe.sendall(PROBE)
                 assert probe.recv(100).startswith(b"HTTP/1.1 200"), f"{number} addresses"
+
+
+# As kubelets send it.
+PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["a probe", "a probe in two parts"])
+def test_a_probe_is_answered_though_hundreds_connect_in_the_same_moment(*, is_whole: bool) -> None:
+    """All are there before the first is accepted, the probe among the first of them."""
+    bound = bind("127.0.0.1", 0)
+    bound.listen(1000)
+    ops = OpsServer(bound, metrics_text=lambda: b"", readiness=lambda: (True, "ok"))
+    with contextlib.ExitStack() as exits:
+        probe = exits.enter_context(socket.create_connection(("127.0.0.1", ops.port), 5))
+        probe.sendall(PROBE if is_whole else PROBE[:20])
+        for number in range(300):
+            source = (f"127.0.{2 + number // 250}.{1 + number % 250}", 0)
+            dawdler = exits.enter_context(
+                socket.create_connection(("127.0.0.1", ops.port), 5, source)
+            )
+            dawdler.sendall(b"GET /livez HTT")
+        exits.callback(ops.stop)
+        ops.start()
+        if not is_whole:
+            probe.sendall(PROBE[20:])
+        answer = probe.recv(1000)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.endswith(b"\r\n\r\nok\n")
+
+
+def test_more_connections_are_kept_than_are_accepted_in_one_turn() -> None:
+    # Else one could be cut before what it sent is read.
+    assert OPS_CONNECTIONS >= 2 * MAX_ACCEPTED
+
+
+def answer_at_once(sent: bytes) -> bytes:
+    """What a program's port answers to the first bytes of a connection."""
+    with bind("127.0.0.1", 0) as bound:
+        ops = OpsServer(bound, metrics_text=lambda: b"", readiness=lambda: (False, "not yet\n"))
+        return ops.answer_probe(sent)
+
+
+@given(length=st.integers(0, len(PROBE) - 1), more=st.binary(min_size=1, max_size=40))
+def test_only_a_probe_that_is_whole_and_alone_is_answered_at_once(length: int, more: bytes) -> None:
+    assert answer_at_once(PROBE).startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer_at_once(PROBE.replace(b"livez", b"readyz")).endswith(b"\r\n\r\nnot yet\n")
+    for other in (
+        PROBE[:length],
+        PROBE + more,
+        more + PROBE,
+        PROBE.replace(b"livez", b"metrics"),
+        PROBE.replace(b"GET", b"POST"),
+        PROBE.replace(b"close", b"keep-alive"),
+    ):
+        assert answer_at_once(other) == b""
 
 
 @pytest.mark.parametrize(
