@@ -28,8 +28,8 @@ _HEAD: Final = """# Roost
 
 {description}.
 
-Tested with Kubernetes {minors}, Helm 4 and 3. It runs beside zero-to-jupyterhub's or
-BinderHub's own chart, as a release of its own in the hub's namespace, and patches nothing.
+Tested with Kubernetes {minors}, Helm 4 and 3. It is a release next to
+zero-to-jupyterhub's or BinderHub's in the hub's namespace, and patches nothing.
 If its webhook is down, pods are created as the hub sends them.
 
 ```console

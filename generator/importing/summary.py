@@ -242,8 +242,8 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
     ]
     if any(at(entry, "learn", "timeZone") == "UTC" for entry in learning):
         lines.append(
-            "Set timeZone in placeholders to your users': UTC is written, and after a clock change"
-            " classes would be an hour off."
+            "Set timeZone in placeholders to your users': UTC is written, and forecasts are an hour"
+            " off after a clock change."
         )
     if len(learning) == 1:
         options = "-f values.yaml --release roost -n NAMESPACE --prometheus URL --config-map"

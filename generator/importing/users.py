@@ -190,7 +190,7 @@ def time_zone(hub: HubSection, set_traits: SetTraits) -> str:
 class _StoodFor(NamedTuple):
     """A user that placeholders may stand for."""
 
-    # For people: "One is as large as ...".
+    # For people: "A placeholder is as large as ...".
     whose: str
     room: pools.Room
 
@@ -230,8 +230,8 @@ def _placeholder_entry(
         comments.append(f"max: {reason}. It is what a wrong forecast can cost.")
         if not learner.zone:
             comments.append(
-                "timeZone: set your users', so that classes aren't an hour off after a clock"
-                " change. UTC is written."
+                "timeZone: set your users'. With UTC, forecasts are an hour off after a clock"
+                " change."
             )
     if resources:
         entry["resources"] = resources
@@ -247,8 +247,8 @@ def _placeholder_size(
     """
     comments = [
         (
-            "As many as the hub kept; if it learns, until a week shows that fewer do, and more for"
-            " learned crowds."
+            "The hub's number. If it learns, after a week: fewer if that is enough, and more before"
+            " classes."
         )
     ]
     sizes = {part: dict(amounts) for part, amounts in (own or user).items()}
@@ -256,8 +256,8 @@ def _placeholder_size(
         comments += _raise_to_user(sizes, user.get("requests", {}))
     elif sizes:
         comments.append(
-            f"One is as large as {whose}. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi"
-            " here."
+            f"A placeholder is as large as {whose}. KubeSpawner's K, M, G are powers of 1024: 1G is"
+            " 1Gi here."
         )
     return {part: amounts for part, amounts in sizes.items() if amounts}, comments
 

@@ -1,7 +1,7 @@
 """The checks of `roost doctor`, one file each, and the two tables of them, in the order in which
 one causes the next.
 
-Copy `namespace.py` for a new one, and add it here and to the table in docs/troubleshooting.md.
+Copy `namespace.py` for a new one, and add it here and to the table in docs/doctor.md.
 Nothing is changed: pods are created with dryRun only.
 """
 

@@ -272,7 +272,7 @@ def test_what_waits_now_is_told_by_the_scheduler_and_the_kubelet_from_a_kubeconf
         )
 
     wait_until(told, SECONDS, "both causes", explain=said)
-    print(said())  # noqa: T201 - for docs/troubleshooting.md
+    print(said())  # noqa: T201 - for docs/doctor.md
     first, *_ = said().splitlines()
     assert first == "Waiting: 3 of 3 pods."
     assert "not found (on node-a)" in said()
