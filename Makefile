@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo quick test check sizes unit judge parity e2e test-install test-hub test-minors image generated docs docs-links lock bench clean
+.PHONY: help setup demo quick test check sizes unit judge parity e2e test-install test-hub test-minors image generated figures docs docs-links lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,7 +69,7 @@ test-minors: setup  ## what depends on Kubernetes' version, on every supported m
 image: setup  ## the Dockerfile's two images, built by buildah over Debian's Python, into build/roost.tar and build/roost-lab.tar
 	@$(PY) -m tools.image
 
-generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, lab/docs/command-line.md, tables of lab/docs/simulator.md)
+generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, lab/docs/command-line.md, tables of lab/docs/simulator.md, figures of pages)
 	@$(PY) -m tools.write_arguments
 	@$(PY) -m tools.write_chart
 	@$(PY) -m tools.write_values_reference
@@ -77,6 +77,11 @@ generated: setup  ## write the generated files again (arguments of programs, cha
 	@$(PY) -m tools.write_command_line
 	@$(PY) -m tools.write_drawings
 	@$(PY) -m tools.write_simulator_tables
+	@$(PY) -m tools.write_figures
+
+figures: setup  ## measure the figures of replays that are older than this commit, hours of them, and write them into the pages
+	@$(PY) -m benchmarks.results
+	@$(PY) -m tools.write_figures
 
 docs: setup  ## the documentation as a site, into build/docs; warnings are errors
 	@tools/docs.sh

@@ -52,6 +52,7 @@ from benchmarks.term_figures import (
     judge,
     show,
     show_first_week,
+    show_imported_against,
     show_late_classes,
     show_results,
     show_seed,
@@ -303,6 +304,8 @@ def _compare(options: argparse.Namespace) -> int:
         return 0
     print(f"First week, exam apart:\n\n{show(runs, first_week)}\n")
     print(f"From the second week on, exam apart:\n\n{show(runs, from_second_week)}\n")
+    if against := show_imported_against(runs):
+        print(f"From the second week on, with the exam:\n\n{against}\n")
     if options.seed_table is not None:
         seed = options.seed_table
         print(f"Seed {seed}, week by week, everybody:\n\n{show_seed(runs, seed)}\n")

@@ -248,8 +248,9 @@ def more_node_hours(
 
 def show(runs: Runs, weeks: Weeks) -> str:
     """A table with a row for each autoscaler and arm."""
-    head = ["autoscaler", "placeholders", "seeds", "late, %", "worst", "p95, s", "worst"]
-    head += ["people-hours", "node-hours", "against none, %", "worst", "late with exam, %", "worst"]
+    head = ["autoscaler", "placeholders", "seeds", "late, %", "worst late"]
+    head += ["p95, s", "worst p95", "people-hours", "node-hours", "against none, %"]
+    head += ["worst against none", "late with exam, %", "worst with exam"]
     rows = []
     for autoscaler, by_arm in runs.items():
         for arm, by_seed in by_arm.items():
@@ -268,10 +269,30 @@ def show(runs: Runs, weeks: Weeks) -> str:
     return table(head, rows)
 
 
+def show_imported_against(runs: Runs, weeks: Weeks = from_second_week) -> str:
+    """A table of what learned placeholders change, term by term, against each other arm."""
+    head = ["autoscaler", "learned, against", "seeds", "node-hours", "node-hours, %", "worst, %"]
+    rows = []
+    for autoscaler, by_arm in runs.items():
+        imported = by_arm.get(IMPORTED, {})
+        for arm, before in by_arm.items():
+            both = imported.keys() & before.keys()
+            if arm == IMPORTED or not both:
+                continue
+            more = [
+                weeks(imported[seed]).node_hours - weeks(before[seed]).node_hours for seed in both
+            ]
+            share = side_of(more_node_hours(imported, before, weeks))
+            row = [autoscaler, arm, str(len(both)), f"{median(more):+,.0f}"]
+            rows.append(row + share.as_cells(1, "+"))
+    return table(head, rows) if rows else ""
+
+
 def show_first_week(runs: Runs) -> str:
     """A table of the first week alone, with a row for each autoscaler and arm."""
-    head = ["autoscaler", "placeholders", "seeds", "late, %", "worst", "p95, s", "worst"]
-    head += ["mean, s", "worst", "people-hours", "worst", "node-hours against none, %", "worst"]
+    head = ["autoscaler", "placeholders", "seeds", "late, %", "worst late"]
+    head += ["p95, s", "worst p95", "mean, s", "worst mean", "people-hours", "worst people-hours"]
+    head += ["node-hours against none, %", "worst against none"]
     rows = []
     for autoscaler, by_arm in runs.items():
         for arm, by_seed in by_arm.items():

@@ -236,8 +236,17 @@ class Hub:
         waits[PULL_WAIT] += max(0.0, pull.begin - begins)
         waits[PULL] += max(0.0, pull.finish - max(pull.begin, begins))
         waits[START] = assumed.bind_seconds + assumed.start_seconds
-        waits[ANSWER] = assumed.answer_seconds
+        waits[ANSWER] = self._answer_seconds(launch.attempt)
         self._cluster.at(up, self._up, (pod, waits))
+
+    def _answer_seconds(self, attempt: Attempt) -> float:
+        """How long a server takes to answer once its containers run."""
+        assumed = self._cluster.assumed
+        if not assumed.answer_sigma:
+            return assumed.answer_seconds
+        return self._cluster.chance.log_normal(
+            "answer", attempt.number, assumed.answer_seconds, assumed.answer_sigma
+        )
 
     def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:
         pod, waits = argument

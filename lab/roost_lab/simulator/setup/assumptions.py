@@ -19,8 +19,14 @@ SESSIONS: Final = {
     "long": (19.0, 27.0, 1.0138),
 }
 # [A] Compressed bytes per second of one node: over the network, and when unpacking, one layer after
-# the other.
-PULLS: Final = {"fast": (200e6, 85e6), "middle": (60e6, 25e6), "slow": (10e6, 10e6)}
+# the other. The slowest is what a person of mybinder.org told of one of its nodes [S:
+# mybinder.org-deploy #3056].
+PULLS: Final = {
+    "fast": (200e6, 85e6),
+    "middle": (60e6, 25e6),
+    "slow": (10e6, 10e6),
+    "slowest": (6e6, 6e6),
+}
 # Minors of Kubernetes whose kube-scheduler the model knows.
 KUBERNETES_MINORS: Final = tuple(f"1.{minor}" for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1))
 
@@ -64,7 +70,7 @@ class Assumptions:
     # Share of people who stop their server when they have done, before a culler does: counts with
     # `cull_timeout_seconds` [A].
     stopped_share: float = 0.0
-    # How fast nodes pull images: fast, middle or slow [A].
+    # How fast nodes pull images: fast, middle, slow or slowest [A].
     pulls: str = "middle"
     # The most running servers of one repository; 0: no quota [S: 100 in May 2019].
     quota_per_repository: int = 100
@@ -157,9 +163,11 @@ class Assumptions:
     # Seconds from then until the container runs, without a pull [S: 1.37 s with bind_seconds, the
     # median of 89 pods of scheduler-sniffer's run on GKE].
     start_seconds: float = 1.1
-    # Seconds from then until the server answers [S: 0.7 for a light one, 2.2 for JupyterLab on a
-    # core of its own].
+    # Seconds from then until the server answers, median of a log-normal [S: 0.7 for a light one,
+    # 2.2 for JupyterLab on a core of its own].
     answer_seconds: float = 0.0
+    # Sigma of that log-normal; 0: all take as long [A].
+    answer_sigma: float = 0.0
     # Seconds that a pull takes beside fetching and unpacking [S].
     pull_overhead_seconds: float = 1.0
     # Seconds after which the spawner gives a start up [S].

@@ -54,7 +54,7 @@ _GREATEST: Final[Mapping[str, float]] = {
         ("unneeded_utilisation", "shared_share", "environment_share", "build_changed_share"), 1
     ),
     **dict.fromkeys(("pushes_per_day", "gc_high", "gc_low", "stopped_share"), 1),
-    **dict.fromkeys(("boot_sigma", "image_sigma"), 3),
+    **dict.fromkeys(("boot_sigma", "image_sigma", "answer_sigma"), 3),
 }
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "kubernetes_minor": KUBERNETES_MINORS,

@@ -1,0 +1,218 @@
+"""Measure the figures that pages show, and keep them in `lab/results`, a file for each question.
+
+`python -m benchmarks.results [NAME...]`, or `make figures`: runs the command of each question and
+writes the tables that it prints, with the command, the commit and the day. A question that was
+measured at this commit isn't measured again, so a run that was stopped goes on where it was.
+`--list` says what each file holds. `python -m tools.write_figures` then writes the pages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.figures import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+TOP: Final = Path(__file__).resolve().parent.parent.parent
+FOLDER: Final = TOP / "lab" / "results"
+# Name of a results file -> the command that measures it, from the top of a checkout.
+QUESTIONS: Final[dict[str, str]] = {
+    "flagship": "python -m benchmarks.flagship --seeds 3 --results build/flagship.jsonl",
+    "gpu-course": (
+        'python -m benchmarks.learned_headroom --hubs "GPUs: weekly course" --from-day 8 --seeds 2'
+    ),
+    "shared-pool": "python -m benchmarks.shared_pool",
+    "term": (
+        "python -m benchmarks.term --seeds 1-20 --arms none fixed imported oracle"
+        " --autoscalers cluster-autoscaler karpenter --seed-table 4"
+    ),
+}
+# The first number of a cell: a median stands before its spread.
+_NUMBER: Final = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?")
+# Between the cells of a Markdown table.
+_BAR: Final = re.compile(r"(?<!\\)\|")
+
+
+class ResultsError(ValueError):
+    """A results file lacks what a page shows, or a command printed no table."""
+
+
+@dataclass(frozen=True, slots=True)
+class FigureTable:
+    """A table of cells as the command printed them. The first cells of a row name it."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def cell(self, heading: str, *names: str) -> str:
+        """The cell of the first row that begins with these names. Raises ResultsError."""
+        if heading not in self.headings:
+            raise ResultsError(f"no column {heading!r}; there are {', '.join(self.headings)}")
+        for row in self.rows:
+            if row[: len(names)] == names:
+                return row[self.headings.index(heading)]
+        there = ", ".join(" ".join(row[: len(names)]) for row in self.rows)
+        raise ResultsError(f"no row {' '.join(names)!r}; there are {there}")
+
+    def number(self, heading: str, *names: str) -> float:
+        """The first number of a cell: its median. Raises ResultsError."""
+        cell = self.cell(heading, *names)
+        found = _NUMBER.search(cell)
+        if found is None:
+            raise ResultsError(f"{' '.join(names)}, {heading}: no number in {cell!r}")
+        return float(found[0].replace(",", ""))
+
+    def markdown(self) -> str:
+        """The table as pages have it."""
+        lines = [f"| {' | '.join(self.headings)} |", f"|{'---|' * len(self.headings)}"]
+        lines += [f"| {' | '.join(row)} |" for row in self.rows]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What one command measured."""
+
+    command: str
+    # The commit that was measured, and the day.
+    commit: str
+    date: str
+    tables: tuple[FigureTable, ...]
+
+    @property
+    def source(self) -> str:
+        """The sentence under a table: what measured it, and when."""
+        return f"`{self.command}`, measured at {self.commit}, {self.date}."
+
+
+def path_of(name: str) -> Path:
+    """The file of a question."""
+    return FOLDER / f"{name}.json"
+
+
+def read_results(name: str) -> Results:
+    """The results of a question. Raises ResultsError: nothing was measured yet."""
+    path = path_of(name)
+    if not path.exists():
+        raise ResultsError(f"{path} is missing: python -m benchmarks.results {name}")
+    told = json.loads(path.read_text(encoding="utf-8"))
+    tables = tuple(
+        FigureTable(tuple(table["headings"]), tuple(tuple(row) for row in table["rows"]))
+        for table in told["tables"]
+    )
+    return Results(told["command"], told["commit"], told["date"], tables)
+
+
+def write_results(name: str, results: Results) -> None:
+    """Write the file of a question, a row a line."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    tables = [
+        '    {"headings": '
+        + _line(table.headings)
+        + ',\n     "rows": [\n'
+        + ",\n".join(f"       {_line(row)}" for row in table.rows)
+        + "]}"
+        for table in results.tables
+    ]
+    text = (
+        "{\n"
+        f'  "command": {_line(results.command)},\n'
+        f'  "commit": {_line(results.commit)},\n'
+        f'  "date": {_line(results.date)},\n'
+        '  "tables": [\n' + ",\n".join(tables) + "]\n}\n"
+    )
+    path_of(name).write_text(text, encoding="utf-8")
+
+
+def _line(value: str | Sequence[str]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def find_tables(text: str) -> Iterator[FigureTable]:
+    """The Markdown tables in what a command printed."""
+    lines: list[tuple[str, ...]] = []
+    for line in [*text.splitlines(), ""]:
+        if line.startswith("|"):
+            cells = [cell.strip() for cell in _BAR.split(line.strip())]
+            lines.append(tuple(cells[1:-1]))
+            continue
+        if len(lines) > 1 and all(set(cell) <= set("-:") for cell in lines[1]):
+            yield FigureTable(lines[0], tuple(lines[2:]))
+        lines = []
+
+
+def measure(name: str, commit: str) -> Results:
+    """Run the command of a question. Raises ResultsError: it failed, or printed no table."""
+    command = QUESTIONS[name]
+    arguments = shlex.split(command)
+    (TOP / "build").mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, *arguments[1:]], cwd=TOP, check=False, stdout=subprocess.PIPE, text=True
+    )
+    tables = tuple(find_tables(done.stdout))
+    if done.returncode or not tables:
+        raise ResultsError(f"{name}: {command}: exit code {done.returncode}, {len(tables)} tables")
+    return Results(command, commit, time.strftime("%Y-%m-%d", time.gmtime()), tables)
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=TOP, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _is_measured(name: str, commit: str) -> bool:
+    try:
+        found = read_results(name)
+    except ResultsError:
+        return False
+    return (found.command, found.commit) == (QUESTIONS[name], commit)
+
+
+def _measure_all(names: Iterable[str], commit: str) -> int:
+    failed = 0
+    for name in names:
+        if _is_measured(name, commit):
+            say(f"{name}: measured at {commit} already")
+            continue
+        say(f"{name}: {QUESTIONS[name]}")
+        try:
+            write_results(name, measure(name, commit))
+        except ResultsError as error:
+            say(str(error))
+            failed = 1
+    return failed
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what isn't measured at this commit; 1 if a command failed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of questions; default: all")
+    parser.add_argument("--list", action="store_true", help="print them with their commands")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in QUESTIONS]
+    if unknown:
+        parser.error(f"{unknown[0]}: unknown question; there are {', '.join(QUESTIONS)}")
+    if options.list:
+        for name, command in QUESTIONS.items():
+            print(f"{name}: {command}")
+        return 0
+    # Figures belong to a commit: with changes that aren't committed, they would belong to none.
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ":!lab/results", ":!*.md")
+    if changed:
+        parser.error(f"commit first, since figures name their commit:\n{changed}")
+    return _measure_all(options.names or QUESTIONS, _git("rev-parse", "--short=8", "HEAD"))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

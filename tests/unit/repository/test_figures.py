@@ -1,0 +1,147 @@
+"""`python -m benchmarks.results` keeps what commands measured; `tools.write_figures` fills pages
+from it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import results
+from benchmarks.results import FigureTable, Results, ResultsError, find_tables
+from tools import write_figures
+
+CELLS = st.text(
+    st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), blacklist_characters="|\\"),
+    max_size=8,
+).map(str.strip)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> FigureTable:
+    width = draw(st.integers(1, 4))
+    row = st.tuples(*[CELLS] * width)
+    return FigureTable(draw(row), tuple(draw(st.lists(row, min_size=1, max_size=4))))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
+    return tmp_path / "results"
+
+
+@given(found=st.lists(tables(), min_size=1, max_size=3))
+def test_tables_that_a_command_prints_are_found_again(found: list[FigureTable]) -> None:
+    printed = "\n\nWords between them.\n".join(table.markdown() for table in found)
+    assert list(find_tables(f"A title\n{printed}\nand an end | with a bar")) == found
+
+
+@given(found=st.lists(tables(), min_size=1, max_size=3))
+def test_results_are_read_as_they_were_written(
+    found: list[FigureTable], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(results, "FOLDER", tmp_path_factory.mktemp("results"))
+        written = Results('python -m benchmarks.x --hubs "a b"', "abc", "2026-11-28", tuple(found))
+        results.write_results("x", written)
+        assert results.read_results("x") == written
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [("1,290 (1,280 to 1,304)", 1290), ("+3.9 %", 3.9), ("-0.2", -0.2), ("51.79 (seed 4)", 51.79)],
+)
+def test_a_cells_number_is_its_median(cell: str, number: float) -> None:
+    assert FigureTable(("arm", "figure"), (("ours", cell),)).number("figure", "ours") == number
+
+
+def test_a_cell_that_is_missing_is_told_with_those_that_are_there() -> None:
+    table = FigureTable(("arm", "figure"), (("ours", "-"), ("theirs", "2")))
+    with pytest.raises(ResultsError, match="no column 'p95'; there are arm, figure"):
+        table.cell("p95", "ours")
+    with pytest.raises(ResultsError, match="no row 'nobody'; there are ours, theirs"):
+        table.cell("figure", "nobody")
+    with pytest.raises(ResultsError, match="ours, figure: no number in '-'"):
+        table.number("figure", "ours")
+
+
+def test_what_was_measured_at_this_commit_is_not_measured_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = "print('| a | b |'); print('|---|---|'); print('| c | 1 |')"
+    monkeypatch.setattr(results, "QUESTIONS", {"quick": f'python -c "{script}"'})
+    monkeypatch.setattr(results, "_git", lambda *words: "" if words[0] == "status" else "0123abcd")
+    assert results.main([]) == 0
+    written = results.read_results("quick")
+    assert written.tables == (FigureTable(("a", "b"), (("c", "1"),)),)
+    assert written.commit == "0123abcd"
+    before = (folder / "quick.json").stat().st_mtime_ns
+    assert results.main(["quick"]) == 0
+    assert (folder / "quick.json").stat().st_mtime_ns == before
+    assert "measured at 0123abcd already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", ["import sys; sys.exit(3)", "print('no table')"])
+def test_a_command_that_fails_leaves_the_results_alone(
+    script: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "QUESTIONS", {"bad": f'{sys.executable} -c "{script}"'})
+    monkeypatch.setattr(results, "_git", lambda *words: "" if words[0] == "status" else "0123abcd")
+    assert results.main([]) == 1
+    assert not folder.exists()
+
+
+def test_figures_are_not_measured_of_what_is_not_committed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(results, "_git", lambda *_: " M lab/roost_lab/x.py")
+    with pytest.raises(SystemExit):
+        results.main([])
+    assert "commit first" in capsys.readouterr().err
+
+
+def test_pages_show_what_the_results_say() -> None:
+    assert write_figures.main(["--check"]) == 0
+
+
+def test_every_block_stands_on_a_page() -> None:
+    text = "".join(path.read_text(encoding="utf-8") for path in write_figures.pages())
+    missing = [
+        name
+        for name in write_figures.blocks()
+        if f"<!-- {name}: written by {write_figures.WRITER} -->" not in text
+    ]
+    assert missing == []
+
+
+def test_a_page_that_differs_from_the_results_is_not_fresh(tmp_path: Path) -> None:
+    begin = f"<!-- x: written by {write_figures.WRITER} -->\n"
+    page = f"Before\n\n{begin}\nby hand\n\n<!-- end of x -->\nafter\n"
+    filled = write_figures.fill(page, "page.md", {"x": lambda: "from results"})
+    assert filled == page.replace("by hand", "from results")
+    assert write_figures.fill(filled, "page.md", {"x": lambda: "from results"}) == filled
+
+
+@pytest.mark.parametrize(
+    ("page", "fault"),
+    [
+        ("<!-- y: written by {} -->\n<!-- end of y -->\n", "'y' is no block"),
+        ("<!-- x: written by {} -->\ntext\n", "begins and doesn't end"),
+    ],
+)
+def test_a_place_that_is_wrong_is_told(page: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        write_figures.fill(page.format(write_figures.WRITER), "page.md", {"x": str})
+
+
+def test_money_has_its_sign() -> None:
+    assert [write_figures.as_money(amount) for amount in (18.4, -6.4, 0.2, -0.3)] == [
+        "+$18",
+        "-$6",
+        "$0",
+        "$0",
+    ]

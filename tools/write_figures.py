@@ -1,0 +1,379 @@
+"""Write the figures of replays into the pages that show them, from the files in `lab/results`.
+
+.venv/bin/python -m tools.write_figures [--check]
+
+A page has a place for a block: a line `<!-- NAME: written by python -m tools.write_figures -->`,
+and a line `<!-- end of NAME -->`. `BLOCKS` says what stands between them. `make figures` measures
+anew and writes the pages.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from benchmarks.results import FigureTable, Results, read_results
+from tools.generated_file import write_or_check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+TOP: Final = Path(__file__).resolve().parent.parent
+WRITER: Final = "python -m tools.write_figures"
+_PLACE: Final = re.compile(
+    rf"<!-- (?P<name>[a-z-]+): written by {re.escape(WRITER)} -->\n.*?<!-- end of (?P=name) -->\n",
+    re.DOTALL,
+)
+_BEGIN: Final = re.compile(rf"<!-- (?P<name>[a-z-]+): written by {re.escape(WRITER)} -->")
+# What a node-hour costs on pages that tell money.
+NODE_HOUR: Final = 0.40
+GPU_NODE_HOUR: Final = 3.00
+# How pages call the arms of `benchmarks.term`, and its autoscalers.
+ARMS: Final = {
+    "none": "none",
+    "fixed": "always 25",
+    "imported": "learned",
+    "oracle": "known to the second",
+}
+AUTOSCALERS: Final = {"cluster-autoscaler": "Cluster Autoscaler", "karpenter": "Karpenter"}
+# Which week of the term of `benchmarks.term --seed-table` is which table of its results.
+FIRST_WEEK, LATER, AGAINST = range(3)
+
+
+def blocks() -> Mapping[str, Callable[[], str]]:
+    """What stands in the place of each name."""
+    return {
+        "gains": gains,
+        "costs": costs,
+        "learned-term": learned_term,
+        "learned-later": learned_later,
+        "learned-first-week": learned_first_week,
+        "gpu-course": gpu_course,
+        "shared-pool": lambda: _as_measured(read_results("shared-pool")),
+    }
+
+
+# Blocks of one question
+
+
+def _as_measured(results: Results) -> str:
+    """The tables as the command printed them, with their source."""
+    return "\n\n".join([*(table.markdown() for table in results.tables), results.source])
+
+
+def learned_term() -> str:
+    """docs/headroom.md: what learning did from the second week of the terms on."""
+    term = read_results("term")
+    rows = [
+        [ARMS[row["placeholders"]], *_later_cells(row)]
+        for row in _in_order(term.tables[LATER])
+        if row["autoscaler"] == "cluster-autoscaler" and row["placeholders"] != "oracle"
+    ]
+    head = ["placeholders", "late: median term", "worst term", "p95: median", "worst"]
+    return f"{_markdown([*head, 'node-hours: median', 'worst'], rows)}\n\n{term.source}"
+
+
+def learned_later() -> str:
+    """The same with both autoscalers, and with placeholders that know the launches."""
+    term = read_results("term")
+    rows = [[*_names(row), *_later_cells(row)] for row in _in_order(term.tables[LATER])]
+    head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
+    return f"{_markdown([*head, 'worst', 'node-hours: median', 'worst'], rows)}\n\n{term.source}"
+
+
+def _later_cells(row: Mapping[str, str]) -> list[str]:
+    is_none = row["placeholders"] == "none"
+    return [
+        f"{float(row['late, %']):.1f} %",
+        _percent(row["worst late"]),
+        f"{row['p95, s']} s",
+        f"{_first(row['worst p95'])} s",
+        row["node-hours"] if is_none else f"{row['against none, %']} %",
+        "" if is_none else f"{_first(row['worst against none'])} %",
+    ]
+
+
+def learned_first_week() -> str:
+    """The terms' first week, in which nothing is known."""
+    term = read_results("term")
+    rows = [
+        [
+            *_names(row),
+            f"{float(row['late, %']):.1f} %",
+            _percent(row["worst late"]),
+            f"{row['p95, s']} s",
+            row["people-hours"],
+            row["node-hours"] if row["placeholders"] == "none" else f"{row['against none, %']} %",
+        ]
+        for row in _in_order(term.tables[FIRST_WEEK])
+        if row["placeholders"] != "oracle"
+    ]
+    head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
+    head += ["people's hours waited", "node-hours"]
+    return f"{_markdown(head, rows)}\n\n{term.source}"
+
+
+def _in_order(table: FigureTable) -> Iterator[dict[str, str]]:
+    """Rows of the terms by heading: autoscalers as printed, arms as `ARMS` has them."""
+    rows = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
+    for autoscaler in dict.fromkeys(row["autoscaler"] for row in rows):
+        of_autoscaler = [row for row in rows if row["autoscaler"] == autoscaler]
+        yield from sorted(of_autoscaler, key=lambda row: list(ARMS).index(row["placeholders"]))
+
+
+def _names(row: Mapping[str, str]) -> list[str]:
+    """The first two cells: an autoscaler stands in its first row only."""
+    is_first = row["placeholders"] == "none"
+    return [AUTOSCALERS[row["autoscaler"]] if is_first else "", ARMS[row["placeholders"]]]
+
+
+def gpu_course() -> str:
+    """The people of a weekly course with GPUs."""
+    course = read_results("gpu-course")
+    names = {"none": "none", "learned": "learned alone", "oracle": "known to the second"}
+    table = course.tables[0]
+    rows = []
+    for cells in table.rows:
+        row = dict(zip(table.headings, cells, strict=True))
+        if row["placeholders"] in names:
+            hours = row["node-hours"] if row["placeholders"] == "none" else row["against none"]
+            rows.append(
+                [names[row["placeholders"]], f"{row['mean, s']} s", f"{row['p95, s']} s", hours]
+            )
+    head = ["placeholders", "mean wait", "p95", "node-hours"]
+    return f"{_markdown(head, rows)}\n\n{course.source}"
+
+
+# Blocks of several questions
+
+
+def gains() -> str:
+    """README's table: what each kind of hub gains."""
+    term = _Term()
+    public = _Binder()
+    course = read_results("gpu-course").tables[0]
+    pool = read_results("shared-pool").tables[0]
+    alone, together = "z2jh, placeholders packed", "Roost, sharedPools"
+    hours_before = pool.number("node-hours", alone)
+    hours = pool.number("node-hours", together)
+    mean = [course.number("mean, s", *_gpu(course, arm)) for arm in ("none", "learned")]
+    gpu_hours = course.number("node-hours", *_gpu(course, "none"))
+    gpu_more = course.number("against none", *_gpu(course, "learned"))
+    worst = term.worst_change("none")
+    rows = [
+        [
+            "classes at set times, no placeholders yet",
+            f"{term.late('none'):.0f} of 100 people wait longer than 30 s",
+            f"{term.late('imported'):.1f} of 100 ({term.worst_late:.1f} in the worst term)",
+            f"{term.hours('none'):,.0f}, then {term.change('none')} ({worst} in the worst term)",
+            as_money(term.more("none") * NODE_HOUR),
+        ],
+        [
+            "the same, with 25 placeholders at all times",
+            f"{term.late('fixed'):.0f} of 100 people wait longer than 30 s",
+            f"{term.late('imported'):.1f} of 100",
+            f"{term.hours('fixed'):,.0f}, then {term.change('fixed')}",
+            as_money(term.more("fixed") * NODE_HOUR),
+        ],
+        ["many images, as a public BinderHub", *public.gain(), as_money(public.more * NODE_HOUR)],
+        [
+            "GPUs, and a course once a week",
+            f"people of the course wait {_whole(mean[0])} s on average",
+            f"{_whole(mean[1])} s on average",
+            f"{gpu_hours:,.0f}, then {gpu_more:+.1f} %",
+            as_money(gpu_hours * gpu_more / 100 * GPU_NODE_HOUR),
+        ],
+        [
+            "several hubs on the same nodes, many images",
+            f"5 of 100 people wait {pool.number('wait p95, s', alone):.0f} s or longer",
+            f"5 of 100 wait {pool.number('wait p95, s', together):.0f} s or longer",
+            f"{hours_before:,.0f} → {hours:,.0f}",
+            as_money((hours - hours_before) * NODE_HOUR),
+        ],
+        ["few images, no classes", "short", "the same", "up to +1 %", ""],
+        ["one node", "", "Roost changes nothing", "the same", ""],
+    ]
+    return _markdown(["your hub", "wait today", "wait with Roost", "node-hours", "money"], rows)
+
+
+def costs() -> str:
+    """docs/costs.md: what each kind of hub pays."""
+    term = _Term()
+    public = _Binder()
+    course = read_results("gpu-course").tables[0]
+    gpu_hours = course.number("node-hours", *_gpu(course, "none"))
+    gpu_more = course.number("against none", *_gpu(course, "learned"))
+    rows = [
+        [
+            "a term's classes, 4 weeks, no placeholders before",
+            f"{term.hours('none'):,.0f}, then {term.change('none')}",
+            f"{term.more('none') * NODE_HOUR:+,.0f}",
+        ],
+        [
+            "the same, with 25 placeholders at all times before",
+            f"{term.hours('fixed'):,.0f}, then {term.change('fixed')}",
+            f"{term.more('fixed') * NODE_HOUR:+,.0f}",
+        ],
+        [
+            "many images, as mybinder.org's: 10 days, as many placeholders",
+            public.hours,
+            f"{public.more * NODE_HOUR:+,.0f}",
+        ],
+        [
+            "GPUs with a weekly course, 4 weeks",
+            f"{gpu_hours:,.0f}, then {gpu_more:+.1f} %",
+            f"{gpu_hours * gpu_more / 100 * GPU_NODE_HOUR:+,.0f}",
+        ],
+        ["few images, no classes", "up to +1 %", ""],
+    ]
+    return _markdown(["hub", "node-hours", "money"], rows)
+
+
+class _Term:
+    """What learning did in a term with Cluster Autoscaler, from its second week on."""
+
+    def __init__(self) -> None:
+        tables = read_results("term").tables
+        self._later = tables[LATER]
+        self._against = tables[AGAINST]
+
+    def late(self, arm: str) -> float:
+        """Of 100 people of the median term, those who wait longer than 30 s."""
+        return self._later.number("late, %", "cluster-autoscaler", arm)
+
+    @property
+    def worst_late(self) -> float:
+        """The same of the worst term, as imported."""
+        return self._later.number("worst late", "cluster-autoscaler", "imported")
+
+    def hours(self, arm: str) -> float:
+        """Node-hours of the median term."""
+        return self._later.number("node-hours", "cluster-autoscaler", arm)
+
+    def more(self, arm: str) -> float:
+        """Node-hours more as imported than with this arm, in the median of the terms."""
+        return self._against.number("node-hours", "cluster-autoscaler", arm)
+
+    def change(self, arm: str) -> str:
+        """The same in percent, with its sign."""
+        share = self._against.number("node-hours, %", "cluster-autoscaler", arm)
+        return f"{share:+.1f} %" if abs(share) < 10 else f"{share:+.0f} %"
+
+    def worst_change(self, arm: str) -> str:
+        """The same of the worst term."""
+        return f"{self._against.number('worst, %', 'cluster-autoscaler', arm):+.1f} %"
+
+
+class _Binder:
+    """Ten days of mybinder.org, with the policy that really ran and with Roost."""
+
+    BEFORE: Final = "z2jh-placeholders-packed"
+    AFTER: Final = "roost"
+
+    def __init__(self) -> None:
+        self._table = read_results("install").tables[0]
+
+    def _both(self, heading: str) -> tuple[float, float]:
+        return (self._table.number(heading, self.BEFORE), self._table.number(heading, self.AFTER))
+
+    @property
+    def more(self) -> float:
+        """Node-hours more with Roost; below 0: fewer."""
+        before, after = self._both("node-hours")
+        return after - before
+
+    @property
+    def hours(self) -> str:
+        """Node-hours before and after."""
+        before, after = self._both("node-hours")
+        return f"{before:,.0f} → {after:,.0f} ({100 * (after / before - 1):+.1f} %)"
+
+    def gain(self) -> list[str]:
+        """README's cells: the wait today and with Roost, and node-hours."""
+        before, after = self._both("wait, p95, s")
+        cold_before, cold = self._both("cold starts")
+        fewer = 100 * (1 - cold / cold_before)
+        return [
+            f"5 of 100 people wait {before:.3g} s or longer",
+            f"5 of 100 wait {after:.3g} s or longer; {fewer:.0f} % fewer downloads",
+            self.hours,
+        ]
+
+
+def _gpu(course: FigureTable, arm: str) -> tuple[str, str]:
+    """The first cells of an arm's row: the hub stands in its first row only."""
+    return ("" if arm != "none" else course.rows[0][0], arm)
+
+
+def _whole(number: float) -> int:
+    """To the nearest whole number, halves up: 94.5 is 95."""
+    return math.floor(number + 0.5)
+
+
+def as_money(amount: float) -> str:
+    """Dollars with their sign, whole."""
+    whole = round(amount)
+    return f"{'+' if whole > 0 else '-' if whole < 0 else ''}${abs(whole)}"
+
+
+# Cells
+
+
+def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return FigureTable(tuple(headings), tuple(tuple(row) for row in rows)).markdown()
+
+
+def _first(cell: str) -> str:
+    """A cell without what stands in brackets."""
+    return cell.partition(" ")[0]
+
+
+def _percent(cell: str) -> str:
+    return f"{float(_first(cell)):.1f} %"
+
+
+# Pages
+
+
+def fill(text: str, page: str, made: Mapping[str, Callable[[], str]]) -> str:
+    """The page with its blocks anew. Raises ValueError: a block is unknown, or has no end."""
+
+    def replaced(place: re.Match[str]) -> str:
+        name = place["name"]
+        if name not in made:
+            raise ValueError(f"{page}: {name!r} is no block of {WRITER}")
+        begin, end = f"<!-- {name}: written by {WRITER} -->", f"<!-- end of {name} -->"
+        return f"{begin}\n\n{made[name]()}\n\n{end}\n"
+
+    begun = [begin["name"] for begin in _BEGIN.finditer(text)]
+    ended = [place["name"] for place in _PLACE.finditer(text)]
+    if begun != ended:
+        raise ValueError(f"{page}: a block begins and doesn't end: {begun} and {ended}")
+    return _PLACE.sub(replaced, text)
+
+
+def pages() -> list[Path]:
+    """All pages that may have blocks."""
+    return [
+        TOP / "README.md",
+        *sorted(TOP.glob("docs/**/*.md")),
+        *sorted(TOP.glob("lab/docs/**/*.md")),
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Write the pages, or check them."""
+    made = blocks()
+    files = []
+    for path in pages():
+        text = path.read_text(encoding="utf-8")
+        if _BEGIN.search(text):
+            files.append((path, fill(text, str(path.relative_to(TOP)), made)))
+    return write_or_check(files, arguments, WRITER)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
