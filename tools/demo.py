@@ -536,8 +536,8 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
             f"the replay ended with status {replay.returncode}: {_log(folder, 'replay')}"
         )
     page = colour(str(PAGES / "replay.html"), "1")
-    say(f"{page}: the same launches with zero-to-jupyterhub, as many placeholders, and with Roost,")
-    say("side by side, to play and to share (roost simulate --record, roost view --output)")
+    say(f"{page}: a day of classes without Roost and with it, side by side, to play and to share")
+    say("(a day of a hub as in the first row of README's table; roost view --output)")
 
 
 # Programs

@@ -1,53 +1,93 @@
-"""Replay made-up launches under two policies, and write the page that shows them side by side, for
-`make demo`.
+"""Replay a day of classes without Roost and with it, and write the page that shows both side by
+side, for `make demo`.
 
 .venv/bin/python -m tools.demo_replay FOLDER PAGE
 
-It does in one process, and so sooner, what `roost simulate --record FOLDER` and `roost view
---output PAGE` do.
+The day is a Monday of a made-up term, one of those of the first row of README's table. Without
+Roost the hub keeps no placeholders; with Roost it is as `roost import` writes it, and Roost knows
+the two weeks before. A hub of its own is replayed by `roost simulate --record FOLDER` and shown by
+`roost view --beside`.
 """
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from benchmarks import terms
+from benchmarks.term_figures import NONE
+from benchmarks.term_playing import KNOWN, SET_NAME, history_text, policy_of
 from roost_lab.recorder.store.database import Store
-from roost_lab.simulator.sweep.recording import record_files, record_job
-from roost_lab.simulator.sweep.request import load_policies, make_worlds
-from roost_lab.simulator.sweep.run import make_jobs
-from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.sweep.recording import ReplayRecorder
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import common_time
 from roost_lab.view.shareable import make_file
 
-POLICIES: Final = ("z2jh-placeholders-packed", "roost")
-DAYS: Final = 0.08
-# Fewer than in a file that one asks for: the slow starts have moments of their own.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
+
+# What each side is called on the page, and its arm in lab/benchmarks/term.py.
+SIDES: Final = {"Without Roost": NONE, "With Roost": KNOWN}
+# Of 20 drawn terms this one has one large class in the morning, and two in the afternoon.
+SEED: Final = 20
+WEEKS: Final = 5
+# The Monday of the third week, counted from the first Monday: two weeks are known by then.
+DAY: Final = 14
+DAY_SECONDS: Final = 86_400
+# Fewer than in a file that somebody asks for: the slow starts have moments of their own.
 MOMENTS: Final = 60
 
 
-def replayed(folder: Path, days: float) -> list[Store]:
-    """Records of made-up launches under both policies."""
-    files = record_files(folder, POLICIES)
-    policies, _ = load_policies(POLICIES, ())
-    worlds = [(world.setting, world.assumptions) for world in make_worlds()]
-    for file, job in zip(files, make_jobs(policies, [1], worlds, trace_of((), days)), strict=True):
-        record_job(file, job)
-    return [Store.open_for_reading(str(file)) for file in files]
+def replayed(folder: Path) -> list[Store]:
+    """Records of the day, one for each of SIDES."""
+    term = terms.draw_term(SEED, WEEKS)
+    begin = term.begin_of_day(DAY)
+    before = [each for each in term.launches if each.attempt.moment < begin]
+    attempts = [
+        attempt for attempt in term.attempts if begin <= attempt.moment < begin + DAY_SECONDS
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    stores = []
+    for arm in SIDES.values():
+        policy = policy_of(term, arm)
+        histories = {SET_NAME: history_text(before, policy)} if arm == KNOWN else {}
+        stores.append(_record(folder / f"{arm}.db", policy, histories, attempts))
+    return stores
 
 
-def main(folder: Path, page: Path) -> int:
-    """Replay and write."""
-    stores = replayed(folder, DAYS)
+def _record(
+    file: Path, policy: Policy, histories: dict[str, str], attempts: Sequence[Attempt]
+) -> Store:
+    store = Store.open(str(file))
+    store.migrate()
+    world = World(policy, Assumptions(), SEED, (), ReplayRecorder(store))
+    world.histories = histories
+    world.play(attempts)
+    store.close()
+    return Store.open_for_reading(str(file))
+
+
+def write_page(folder: Path, page: Path) -> None:
+    """Replay, and write the page. Raises OSError where that can't be done."""
+    stores = replayed(folder)
     sources = [RecordSource(store) for store in stores]
     span = common_time(sources)
     if span is None:
         raise SystemExit("the records have no time in common")
-    page.write_text(make_file(sources, POLICIES, span, MOMENTS), encoding="utf-8")
+    page.write_text(make_file(sources, list(SIDES), span, MOMENTS), encoding="utf-8")
     for store in stores:
         store.close()
+
+
+def main(folder: Path, page: Path) -> int:
+    """Replay and write."""
+    write_page(folder, page)
     return 0
 
 

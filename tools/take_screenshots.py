@@ -16,25 +16,19 @@ from typing import TYPE_CHECKING, Final
 from selenium.webdriver.support.wait import WebDriverWait
 
 from benchmarks.recorded_story import BEGIN, US, Story, write_story
-from lab.tests.served_view import served_view
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
-from roost_lab.view.reading import RecordSource
 from tests.harness import browser
-from tools.demo_replay import POLICIES, replayed
+from tools.demo_replay import write_page
 
 if TYPE_CHECKING:
     from selenium import webdriver
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
 MOST_BYTES: Final = 220_000
-# Of the view's picture, with the nodes of both records, in CSS px.
-VIEW_HEIGHT: Final = 1290
-# What `roost view` shows side by side, replayed for so many days; and a busy moment of it, in
-# seconds since 1970.
-DAYS: Final = 0.16
-VIEWED_AT: Final = 1_558_496_170.0
+# Of the view's picture, in CSS px: down to the first node of each side.
+VIEW_HEIGHT: Final = 1560
 
 
 def example_store(folder: Path, story: Story | None = None) -> Store:
@@ -95,16 +89,16 @@ def main(argv: list[str] | None = None) -> int:
             (folder / f"{name}.png").write_bytes(image)
             too_large += len(image) > MOST_BYTES
             print(f"{folder / name}.png: {len(image):,} bytes")
-        stores = replayed(Path(made), DAYS)
-        with served_view([*map(RecordSource, stores)], POLICIES) as address:
-            show_view(driver, address, VIEWED_AT, 1200, 760)
-            # What happened over the day comes after the moment.
-            WebDriverWait(driver, 60).until(
-                lambda one: one.find_elements("css selector", "#timeline .lane")
-            )
-            image = picture(driver, top=0, height=VIEW_HEIGHT, width=1200)
-        for store in stores:
-            store.close()
+        shared = Path(made) / "replay.html"
+        write_page(Path(made) / "replays", shared)
+        browser.set_scheme(driver, browser.LIGHT)
+        browser.set_size(driver, 1200, 760)
+        driver.get(shared.as_uri())
+        # What happened over the day comes after the moment.
+        WebDriverWait(driver, 60).until(
+            lambda one: one.find_elements("css selector", "#timeline .lane")
+        )
+        image = picture(driver, top=0, height=VIEW_HEIGHT, width=1200)
         (folder / "view.png").write_bytes(image)
         too_large += len(image) > MOST_BYTES
         print(f"{folder / 'view'}.png: {len(image):,} bytes")

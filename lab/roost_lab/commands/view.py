@@ -23,6 +23,7 @@ from roost_lab.pages.phrases import show_bytes, show_time
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.key_figures import HOUR_US
 from roost_lab.report.statistics import Span
+from roost_lab.simulator.setup.shipped import policy_files, title_of
 from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import MomentSource, common_time, make_app, serve
@@ -81,9 +82,15 @@ def _live(kubeconfig: str | None, context: str | None, stack: contextlib.ExitSta
 
 
 def names_of(urls: list[str]) -> list[str]:
-    """What records are called: the names of their files or databases, if these differ."""
+    """What records are called: the names of their files or databases, if these differ.
+
+    A replay's file has its policy's name: it is called by what the policy is, in words.
+    """
     names = [Path(urlsplit(url).path).stem for url in urls]
-    return names if len(set(names)) == len(names) else urls
+    if len(set(names)) != len(names):
+        return urls
+    shipped = policy_files()
+    return [title_of(name) if name in shipped else name for name in names]
 
 
 @click.command("view")

@@ -65,9 +65,12 @@ class Side {
       element.setAttribute("aria-labelledby", element.getAttribute("aria-labelledby") + this.suffix);
     }
     part.firstElementChild.dataset.record = record;
+    this.part = part.firstElementChild;
     $("sides").append(part);
-    this.$("name").hidden = isAlone;
-    this.$("name").textContent = name;
+    if (!isAlone) {
+      this.heading = make("h2", "name", name);
+      this.part.prepend(this.heading);
+    }
     new ResizeObserver(() => this.state && drawArrows(this)).observe(this.$("board"));
   }
 
@@ -229,7 +232,7 @@ function showAll(found) {
   const age = Date.now() * 1000 - end();
   $("sentence").textContent = story.sentence || (shown().length === 1 ? shown()[0].sentence : "");
   if (!picked) say(at === null ? (age > 3 * MINUTE ? `The record ended ${span(age)} ago; this is its last state.` : "Live.")
-    : saved ? `As recorded; this file holds a moment each ${span(saved.step)}, and its slow starts.` : "As recorded.");
+    : saved ? `This file holds a moment each ${span(saved.step)}, each minute while many people come, and its slow starts.` : "As recorded.");
   $("live").setAttribute("aria-pressed", String(at === null));
   showTime();
   showLegend();
@@ -239,7 +242,7 @@ function showAll(found) {
 
 function show(side) {
   const state = side.state;
-  side.$("name").textContent = side.name + (state ? "" : ": nothing has been recorded");
+  if (side.heading) side.heading.textContent = side.name + (state ? "" : ": nothing has been recorded");
   if (!state) return;
   side.$("notices").replaceChildren(...state.notices.map((text) => {
     const notice = make("div", "notice");
@@ -280,9 +283,11 @@ async function tell() {
   if (asked !== range || !found?.courses) return;
   story = found;
   if (story.sentence) $("sentence").textContent = story.sentence;
-  $("timeline").hidden = $("slow").hidden = $("worst").hidden = !story.courses.length;
+  $("course").hidden = $("figures").hidden = $("slow").hidden = $("worst").hidden = !story.courses.length;
+  document.body.classList.toggle("plots", story.courses.length > 0);
   $("slow").disabled = !story.courses.some((course) => course.slow.length);
   $("worst").disabled = worst(story) === null;
+  showFigures();
   showTimeline();
   showScore();
   showLegend();
@@ -290,12 +295,13 @@ async function tell() {
 }
 
 // The middle of the step in which most people waited; of two records, in which their numbers differ most. null: nobody did.
-function worst({ courses = [], to }) {
+function worst({ courses = [], to }, from = 0, until = Infinity) {
   if (!courses.length) return null;
   const waiting = courses[0].waiting.map((_, step) => courses.map((course) => course.waiting[step]));
-  const amounts = waiting.map((each) => [courses.length > 1 ? Math.max(...each) - Math.min(...each) : 0, Math.max(...each)]);
+  const isIn = (step) => courses[0].from + step * courses[0].step < until && courses[0].from + (step + 1) * courses[0].step > from;
+  const amounts = waiting.map((each, step) => !isIn(step) ? [-1, -1] : [courses.length > 1 ? Math.max(...each) - Math.min(...each) : 0, Math.max(...each)]);
   const found = amounts.reduce((best, one, step) => (one[0] > amounts[best][0] || (one[0] === amounts[best][0] && one[1] > amounts[best][1]) ? step : best), 0);
-  return amounts[found][1] ? Math.min(to, Math.round(courses[0].from + (found + 0.5) * courses[0].step)) : null;
+  return amounts[found][1] > 0 ? Math.min(to, Math.round(courses[0].from + (found + 0.5) * courses[0].step)) : null;
 }
 
 const most = (key) => Math.max(1e-9, ...story.courses.flatMap((course) => course[key]));
@@ -306,30 +312,113 @@ function drawing(name, attributes) {
   return element;
 }
 
-// People who wait are an area above the line, cold starts are bars below it; all lanes have one scale.
+// The three figures of the whole range; of two records the first one's, then the second one's.
+function showFigures() {
+  const courses = story.courses;
+  const rows = [
+    ["Starts longer than 30 s", (course) => course.slow_count, (course) => `of ${many(course.count, "start")}`],
+    ["95 of 100 people waited at most", (course) => span(course.p95_us), (course) => course.until],
+    ["Node-hours", (course) => course.node_hours.toFixed(1), () => ""],
+  ];
+  $("figures").replaceChildren(...rows.map(([title, figure, about]) => {
+    const tile = make("div"), value = make("dd");
+    const last = courses.at(-1);
+    if (courses.length > 1) value.append(make("s", "", `${figure(courses[0])} → `));
+    value.append(String(last ? figure(last) : ""));
+    value.append(make("small", "", courses.length > 1 ? `${sides[0].name} → ${sides[1].name}` : last ? about(last) : ""));
+    tile.append(make("dt", "", title), value);
+    return tile;
+  }));
+}
+
+// viewBox of a plot: its height, and where its axis is: people stand above it, downloads hang below.
+const PLOT = { height: 112, axis: 86, top: 2 };
+// Seconds between two times that an axis names.
+const TIME_STEPS = [60, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+// px that a time takes on the axis.
+const TIME_WIDTH = 64;
+// Crowds that are told of each record; the largest are.
+const MOST_CROWDS = 3;
+
+// The largest of 1, 2 and 5 times a power of ten that makes at least two steps; people are whole.
+function niceStep(most) {
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, most / 2)));
+  return [5, 2, 1].map((times) => times * power).find((step) => step <= Math.max(1, most / 2));
+}
+
+// All lanes have one scale.
 function showTimeline() {
-  const people = most("waiting"), colds = most("cold"), length = range.to - range.from;
+  const people = most("waiting"), colds = most("cold");
+  const step = story.courses.length ? span(story.courses[0].step) : "";
+  $("course-legend").replaceChildren(legendItem("waits", "", `people who wait, mean of ${step}`),
+    legendItem("colds", "", `starts that download an image, in ${step}: ${most("cold") < 1 ? "none" : `at most ${colds}`}`));
   $("timeline").replaceChildren(...story.courses.map((course, index) => {
-    const lane = make("div", "lane"), name = sides[index].isAlone ? "" : `${sides[index].name}: `;
-    const title = make("p", "quiet", `${name}${many(course.count, "start")}, ${course.cold_count} cold; at most ${tenths(Math.max(0, ...course.waiting))} people waiting, on average by ${span(course.step)}`);
-    const picture = drawing("svg", { viewBox: "0 0 1000 48", preserveAspectRatio: "none", role: "img", "aria-label": title.textContent });
-    const x = (step) => (((course.from + step * course.step - range.from) / length) * 1000).toFixed(1);
-    const area = course.waiting.map((number, step) => `L${x(step)} ${(32 - (number / people) * 30).toFixed(1)}H${x(step + 1)}`);
-    const bars = course.cold.map((number, step) => (number ? `M${x(step)} 33V${(33 + (number / colds) * 15).toFixed(1)}H${x(step + 1)}V33Z` : ""));
-    picture.append(drawing("path", { class: "waits", d: `M${x(0)} 32${area.join("")}V32Z` }), drawing("path", { class: "colds", d: bars.join("") }),
-      drawing("path", { class: "axis", d: "M0 32.5H1000" }), drawing("path", { class: "head", d: "" }));
-    picture.addEventListener("click", (event) => {
-      const box = picture.getBoundingClientRect();
-      goTo(Math.min(end(), range.from + ((event.clientX - box.left) / box.width) * length));
-    });
-    lane.append(title, picture);
+    const lane = make("div", "lane");
+    const about = `${course.slow_count} of ${many(course.count, "start")} took longer than 30 s, ${course.cold_count || "none"} downloaded an image`;
+    if (!sides[index].isAlone) lane.append(make("h3", "", sides[index].name));
+    lane.append(make("p", "quiet", `${about}.`));
+    const crowds = [...course.crowds].sort((one, other) => other.people - one.people).slice(0, MOST_CROWDS).sort((one, other) => one.at - other.at);
+    lane.append(plot(course, people, colds, crowds, `${sides[index].name} ${about}`.trim()));
+    const list = make("ul", "crowds");
+    list.append(...crowds.map((crowd, number) => {
+      const item = make("li"), button = make("button");
+      button.type = "button";
+      button.append(make("i", "", String(number + 1)), crowd.text);
+      button.addEventListener("click", () => goTo(worst(story, crowd.from, crowd.to + 10 * MINUTE) ?? crowd.at));
+      item.append(button);
+      return item;
+    }));
+    if (crowds.length) lane.append(list);
     return lane;
   }));
 }
 
+function plot(course, people, colds, crowds, label) {
+  const area = make("div", "plot-area"), length = range.to - range.from;
+  const { height, axis, top } = PLOT;
+  const picture = drawing("svg", { viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
+  const x = (us) => ((us - range.from) / length) * 1000, at = (step) => x(course.from + step * course.step).toFixed(1);
+  const y = (number) => axis - (number / people) * (axis - top);
+  const mark = (className, text, left, above) => {
+    const element = make("span", className, text);
+    if (left !== null) element.style.left = `${left / 10}%`;
+    if (above !== null) element.style.top = `${(above / height) * 100}%`;
+    area.append(element);
+  };
+  const each = niceStep(people);
+  for (let number = 0; number <= people + 1e-9; number += each) {
+    mark("y", number ? String(number) : "0", null, y(number));
+    if (number) picture.append(drawing("path", { class: "grid", d: `M0 ${y(number).toFixed(1)}H1000` }));
+  }
+  mark("y unit", "people", null, -14);
+  const width = Math.max(200, $("timeline").clientWidth - 60);
+  const step = TIME_STEPS.find((seconds) => ((length / SECOND / seconds) * TIME_WIDTH) < width) ?? TIME_STEPS.at(-1);
+  for (let us = Math.ceil(range.from / SECOND / step) * step * SECOND; us < range.to; us += step * SECOND) {
+    // At the edges they would leave the plot.
+    if (x(us) < 15 || x(us) > 985) continue;
+    mark("x", us % 86400e6 ? clock(us).slice(0, 5) : day(us).slice(5, 10), x(us), null);
+    picture.append(drawing("path", { class: "grid", d: `M${x(us).toFixed(1)} ${axis}v4` }));
+  }
+  const waits = course.waiting.map((number, step) => `L${at(step)} ${y(number).toFixed(1)}H${at(step + 1)}`);
+  const bars = course.cold.map((number, step) => (number ? `M${at(step)} ${axis + 1}V${(axis + 1 + (number / colds) * (height - axis - 1)).toFixed(1)}H${at(step + 1)}V${axis + 1}Z` : ""));
+  crowds.forEach((crowd, number) => {
+    if (crowd.at < range.from || crowd.at > range.to) return;
+    mark("badge", String(number + 1), x(crowd.at), null);
+    picture.append(drawing("path", { class: "crowd", d: `M${x(crowd.at).toFixed(1)} 0V${axis}` }));
+  });
+  picture.append(drawing("path", { class: "waits", d: `M${at(0)} ${axis}${waits.join("")}V${axis}Z` }), drawing("path", { class: "colds", d: bars.join("") }),
+    drawing("path", { class: "axis", d: `M0 ${axis}H1000` }), drawing("path", { class: "head", d: "" }));
+  picture.addEventListener("click", (event) => {
+    const box = picture.getBoundingClientRect();
+    goTo(Math.min(end(), range.from + ((event.clientX - box.left) / box.width) * length));
+  });
+  area.prepend(picture);
+  return area;
+}
+
 function showScore() {
   const place = range && (((now() - range.from) / (range.to - range.from)) * 1000).toFixed(1);
-  for (const head of $("timeline").querySelectorAll(".head")) head.setAttribute("d", `M${place} 0V48`);
+  for (const head of $("timeline").querySelectorAll(".head")) head.setAttribute("d", `M${place} 0V${PLOT.height}`);
   sides.forEach((side, index) => {
     const course = story.courses[index];
     side.$("score").hidden = !course;
@@ -337,17 +426,8 @@ function showScore() {
     // To the end of the step in which the moment is.
     const steps = Math.floor((now() - course.from) / course.step) + 1;
     const soFar = (key) => course[key].slice(0, Math.max(0, steps)).reduce((sum, number) => sum + number, 0);
-    const hours = (number) => ((number * course.step) / 3600e6).toFixed(1);
-    side.$("score").replaceChildren(...[
-      ["Cold starts so far", `${soFar("cold")} of ${soFar("started")}`, `${course.cold_count} of ${course.count} in all`],
-      ["Waited so far", span(soFar("waiting") * course.step), course.count ? `95 of 100: at most ${span(course.p95_us)}, ${course.until}` : ""],
-      ["Node-hours so far", hours(soFar("nodes")), `${course.node_hours.toFixed(1)} in all`],
-    ].map(([name, value, about]) => {
-      const tile = make("div"), figure = make("dd", "", value);
-      figure.append(make("small", "", about));
-      tile.append(make("dt", "", name), figure);
-      return tile;
-    }));
+    const hours = ((soFar("nodes") * course.step) / 3600e6).toFixed(1);
+    side.$("score").textContent = `So far: ${many(soFar("started"), "start")}, ${soFar("cold") || "none"} with a download; people waited ${span(soFar("waiting") * course.step)} in all; ${hours} node-hours.`;
   });
 }
 
@@ -393,10 +473,11 @@ function catalogue() {
 
 function showLegend() {
   const states = shown(), images = catalogue();
-  const marks = kindsOf(states).map((kind) => legendItem(`pod ${KINDS.includes(kind) ? kind : ""}`, "", kind));
-  marks.push(legendItem("pod pulling", "", "pulling its image"), legendItem("pod starting", "", "starting, or not answering yet"));
+  const isThere = (kind) => states.some((state) => state.counts[kind] || state.pending.some((pod) => pod.kind === kind));
+  const marks = kindsOf(states).filter(isThere).map((kind) => legendItem(`pod ${KINDS.includes(kind) ? kind : ""}`, "", kind));
+  marks.push(legendItem("pod pulling", "", "downloads its image"), legendItem("pod starting", "", "starts, or doesn't answer yet"));
   marks.push(legendItem("pod fresh", "", "placed in the last minute"));
-  if (story.courses.length) marks.unshift(legendItem("waits", "", "people waiting"), legendItem("colds", "", "cold starts"));
+  if (states.some((state) => state.pending_count)) marks.push(legendItem("pod pending", "", "has no node"));
   for (const [kind, about] of [["placed", "placed"], ["moved", "moved there"], ["pre-empted", "pre-empted for that pod"]]) {
     if (states.some((state) => state.change_counts[kind])) marks.push(legendArrow(kind, about));
   }
@@ -406,7 +487,7 @@ function showLegend() {
     marks.push(item);
   });
   if (images.size) {
-    marks.push(legendItem("chip missing", "A", "missing"), legendItem("chip pulling", "A", "users kept off: still pulling"));
+    marks.push(legendItem("chip missing", "A", "not on the node"), legendItem("chip pulling", "A", "users kept off: still downloading"));
     marks.push(legendItem("chip unknown", "A", "not reported"));
   }
   $("legend").replaceChildren(...marks);
@@ -447,7 +528,9 @@ function podButton(uid, name) {
 function showPending(side) {
   const state = side.state;
   side.$("pending-section").hidden = !state.pending_count;
-  side.$("pending-title").textContent = `${many(state.pending_count, "pod")} without a node`;
+  const kinds = new Set(state.pending.map((pod) => pod.kind)), isOne = kinds.size === 1 && !kinds.has("other");
+  side.$("pending-title").textContent = `${many(state.pending_count, isOne ? [...kinds][0] : "pod")} without a node`;
+  side.$("pending-section").classList.toggle("waits", kinds.has("user"));
   const lines = state.pending.map((pod) => {
     const line = make("li");
     line.append(podButton(pod.uid, pod.name), ` (${pod.kind}) for ${span(state.at - pod.created_us)}: ${pod.reason || "no failed attempt is recorded"}`);
@@ -455,6 +538,7 @@ function showPending(side) {
   });
   if (state.pending_count > lines.length) lines.push(make("li", "", `and ${state.pending_count - lines.length} younger ones`));
   side.$("pending").replaceChildren(...lines);
+  side.$("waiting").replaceChildren(...state.pending.map((pod, index) => waitingBox(state, pod, index === 0)));
 }
 
 function showChanges(side) {
@@ -506,7 +590,8 @@ function showNodes(side) {
   if (focused && document.activeElement === document.body) list.querySelector(`[data-uid="${CSS.escape(focused)}"]`)?.focus();
 }
 
-const STATES = { "not ready": "not ready", leaving: "leaving", cordoned: "cordoned", unknown: "state not recorded" };
+// Of a node whose state isn't recorded nothing is said: a notice says so once.
+const STATES = { "not ready": "not ready", leaving: "leaving", cordoned: "cordoned" };
 
 function nodeBox(state, node, fresh, letters) {
   const item = make("li", `node ${node.state.replace(" ", "-")}`);
@@ -572,6 +657,16 @@ function podBox(state, pod, isFresh, isFirst) {
   const box = podButton(pod.uid, "");
   box.className = `pod ${kind}${pod.state === "running" ? "" : ` ${pod.state}`}${isFresh ? " fresh" : ""}${pod.name === picked ? " picked" : ""}`;
   box.title = `${pod.name}: ${pod.kind}, ${pod.state}, created ${day(pod.created_us)} UTC, ${state.images[pod.image] || "image not recorded"}`;
+  box.setAttribute("aria-label", box.title);
+  box.dataset.name = pod.name;
+  box.tabIndex = isFirst ? 0 : -1;
+  return box;
+}
+
+function waitingBox(state, pod, isFirst) {
+  const box = podButton(pod.uid, "");
+  box.className = `pod pending ${KINDS.includes(pod.kind) ? pod.kind : ""}${pod.name === picked ? " picked" : ""}`;
+  box.title = `${pod.name}: ${pod.kind}, waits for a node for ${span(state.at - pod.created_us)}`;
   box.setAttribute("aria-label", box.title);
   box.dataset.name = pod.name;
   box.tabIndex = isFirst ? 0 : -1;
@@ -706,8 +801,11 @@ async function start() {
     return say(`No answer from roost view: ${error.message}`);
   }
   root.classList.toggle("two", sides.length > 1);
+  if (sides.length > 1) $("title").textContent = `${sides[0].name} and ${sides[1].name}`;
   $("live").hidden = sides.length > 1 || saved !== null;
   const first = await question("api/story").catch(() => ({}));
+  // A file shows the largest crowd's hour: over a day it is too narrow to be seen.
+  if (saved && first.courses?.some((course) => course.crowds.length)) $("span").value = "3600";
   // A record that goes on is followed; one that has ended begins where it hurts most.
   const hasEnded = sides.length > 1 || saved || Date.now() * 1000 - first.to > 3 * MINUTE;
   return goTo(readAddress() ?? (hasEnded ? worst(first) : null), { keepsAddress: false });

@@ -23,6 +23,17 @@ from roost_lab.report.key_figures import HOUR_US
 from roost_lab.report.query import consistent_reads
 from roost_lab.report.start_phases import exact_creation
 from roost_lab.report.statistics import Edges, Span, Spans, cut, means
+from roost_lab.view.crowds import (
+    FOR_IMAGE,
+    FOR_NODE,
+    FOR_SERVER,
+    Wait,
+    begin_of,
+    find_crowds,
+    people_in,
+    people_of,
+    tell_crowd,
+)
 
 Course = dict[str, Any]
 # By minute for a day and a half.
@@ -46,12 +57,14 @@ def read_course(store: Store, span: Span) -> Course:
 
     from, step: µs; waiting and nodes: the mean number; started, cold: starts, and those that pulled
     their image; slow: [when to look at it, how long it took in µs, uid, name], in order of time;
-    count, cold_count, p95_us, node_hours: of the whole time, as they are shown.
+    slow_count: how many took longer than SLOW_US, which may be more than are listed; crowds: when
+    many came at once, and what they waited for; count, cold_count, p95_us, node_hours: of the whole
+    time, as they are shown.
     """
     steps = cut(
         span.from_us,
         span.to_us,
-        max(1, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 1)),
+        max(1, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 2)),
     )
     waiting = Edges()
     present = Edges()
@@ -60,6 +73,7 @@ def read_course(store: Store, span: Span) -> Course:
     started: Counter[int] = Counter()
     cold: Counter[int] = Counter()
     slow = []
+    waits: list[Wait] = []
 
     def stay(edges: Edges, begin_us: int, end_us: int) -> None:
         for sign, at_us in ((1, max(begin_us, steps.from_us)), (-1, end_us)):
@@ -70,6 +84,7 @@ def read_course(store: Store, span: Span) -> Course:
         for (
             uid,
             created_us,
+            bound_us,
             started_us,
             is_told,
             deleted_us,
@@ -93,6 +108,11 @@ def read_course(store: Store, span: Span) -> Course:
             started[step] += 1
             answered += is_told
             cold[step] += bool(is_cold)
+            bound_wait_us = (end_us if bound_us is None else min(bound_us, end_us)) - created_us
+            reason = FOR_NODE if 2 * bound_wait_us > end_us - created_us else FOR_SERVER
+            if reason == FOR_SERVER and is_cold:
+                reason = FOR_IMAGE
+            waits.append(Wait(created_us, end_us - created_us, reason, f"{namespace}/{name}"))
             if end_us - created_us >= SLOW_US:
                 slow.append(
                     ((created_us + end_us) // 2, end_us - created_us, uid, f"{namespace}/{name}")
@@ -110,12 +130,33 @@ def read_course(store: Store, span: Span) -> Course:
         "started": [started[step] for step in range(steps.number)],
         "cold": [cold[step] for step in range(steps.number)],
         "slow": sorted(slow[:MOST_SLOW]),
+        "slow_count": sum(wait.wait_us > SLOW_US for wait in waits),
+        "crowds": _crowds(waits, span),
         "count": spans.count,
         "cold_count": cold.total(),
         "until": _until(answered, spans.count),
         "p95_us": as_shown(p95_us),
         "node_hours": round(sum(nodes) * steps.step_us / HOUR_US, 1),
     }
+
+
+def _crowds(waits: list[Wait], span: Span) -> list[dict[str, Any]]:
+    """at: when the class begins, as far as it shows; from, to: the crowd's time; people; text."""
+    waits.sort()
+    arrivals = [wait.created_us for wait in waits]
+    found = []
+    for crowd in find_crowds(arrivals, span):
+        people = people_in(arrivals, crowd)
+        found.append(
+            {
+                "at": begin_of(arrivals[people]),
+                "from": crowd.from_us,
+                "to": crowd.to_us,
+                "people": people_of(waits[people]),
+                "text": tell_crowd(waits[people], SLOW_US),
+            }
+        )
+    return found
 
 
 def as_shown(p95_us: float) -> int:
@@ -148,6 +189,7 @@ def _starts(span: Span) -> sa.Executable:
         sa.select(
             start.pod_uid,
             begun_us,
+            start.bound_us,
             ended_us,
             is_told,
             start.deleted_us,
@@ -195,23 +237,43 @@ def tell_difference(names: Sequence[str], courses: Sequence[Course]) -> str:
     A record that is called roost is compared with the other, whichever comes first.
     """
     (before, course), (name, other) = zip(names, courses, strict=True)
-    if before.startswith("roost") and not name.startswith("roost"):
+    if _is_roost(before) and not _is_roost(name):
         (before, course), (name, other) = (name, other), (before, course)
     if not course["count"] or not other["count"]:
         return "No user started in this time in one of the records."
+    hours = round(other["node_hours"] - course["node_hours"], 1)
+    price = "for as many node-hours"
+    if hours:
+        share = ""
+        if course["node_hours"]:
+            share = f" ({hours / course['node_hours']:+.0%})".replace("%", " %")
+        price = f"for {abs(hours):.1f} node-hours {'more' if hours > 0 else 'less'}{share}"
+    whose = "Roost" if name == "roost" else name.removeprefix("With ")
+    return f"With {whose}, {_tell_waits(course, other)}, {price}."
+
+
+def _is_roost(name: str) -> bool:
+    return name.lower().removeprefix("with ").startswith("roost")
+
+
+def _tell_waits(course: Course, other: Course) -> str:
+    """What the second one's users wait: the first of these figures that differs.
+
+    slow_count is missing where only medians of several replays are known.
+    """
     ours = show_span(other["p95_us"])
     theirs = show_span(course["p95_us"])
+    if course.get("slow_count") != other.get("slow_count"):
+        slow = other["slow_count"]
+        before = str(course["slow_count"] or "none")
+        if course["count"] != other["count"]:
+            before += f" of {course['count']:,}"
+        takes = "takes" if slow < 2 else "take"
+        starts = f"{slow or 'none'} of {plural(other['count'], 'start')} {takes}"
+        return f"{starts} longer than {show_span(SLOW_US)} instead of {before}"
     if ours != theirs:
-        waits = f"95 of 100 users wait at most {ours} instead of {theirs}"
-    elif other["cold_count"] != course["cold_count"]:
+        return f"95 of 100 users wait at most {ours} instead of {theirs}"
+    if other["cold_count"] != course["cold_count"]:
         starts = plural(other["count"], "start")
-        waits = f"{other['cold_count']} of {starts} pull an image instead of {course['cold_count']}"
-    else:
-        waits = f"95 of 100 users wait at most {ours}, as before"
-    hours = round(other["node_hours"] - course["node_hours"], 1)
-    price = (
-        f"for {abs(hours):.1f} node-hours {'more' if hours > 0 else 'less'}"
-        if hours
-        else "for as many node-hours"
-    )
-    return f"With {'Roost' if name == 'roost' else name}, {waits}, {price}."
+        return f"{other['cold_count']} of {starts} pull an image instead of {course['cold_count']}"
+    return f"95 of 100 users wait at most {ours}, as before"

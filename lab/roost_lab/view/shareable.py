@@ -1,8 +1,8 @@
 """One HTML file of a stretch of a record, or of two side by side: the page of `roost view` with
 what it would ask for.
 
-It loads nothing, so it opens from a mail. Moments are stored at equal steps and at slow starts;
-what is equal in several is stored once.
+It loads nothing, so it opens from a mail. Moments are stored at equal steps, at slow starts, and
+each minute while many people come; what is equal in several is stored once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import orjson
 from roost_core.objects.fields import JSONObject
 from roost_lab.pages.html_page import content_policy, resource
 from roost_lab.report.statistics import Span, cut
-from roost_lab.view.moment import as_json
+from roost_lab.view.moment import MINUTE_US, as_json
 from roost_lab.view.server import MomentSource, story
 
 MOST_BYTES: Final = 2_000_000
@@ -29,6 +29,9 @@ LEAST_MOMENTS: Final = 12
 # Slow starts of each record that have a moment of their own and are explained, the longest waits
 # first.
 MOST_SLOW: Final = 30
+# The largest crowds have a moment each minute, from their begin until so long after it.
+MOST_CROWDS: Final = 3
+CROWD_US: Final = 20 * MINUTE_US
 _SHARED: Final = ("nodes", "pending", "changes")
 
 
@@ -49,6 +52,10 @@ def make_file(
         for source, slowest in zip(sources, slow, strict=False)
     ]
     looks = {at_us for slowest in slow for at_us, *_ in slowest}
+    for course in told_story["courses"]:
+        largest = sorted(course["crowds"], key=lambda crowd: -crowd["people"])[:MOST_CROWDS]
+        for crowd in largest:
+            looks.update(range(crowd["from"], crowd["from"] + CROWD_US, MINUTE_US))
     while moments >= LEAST_MOMENTS:
         steps = cut(span.from_us, span.to_us, moments)
         times = sorted(

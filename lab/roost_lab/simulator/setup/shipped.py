@@ -5,6 +5,7 @@ A shipped policy is a file in `simulator/policies`. The file's name is the polic
 is a comment that says what it is.
 """
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -20,3 +21,8 @@ def describe(name: str) -> str:
     """What the policy is, in one line. Raises KeyError for an unknown name."""
     text = policy_files()[name].read_text(encoding="utf-8")
     return text.partition("\n")[0].removeprefix("#").strip()
+
+
+def title_of(name: str) -> str:
+    """What the policy is, in a few words: the begin of `describe`. Raises KeyError as it does."""
+    return re.split(r"[,:.](?=\s|$)", describe(name))[0]

@@ -4,6 +4,7 @@ works by keys.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from roost_lab.report.statistics import Span
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.shareable import make_file
 from tests.harness.axe import serious_findings
+from tools.demo_replay import write_page
 
 browser = pytest.importorskip("tests.harness.browser", reason="no Selenium: make setup installs it")
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
@@ -335,14 +337,21 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Store]:
 
 
 def check_replay(driver: Chrome) -> None:
-    """One sentence, a lane for each record, the worst minute, and the slow launch under its name in
-    both.
+    """A heading and one sentence, three figures, a lane for each record, the worst minute, and the
+    slow launch under its name in both.
     """
-    assert (
-        driver.find_element("id", "sentence").text
-        == "With Roost, 95 of 100 users wait at most 1 s instead of 4 min, for as many node-hours."
+    sentence = (
+        "With Roost, none of 11 starts takes longer than 30 s instead of 1, for as many node-hours."
     )
-    assert driver.execute_script("return document.body.innerText").strip().startswith("With Roost")
+    lines = driver.execute_script("return document.body.innerText").strip().splitlines()
+    assert lines[0].startswith("z2jh and roost 20")
+    assert next(filter(None, lines[1:])) == sentence
+    figures = driver.find_elements("css selector", "#figures dd")
+    assert [figure.text.splitlines() for figure in figures] == [
+        ["1 → 0", "z2jh → roost"],
+        ["4 min → 1 s", "z2jh → roost"],
+        ["1.0 → 1.0", "z2jh → roost"],
+    ]
     wait(driver, "document.querySelectorAll('#timeline .lane path.waits').length === 2")
     assert driver.execute_script("return location.hash") == ""
     assert driver.find_element("id", "when").text == utc(BEGIN + 26 * MINUTE + 30 * SECOND)
@@ -350,11 +359,10 @@ def check_replay(driver: Chrome) -> None:
         "1 of 6 users waits: 1 for their containers.",
         "None of 6 users waits.",
     ]
-    scores = (
-        "return [...document.querySelectorAll('.tiles')].map((one) =>"
-        " one.innerText.split('\\n').slice(3, 5))"
-    )
-    assert [score[1] for score in driver.execute_script(scores)] == ["2 min 5 s", "6 s"]
+    assert [driver.find_element("id", name).text for name in ("score", "score-2")] == [
+        f"So far: 6 starts, none with a download; people waited {waited} in all; 0.5 node-hours."
+        for waited in ("2 min 5 s", "6 s")
+    ]
     driver.find_element("id", "slow").click()
     wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 27 * MINUTE)}'")
     wait(driver, "document.querySelectorAll('.pod.picked').length === 2")
@@ -373,8 +381,8 @@ def check_replay(driver: Chrome) -> None:
         is False
     )
     legend = driver.find_element("id", "legend").text
-    assert legend.count("pulling its image") == 1
-    assert "users kept off: still pulling" in legend
+    assert legend.count("downloads its image") == 1
+    assert "users kept off: still downloading" in legend
     assert "not reported" in legend
     driver.find_element("css selector", "#nodes .pod.picked").click()
     wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
@@ -428,6 +436,50 @@ def test_the_shared_file_works_alone_as_the_served_page_does(
     assert browser.console(driver) == []
 
 
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of `make demo`."""
+    folder = tmp_path_factory.mktemp("demo")
+    write_page(folder / "replays", folder / "replay.html")
+    return folder / "replay.html"
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(PHONE, browser.LIGHT), (PHONE, browser.DARK), (DESK, browser.LIGHT)]
+)
+def test_the_demo_shows_a_class_that_begins_without_roost_and_with_it(
+    driver: Chrome, demo: Path, width: int, scheme: str
+) -> None:
+    browser.set_scheme(driver, scheme)
+    show(driver, demo.as_uri(), width)
+    wait(driver, "document.querySelectorAll('#timeline .lane').length === 2")
+    told = [
+        lane.text.splitlines() for lane in driver.find_elements("css selector", "#timeline .lane")
+    ]
+    assert [lines[0] for lines in told] == ["Without Roost", "With Roost"]
+    without, with_roost = (next(line for line in lines if "10:00: 1" in line) for lines in told)
+    assert re.search(r"people come; 1\d\d wait longer than 30 s: 1\d\d for a node", without)
+    assert with_roost.endswith("people come; nobody waits longer than 30 s.")
+    # The class stands in the middle of its hour, under its mark, and the axis says how many wait.
+    badges = driver.find_elements("css selector", ".plot-area .badge")
+    areas = driver.find_elements("css selector", ".plot-area svg")
+    for badge, area in zip(badges, areas, strict=True):
+        place = (badge.rect["x"] + badge.rect["width"] / 2 - area.rect["x"]) / area.rect["width"]
+        assert 0.3 < place < 0.7
+    ticks = driver.find_elements("css selector", ".plot-area .y:not(.unit)")
+    assert max(int(tick.text) for tick in ticks) >= 50
+    # Who has no node is drawn on the side where people wait.
+    assert len(driver.find_elements("css selector", "#waiting .user")) > 50
+    assert driver.find_elements("css selector", "#waiting-2 .user") == []
+    assert driver.execute_script("return document.documentElement.scrollWidth") == width
+    assert seen_in_browser.run_script(driver, "small_targets") == []
+    assert serious_findings(driver) == []
+    # The afternoon's class is one click away.
+    driver.find_element("css selector", "#timeline .lane li:last-child button").click()
+    wait(driver, "document.getElementById('when').innerText.includes(' 15:')")
+    assert browser.console(driver) == []
+
+
 @pytest.mark.parametrize("scheme", [browser.LIGHT, browser.DARK])
 @pytest.mark.parametrize("width", [PHONE, 1440])
 def test_axe_finds_nothing_serious(
@@ -436,11 +488,15 @@ def test_axe_finds_nothing_serious(
     browser.set_scheme(driver, scheme)
     show(driver, page.address, width)
     driver.find_element("id", "changes-title").click()
+    driver.find_element("css selector", "#pending-section summary").click()
     assert serious_findings(driver) == []
+    assert seen_in_browser.run_script(driver, "small_targets") == []
+    assert seen_in_browser.run_script(driver, "empty_headings") == []
     with served_view([*map(RecordSource, replayed)], ["z2jh", "roost"]) as address:
         show(driver, address, width)
         wait(driver, "document.querySelector('#timeline .lane')")
         assert serious_findings(driver) == []
+        assert seen_in_browser.run_script(driver, "small_targets") == []
         driver.find_element("css selector", "#nodes .pod").click()
         wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
         assert serious_findings(driver) == []

@@ -87,6 +87,7 @@ def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
         (BEGIN + 59 * MINUTE + 30 * SECOND, MINUTE, "u22", "hub/u22"),
     ]
     assert (course["count"], course["cold_count"], course["node_hours"]) == (22, 1, 1.2)
+    assert (course["slow_count"], [each["people"] for each in course["crowds"]]) == (3, [21])
     said = (
         "Of 22 starts, 1 pulled an image (5 %); 95 of 100 users waited at most 1 min 30 s until"
         " containers ran."
@@ -117,12 +118,12 @@ FASTER, SLOW = course_of(SECOND, 2.0), course_of(26 * SECOND, 1.8)
         (
             course_of(120 * SECOND, 1.0),
             SLOW,
-            "wait at most 26 s instead of 2 min, for 0.8 node-hours more.",
+            "wait at most 26 s instead of 2 min, for 0.8 node-hours more (+80 %).",
         ),
         (
             FASTER,
             SLOW,
-            "95 of 100 users wait at most 26 s instead of 1 s, for 0.2 node-hours less.",
+            "95 of 100 users wait at most 26 s instead of 1 s, for 0.2 node-hours less (-10 %).",
         ),
         (
             FASTER,
@@ -134,14 +135,45 @@ FASTER, SLOW = course_of(SECOND, 2.0), course_of(26 * SECOND, 1.8)
             FASTER,
             "With Roost, 95 of 100 users wait at most 1 s, as before, for as many node-hours.",
         ),
+        (
+            course_of(SECOND, 2.0) | {"slow_count": 12},
+            course_of(SECOND, 2.0, count=40) | {"slow_count": 1},
+            "1 of 40 starts takes longer than 30 s instead of 12 of 41, for as many node-hours.",
+        ),
+        (
+            FASTER | {"slow_count": 0},
+            FASTER | {"slow_count": 2},
+            "2 of 41 starts take longer than 30 s instead of none, for as many node-hours.",
+        ),
         (course_of(0, 2.0, count=0), FASTER, "No user started in this time in one of the records."),
     ],
 )
 def test_two_records_are_compared_in_one_sentence(before: Course, after: Course, said: str) -> None:
     told = tell_difference(["z2jh", "roost"], [before, after])
     assert told.endswith(said)
-    # Whichever is named first.
+    # Whichever is named first, and however.
     assert tell_difference(["roost", "z2jh"], [after, before]) == told
+    assert tell_difference(["With Roost", "Without Roost"], [after, before]) == told
+
+
+def test_a_class_that_waits_for_a_node_is_told(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    begin = BEGIN + 15 * MINUTE
+    records: list[Record] = []
+    for number in range(30):
+        uid, created_us = f"u{number}", begin + number * SECOND
+        wait_us = (3 if number < 10 else 90) * SECOND
+        records += [
+            pod_record(uid, created_us=created_us),
+            bind_record(uid, created_us + wait_us - SECOND, "n"),
+            phase_record(uid, Phase.STARTED, created_us + wait_us),
+        ]
+    store.write(records, {"pods": ("1", BEGIN + HOUR)})
+    (crowd,) = read_course(store, HOURS)["crowds"]
+    assert (crowd["at"], crowd["people"]) == (begin, 30)
+    assert crowd["text"].endswith(
+        ":15: 30 people come; 20 wait longer than 30 s for a node, at most 1 min 30 s."
+    )
 
 
 def test_a_time_without_starts_says_so(store: Store) -> None:
