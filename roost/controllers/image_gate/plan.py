@@ -143,6 +143,17 @@ class GateMemory:
     waiting: Mapping[str, float] | None = None
 
 
+class _JudgedNode(NamedTuple):
+    """What a plan does with one node."""
+
+    memory: NodeMemory
+    # None: its labels and taints are as they should be.
+    change: ChangeNode | None
+    warnings: list[PullWarning]
+    # Until it is to be looked at again; infinity: when something changes.
+    wait_seconds: float
+
+
 def plan_image_gate(
     snapshot: Snapshot, memory: GateMemory, settings: GateSettings, now: Moment
 ) -> Planned[GateMemory]:
@@ -159,44 +170,16 @@ def plan_image_gate(
         is_first=memory.waiting is None,
         expects_puller=_expects_puller(evidence.values(), settings),
     )
-    judged: dict[str, NodeMemory] = {}
-    changes: dict[str, ChangeNode] = {}
-    warnings: list[PullWarning] = []
-    wait_seconds = math.inf
+    judged: dict[str, _JudgedNode] = {}
     image_bytes = dict(memory.image_bytes)
     for observed in _observe_nodes(memory, evidence.values(), context):
-        name = observed.node.name
-        opened_before = NO_OPENINGS if observed.before is None else memory.nodes[name].opened
-        facts = find_facts(observed, image_bytes)
-        targets = choose_targets(observed, facts, opened_before)
-        change = plan_change(observed, facts, targets)
-        node_warnings = list(
-            find_warnings(
-                observed.node,
-                observed.evidence,
-                facts.faults,
-                facts.unserved,
-                unlisted=facts.unlisted,
-                mode=settings.mode,
-            )
-        )
-        echo_seconds = math.inf if change is None else ECHO_SECONDS
-        node_wait = min(facts.wait_seconds, targets.wait_seconds, echo_seconds)
-        judged[name] = NodeMemory(
-            node=observed.node,
-            evidence=observed.evidence,
-            facts=facts,
-            closed=targets.closed,
-            opened=targets.opened,
-            is_settled=math.isinf(node_wait) and not (node_warnings or facts.unwanted),
-        )
-        image_bytes.update(facts.image_bytes)
-        if change is not None:
-            changes[name] = change
-        warnings += node_warnings
-        wait_seconds = min(wait_seconds, node_wait)
+        judged[observed.node.name] = _judge_node(observed, memory, image_bytes)
+    changes = {name: node.change for name, node in judged.items() if node.change is not None}
+    warnings = [warning for node in judged.values() for warning in node.warnings]
+    wait_seconds = min((node.wait_seconds for node in judged.values()), default=math.inf)
     nodes = {
-        name: judged[name] if name in judged else memory.nodes[name] for name in snapshot.nodes
+        name: judged[name].memory if name in judged else memory.nodes[name]
+        for name in snapshot.nodes
     }
 
     waited = settings.open_after_seconds if memory.waiting is None else 0.0
@@ -225,6 +208,11 @@ def plan_image_gate(
     opened_without_images = frozenset(
         name for name in memory.opened_without_images if name in nodes and nodes[name].facts.absent
     )
+    opened_at = {
+        (name, label): at
+        for (name, label), at in memory.opened_at.items()
+        if name in nodes and (label in nodes[name].opened or _is_fresh(at, now))
+    }
     actions: list[Action] = [*sorted(unsent, key=urgency)]
     actions += memory.events
     actions += _first_of_each(warnings)
@@ -239,16 +227,48 @@ def plan_image_gate(
             events=memory.events,
             opened_without_images=opened_without_images,
             expected_puller=context.expects_puller,
-            opened_at={
-                (name, label): at
-                for (name, label), at in memory.opened_at.items()
-                if name in nodes and (label in nodes[name].opened or _is_fresh(at, now))
-            },
+            opened_at=opened_at,
             waiting=waiting,
         ),
         wake_after_seconds=None if math.isinf(wait_seconds) else wait_seconds,
         gauges=gauge_values(nodes, settings, opened_without_images, memory.opened_at, now),
     )
+
+
+def _judge_node(
+    observed: ObservedNode, memory: GateMemory, image_bytes: dict[str, int]
+) -> _JudgedNode:
+    """From what is observed of a node to its change. Adds the sizes that it tells to
+    `image_bytes`.
+    """
+    opened_before = NO_OPENINGS
+    if observed.before is not None:
+        opened_before = memory.nodes[observed.node.name].opened
+    facts = find_facts(observed, image_bytes)
+    image_bytes.update(facts.image_bytes)
+    targets = choose_targets(observed, facts, opened_before)
+    change = plan_change(observed, facts, targets)
+    warnings = list(
+        find_warnings(
+            observed.node,
+            observed.evidence,
+            facts.faults,
+            facts.unserved,
+            unlisted=facts.unlisted,
+            mode=observed.context.settings.mode,
+        )
+    )
+    echo_seconds = math.inf if change is None else ECHO_SECONDS
+    wait_seconds = min(facts.wait_seconds, targets.wait_seconds, echo_seconds)
+    node_memory = NodeMemory(
+        node=observed.node,
+        evidence=observed.evidence,
+        facts=facts,
+        closed=targets.closed,
+        opened=targets.opened,
+        is_settled=math.isinf(wait_seconds) and not (warnings or facts.unwanted),
+    )
+    return _JudgedNode(node_memory, change, warnings, wait_seconds)
 
 
 def _is_fresh(at: float, now: Moment) -> bool:
