@@ -53,6 +53,25 @@ def file(name: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
     return option(name, metavar="FILE", type=_path, **settings)
 
 
+def release_settings(*, reloads: bool = False) -> Any:  # noqa: ANN401 - as above
+    """The release document, as the chart mounts it. reloads: whether the program follows it."""
+    return required_file(
+        "--settings",
+        chart='"/etc/roost/release/release.json"',
+        help="release.json of the rendered ConfigMap" + ("; hot-reloaded." if reloads else "."),
+    )
+
+
+def scheduler_configuration() -> Any:  # noqa: ANN401 - as above
+    """The profiles of Roost's scheduler; None: the cluster's own scheduler places pods."""
+    return file(
+        "--scheduler-config",
+        chart='"/etc/roost/scheduler/config.yaml"',
+        chart_if='values.scheduler.target == "deploy"',
+        help="The rendered KubeSchedulerConfiguration.",
+    )
+
+
 def kubeconfig() -> Any:  # noqa: ANN401 - as above
     """None: the pod's own service account."""
     return file("--kubeconfig", help="Default: the pod's own account.")

@@ -18,11 +18,7 @@ class WebhookOptions:
     """`roost webhook`."""
 
     # A file, or the directory it is mounted in.
-    release_file: Path = options.required_file(
-        "--settings",
-        chart='"/etc/roost/release/release.json"',
-        help="release.json of the rendered ConfigMap; hot-reloaded.",
-    )
+    release_file: Path = options.release_settings(reloads=True)
     release: str = options.required("--release", metavar="NAME", chart="release.name")
     namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")
     uses_cluster: bool = options.flag(

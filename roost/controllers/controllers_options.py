@@ -24,18 +24,9 @@ _certificate_option = partial(options.name, chart_if=_KEEPS_CERTIFICATES)
 class ControllersOptions:
     """`roost controllers`."""
 
-    settings_path: Path = options.required_file(
-        "--settings",
-        chart='"/etc/roost/release/release.json"',
-        help="release.json of the rendered ConfigMap.",
-    )
+    settings_path: Path = options.release_settings()
     # None where the cluster's own scheduler places pods.
-    scheduler_configuration_path: Path | None = options.file(
-        "--scheduler-config",
-        chart='"/etc/roost/scheduler/config.yaml"',
-        chart_if='values.scheduler.target == "deploy"',
-        help="The rendered KubeSchedulerConfiguration.",
-    )
+    scheduler_configuration_path: Path | None = options.scheduler_configuration()
     release: str = options.required("--release", metavar="NAME", chart="release.name")
     namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")
     lease_name: str = options.name(

@@ -18,11 +18,7 @@ _ABOVE_0: Final = click.FloatRange(0, min_open=True)
 class SeatingOptions:
     """`roost seating`."""
 
-    settings_path: Path = options.required_file(
-        "--settings",
-        chart='"/etc/roost/release/release.json"',
-        help="release.json of the rendered ConfigMap.",
-    )
+    settings_path: Path = options.release_settings()
     hub_url: str = options.required(
         "--hub-url",
         metavar="URL",

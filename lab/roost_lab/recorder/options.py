@@ -12,18 +12,9 @@ from roost_core import options
 class RecorderOptions:
     """`roost record`."""
 
-    settings_path: Path = options.required_file(
-        "--settings",
-        chart='"/etc/roost/release/release.json"',
-        help="release.json of the rendered ConfigMap.",
-    )
+    settings_path: Path = options.release_settings()
     # The model judges pods of these profiles and of the cluster's default one.
-    scheduler_configuration_path: Path | None = options.file(
-        "--scheduler-config",
-        chart='"/etc/roost/scheduler/config.yaml"',
-        chart_if='values.scheduler.target == "deploy"',
-        help="The rendered KubeSchedulerConfiguration.",
-    )
+    scheduler_configuration_path: Path | None = options.scheduler_configuration()
     database: str = options.required(
         "--database",
         metavar="FILE|URL",
