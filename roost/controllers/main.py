@@ -71,7 +71,7 @@ def serve(options: ControllersOptions) -> int:
         if options.dry_run:
             _print_plans(options, settings)
             return 0
-        _run(options, settings, minor)
+        _Replica(options, settings, minor).run()
     except SettingsError as error:
         for fault in error.faults:
             # Keys of release.json don't name the file; other faults do.
@@ -89,7 +89,7 @@ def _keeper(
     options: ControllersOptions,
     client: Client,
     owner: Callable[[], dict[str, Any] | None],
-    is_leader: Callable[[], bool],
+    may_write: Callable[[], bool],
     metrics: ControllersMetrics,
 ) -> CertificateKeeper | None:
     """Return the webhook's certificate keeper, None if there is to be none.
@@ -115,7 +115,7 @@ def _keeper(
         ca_secret=SharedSecret(client, options.namespace, options.ca_secret, owner),
         leaf_secret=SharedSecret(client, options.namespace, options.leaf_secret, owner),
         bundle=BundleField(client, options.webhook_configuration),
-        is_leader=is_leader,
+        is_leader=may_write,
         show=metrics.show_certificates,
     )
 
@@ -130,137 +130,173 @@ def _check_release(options: ControllersOptions, settings: ControllersSettings) -
         raise SettingsError([SettingsFault("release and namespace", found, expected)])
 
 
-def _run(options: ControllersOptions, settings: ControllersSettings, minor: int) -> None:
-    planners = settings.planners
-    stop = threading.Event()
-    stop_on_signals(stop)
-    metrics = ControllersMetrics(
-        version(), [gauge for planner in planners for gauge in planner.gauges]
-    )
-    client = connect(options.kubeconfig, lambda verb: metrics.requests.labels(verb).inc())
-    identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+class _Replica:
+    """One replica. Parts that are made first reach those made later by its methods."""
 
-    @functools.cache
-    def owner() -> dict[str, Any] | None:
-        return own_service_account(client, options.namespace)
+    def __init__(
+        self, options: ControllersOptions, settings: ControllersSettings, minor: int
+    ) -> None:
+        """Raises SettingsError."""
+        self._options = options
+        self._minor = minor
+        self._stop = threading.Event()
+        self._planners = settings.planners
+        self._metrics = ControllersMetrics(
+            version(), [gauge for planner in self._planners for gauge in planner.gauges]
+        )
+        self._client = connect(
+            options.kubeconfig, lambda verb: self._metrics.requests.labels(verb).inc()
+        )
+        # Of the objects that this replica creates.
+        self._owner = functools.cache(lambda: own_service_account(self._client, options.namespace))
+        identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+        self._leadership = Leadership(
+            self._client,
+            options.namespace,
+            options.lease_name,
+            identity,
+            owner=self._owner,
+            is_fit=self._is_fit,
+        )
+        self._cluster = WatchedCluster(
+            self._client,
+            settings.shared,
+            all_namespaces=options.all_namespaces,
+            on_change=self._wake,
+            on_minor_change=self._wake_later,
+            on_error=lambda kind: self._metrics.watch_errors.labels(kind).inc(),
+        )
+        self._starts = Starts(settings.shared, self._metrics)
+        self._loop = self._make_loop(settings, identity)
+        self._keeper = _keeper(options, self._client, self._owner, self._may_write, self._metrics)
 
-    loop: Loop | None = None
+    def run(self) -> None:
+        """Work until SIGTERM. Raises BindError."""
+        stop_on_signals(self._stop)
+        ops = self._serve_probes()
+        # The first lists create millions of objects, and no cycles.
+        gc.disable()
+        self._cluster.start(self._stop)
+        threads = self._start_threads()
+        _settle_memory(self._cluster, self._stop)
+        self._stop.wait()
+        self._loop.wake()
+        deadline = time.monotonic() + STOP_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        ops.stop()
+        log.info("stopped")
 
-    cluster = WatchedCluster(
-        client,
-        settings.shared,
-        all_namespaces=options.all_namespaces,
-        on_change=lambda: loop.wake() if loop is not None else None,
-        on_minor_change=lambda: loop.wake_later() if loop is not None else None,
-        on_error=lambda kind: metrics.watch_errors.labels(kind).inc(),
-    )
-    # A leader that hangs or whose watches fail would do nothing, and keep the other replica from
-    # leading. The webhook reads from the Lease whether nodes' labels are maintained.
-    leadership = Leadership(
-        client,
-        options.namespace,
-        options.lease_name,
-        identity,
-        owner=owner,
-        is_fit=lambda: cluster.readiness().passed and (loop is None or loop.is_working),
-    )
-    applier = Applier(
-        client,
-        options.namespace,
-        writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
-        evictions=MinuteBudget(settings.shared.evictions_per_minute, time.monotonic),
-        events=EventWriter(
-            client, identity, hub=f"{settings.shared.name}.{settings.shared.namespace}"
-        ),
-        may_write=lambda: leadership.is_leader and not stop.is_set(),
-        on_eviction=metrics.evictions.inc,
-        on_done=lambda: loop.progressed() if loop is not None else None,
-        owner=owner,
-    )
-    starts = Starts(settings.shared, metrics)
+    def _make_loop(self, settings: ControllersSettings, identity: str) -> Loop:
+        shared = settings.shared
+        applier = Applier(
+            self._client,
+            self._options.namespace,
+            writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
+            evictions=MinuteBudget(shared.evictions_per_minute, time.monotonic),
+            events=EventWriter(self._client, identity, hub=f"{shared.name}.{shared.namespace}"),
+            may_write=self._may_write,
+            on_eviction=self._metrics.evictions.inc,
+            on_done=self._note_progress,
+            owner=self._owner,
+        )
+        return Loop(
+            self._planners,
+            self._cluster.snapshot,
+            applier,
+            self._metrics,
+            is_leader=lambda: self._leadership.is_leader,
+            is_synced=lambda: self._cluster.readiness().passed,
+            follow=self._stand_by,
+            observe=lambda snapshot: self._starts.follow(snapshot, time.time()),
+            vital=frozenset({GATE}),
+        )
 
-    def stand_by() -> None:
-        starts.forget()
-        cluster.follow()
+    def _wake(self) -> None:
+        self._loop.wake()
 
-    loop = Loop(
-        planners,
-        cluster.snapshot,
-        applier,
-        metrics,
-        is_leader=lambda: leadership.is_leader,
-        is_synced=lambda: cluster.readiness().passed,
-        follow=stand_by,
-        observe=lambda snapshot: starts.follow(snapshot, time.time()),
-        vital=frozenset({GATE}),
-    )
-    work: dict[str, Callable[[threading.Event], None]] = {"lease": leadership.run, "loop": loop.run}
-    checks: dict[str, Check] = {
-        "watches": cluster.readiness,
-        "loop": lambda: Readiness(loop.is_alive),
-    }
-    keeper = _keeper(
-        options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics
-    )
-    if keeper is not None:
-        work["certificates"] = keeper.run
-        checks["certificates"] = keeper.readiness
-    ops = OpsServer(
-        bind(options.bind_address, options.port),
-        metrics_text=metrics.text,
-        is_alive=lambda: loop.is_alive,
-        readiness=lambda: check_all(checks),
-    )
-    ops.start()
-    names = ",".join(planner.name for planner in planners)
-    log.info(
-        "running controllers=%s port=%d version=%s kubernetes=1.%d",
-        names,
-        ops.port,
-        version(),
-        minor,
-    )
-    # The first lists create millions of objects, and no cycles.
-    gc.disable()
-    cluster.start(stop)
+    def _wake_later(self) -> None:
+        self._loop.wake_later()
 
-    def end_for(new_minor: int) -> None:
-        # Planners follow the rules of one minor: the kubelet restarts the container, which then
-        # reads the new one.
+    def _note_progress(self) -> None:
+        self._loop.progressed()
+
+    def _is_fit(self) -> bool:
+        """Whether this replica may lead.
+
+        A leader that hangs or whose watches fail would do nothing, and keep the other replica from
+        leading. The webhook reads from the Lease whether nodes' labels are maintained.
+        """
+        return self._cluster.readiness().passed and self._loop.is_working
+
+    def _may_write(self) -> bool:
+        return self._leadership.is_leader and not self._stop.is_set()
+
+    def _stand_by(self) -> None:
+        self._starts.forget()
+        self._cluster.follow()
+
+    def _serve_probes(self) -> OpsServer:
+        checks: dict[str, Check] = {
+            "watches": self._cluster.readiness,
+            "loop": lambda: Readiness(self._loop.is_alive),
+        }
+        if self._keeper is not None:
+            checks["certificates"] = self._keeper.readiness
+        ops = OpsServer(
+            bind(self._options.bind_address, self._options.port),
+            metrics_text=self._metrics.text,
+            is_alive=lambda: self._loop.is_alive,
+            readiness=lambda: check_all(checks),
+        )
+        ops.start()
+        log.info(
+            "running controllers=%s port=%d version=%s kubernetes=1.%d",
+            ",".join(planner.name for planner in self._planners),
+            ops.port,
+            version(),
+            self._minor,
+        )
+        return ops
+
+    def _start_threads(self) -> list[threading.Thread]:
+        work: dict[str, Callable[[threading.Event], None]] = {
+            "lease": self._leadership.run,
+            "loop": self._loop.run,
+            "minor": self._follow_minor,
+        }
+        if self._keeper is not None:
+            work["certificates"] = self._keeper.run
+        threads = [
+            threading.Thread(target=target, args=(self._stop,), name=name, daemon=True)
+            for name, target in work.items()
+        ]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def _follow_minor(self, stop: threading.Event) -> None:
+        follow_minor(self._client, self._minor, stop, self._end_for)
+
+    def _end_for(self, new_minor: int) -> None:
+        """Planners follow the rules of one minor: the kubelet restarts the container, which then
+        reads the new one.
+        """
         log.info(
             "the cluster is now Kubernetes 1.%d, was 1.%d: exiting, to restart with it",
             new_minor,
-            minor,
+            self._minor,
         )
-        stop.set()
-
-    work["minor"] = lambda stop: follow_minor(client, minor, stop, end_for)
-    threads = [
-        threading.Thread(target=target, args=(stop,), name=name, daemon=True)
-        for name, target in work.items()
-    ]
-    for thread in threads:
-        thread.start()
-    _settle_memory(cluster, stop)
-    stop.wait()
-    loop.wake()
-    deadline = time.monotonic() + STOP_SECONDS
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    ops.stop()
-    log.info("stopped")
+        self._stop.set()
 
 
 def _has_listed(cluster: WatchedCluster, stop: threading.Event) -> bool:
     """Wait for the first lists; False: they took too long."""
     deadline = time.monotonic() + LIST_SECONDS
-    while (
-        not (passed := cluster.readiness().passed)
-        and time.monotonic() < deadline
-        and not stop.wait(LOOK_SECONDS)
-    ):
-        pass
-    return passed
+    while not cluster.readiness().passed:
+        if time.monotonic() >= deadline or stop.wait(LOOK_SECONDS):
+            return False
+    return True
 
 
 def _settle_memory(cluster: WatchedCluster, stop: threading.Event) -> None:
