@@ -52,10 +52,13 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 DATA: Final = ROOT / "tools" / "demo_data"
 PAGES: Final = ROOT / "build" / "demo"
 ROOST: Final = (sys.executable, "-m", "roost")
-RELEASE, NAMESPACE = "roost", "jhub"
+RELEASE = "roost"
+NAMESPACE = "jhub"
 NODES: Final = ("node-1", "node-2", "node-3")
-USER_NODE, PLACEHOLDER_NODE = "node-2", "node-3"
-PODS, EVENTS = "/api/v1/pods", "/apis/events.k8s.io/v1/events"
+USER_NODE = "node-2"
+PLACEHOLDER_NODE = "node-3"
+PODS = "/api/v1/pods"
+EVENTS = "/apis/events.k8s.io/v1/events"
 LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
 CLASSES: Final = ("user", "build", "placeholder")
 WAIT_SECONDS: Final = 60.0
@@ -253,11 +256,10 @@ class Cluster:
         if decision.node is None:
             raise DemoError(f"{pod['metadata']['name']} fits nowhere: {decision.message}")
         self._start(pod, decision.node)
-        name, image = pod["metadata"]["name"], pod["spec"]["containers"][0]["image"]
-        scheduler, note = (
-            pod["spec"]["schedulerName"],
-            f"Successfully assigned {NAMESPACE}/{name} to {decision.node}",
-        )
+        name = pod["metadata"]["name"]
+        image = pod["spec"]["containers"][0]["image"]
+        scheduler = pod["spec"]["schedulerName"]
+        note = f"Successfully assigned {NAMESPACE}/{name} to {decision.node}"
         self._tell(pod, scheduler, "", "Scheduled", note)
         self._tell(
             pod,
@@ -355,10 +357,8 @@ class Webhook:
 
     def wait_for_builders(self) -> None:
         """Wait until the webhook is ready, and its ring has every node with a builder."""
-        full, url = (
-            f'roost_webhook_ring_nodes{{class="build"}} {len(NODES)}.0',
-            f"http://{LOOPBACK}:{self._metrics_port}",
-        )
+        full = f'roost_webhook_ring_nodes{{class="build"}} {len(NODES)}.0'
+        url = f"http://{LOOPBACK}:{self._metrics_port}"
         _wait(
             self.folder,
             "webhook",

@@ -39,10 +39,8 @@ if TYPE_CHECKING:
     from selenium import webdriver
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
-MINIMAL, PYTORCH = (
-    "quay.io/jupyter/minimal-notebook:2026-11-02",
-    "quay.io/jupyter/pytorch-notebook:2026-11-02",
-)
+MINIMAL = "quay.io/jupyter/minimal-notebook:2026-11-02"
+PYTORCH = "quay.io/jupyter/pytorch-notebook:2026-11-02"
 PROFILES: Final[list[dict[str, Any]]] = [
     {"display_name": "Minimal", "slug": "minimal", "default": True},
     {

@@ -51,7 +51,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _argument(option: Field[object]) -> str:
-    flag, value = option.metadata["flag"], option.metadata["chart"]
+    flag = option.metadata["flag"]
+    value = option.metadata["chart"]
     return f'- {{{{ ("{flag}=" ~ {value}) | to_json }}}}' if value else f"- {flag}"
 
 

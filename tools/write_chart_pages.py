@@ -82,7 +82,8 @@ def images() -> list[tuple[str, str]]:
     on.
     """
     values = _values()
-    scheduler, placeholder = values["scheduler"]["image"], values["placeholder"]["image"]
+    scheduler = values["scheduler"]["image"]
+    placeholder = values["placeholder"]["image"]
     found = [
         (f"kube-scheduler-{minor}", f"{scheduler['name']}:{tag}")
         for minor, tag in SCHEDULER_TAGS.items()

@@ -79,14 +79,16 @@ def _trim(text: str) -> str:
 
 def _help(command: click.Command, context: click.Context) -> str:
     """What `--help` prints, without `--help` itself, and with one line for the shared options."""
-    parameters, shared = command.params, [one for one in command.params if {*_SHARED} & {*one.opts}]
+    parameters = command.params
+    shared = [one for one in command.params if {*_SHARED} & {*one.opts}]
     is_short = command.name != _SHARED_WITH and len(shared) == len(_SHARED)
     command.add_help_option = False
     command.params = [one for one in parameters if not is_short or one not in shared]
     try:
         text = command.get_help(context)
     finally:
-        command.params, command.add_help_option = parameters, True
+        command.params = parameters
+        command.add_help_option = True
     if not is_short:
         return text
     before, _, after = text.partition("\nOptions:\n")

@@ -73,7 +73,8 @@ def launches() -> Iterator[str]:
         for _ in range(people)
     ]
     times += [chance.triangular(6, 22, 13) * 3600 for _ in range(150)]
-    images, weights = list(COURSES), [share for share, _ in COURSES.values()]
+    images = list(COURSES)
+    weights = [share for share, _ in COURSES.values()]
     for number, seconds in enumerate(sorted(times)):
         image = chance.choices(images, weights)[0]
         entry = {
@@ -94,7 +95,9 @@ def launches() -> Iterator[str]:
 
 def replayed(folder: Path) -> Store:
     """The record of that Monday under Roost."""
-    values, trace, record = folder / "monday.yaml", folder / "launches.jsonl", folder / "monday.db"
+    values = folder / "monday.yaml"
+    trace = folder / "launches.jsonl"
+    record = folder / "monday.db"
     values.write_text(VALUES, encoding="utf-8")
     trace.write_text("".join(launches()), encoding="utf-8")
     policies, _ = load_policies((), (str(values),))
@@ -211,7 +214,10 @@ def monday(day: Sequence[ClusterMoment]) -> str:
         for kind in ("user", "placeholder")
     ]
     most = max(map(max, counts))
-    left, top, width, height = 45, 40, 690, 170
+    left = 45
+    top = 40
+    width = 690
+    height = 170
 
     def x(place: int) -> float:
         return left + width * place / (len(day) - 1)

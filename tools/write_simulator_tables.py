@@ -40,7 +40,8 @@ def page(text: str) -> str:
         ),
     }
     for name, table in tables.items():
-        begin, end = f"<!-- {name}: written by {WRITER} -->\n", f"<!-- end of {name} -->\n"
+        begin = f"<!-- {name}: written by {WRITER} -->\n"
+        end = f"<!-- end of {name} -->\n"
         before, found, rest = text.partition(begin)
         _, found_end, after = rest.partition(end)
         if not found or not found_end:

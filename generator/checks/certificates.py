@@ -65,10 +65,8 @@ def _lint_certificates(report: LintReport, certificates: dict[str, object]) -> N
     if bundle and (
         len(bundle) % 4 or not bundle.startswith("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t")
     ):
-        found, fix = (
-            Phrase("text that is not base64-encoded PEM"),
-            "Make it with: base64 -w0 ca.pem",
-        )
+        found = Phrase("text that is not base64-encoded PEM")
+        fix = "Make it with: base64 -w0 ca.pem"
         report.error((*path, "caBundle"), found, "PEM certificates in base64", fix)
     issuer = mapping(certificates.get("issuerRef"))
     if mode == "certManager" and issuer.get("kind") == "ClusterIssuer" and not issuer.get("name"):

@@ -162,7 +162,8 @@ def _lint_size(report: LintReport) -> None:
 
 def _lint_profiles(report: LintReport) -> None:
     """Find profiles that no DaemonSet can serve, and labels that are ignored."""
-    singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
+    singleuser = report.values.get("singleuser")
+    puller = report.values.get("prePuller")
     if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
         return
     path = ("singleuser", "profileList")
@@ -213,7 +214,8 @@ def _lint_profiles(report: LintReport) -> None:
 
 def _lint_references(report: LintReport) -> None:
     """Find what no kubelet can pull: it would hold the puller up before all other images."""
-    singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
+    singleuser = report.values.get("singleuser")
+    puller = report.values.get("prePuller")
     for key in ("image", "networkTools", "initContainers", "extraContainers"):
         with report.part():
             _lint_images(report, ("singleuser", key), {key: at(singleuser, key)}, {})

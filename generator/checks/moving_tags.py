@@ -28,7 +28,8 @@ def check(report: LintReport, _release: Release) -> None:
     found = moving(dict.fromkeys(image for group in report.pullers for image in group.images))
     if not found:
         return
-    name, tag = at(singleuser, "image", "name"), at(singleuser, "image", "tag")
+    name = at(singleuser, "image", "name")
+    tag = at(singleuser, "image", "tag")
     usual = f"{name}:{tag}" if tag else name
     path: Path = ("singleuser", "image", "tag") if usual in found else ("singleuser", "profileList")
     tools = mapping(at(singleuser, "networkTools", "image"))

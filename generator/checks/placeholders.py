@@ -156,7 +156,8 @@ def _lint_learn(report: LintReport, placeholder_set: ListedSet) -> None:
         return
     path = ("placeholders", placeholder_set.position, "learn")
     with report.part():
-        low, high = number(at(learn, "min")), number(at(learn, "max"))
+        low = number(at(learn, "min"))
+        high = number(at(learn, "max"))
         if low > high:
             expected = f"a number up to max, which is {high:g}"
             report.error((*path, "min"), at(learn, "min"), expected, "Lower it.")
@@ -254,6 +255,7 @@ def covers(toleration: Values, other: Values) -> bool:
 
 def show_toleration(toleration: Values) -> str:
     """A toleration as `kubectl taint` writes the taint."""
-    key, value = text(toleration.get("key")) or "*", text(toleration.get("value"))
+    key = text(toleration.get("key")) or "*"
+    value = text(toleration.get("value"))
     effect = text(toleration.get("effect"))
     return f"{key}{f'={value}' if value else ''}{f':{effect}' if effect else ''}"

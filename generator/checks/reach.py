@@ -23,7 +23,8 @@ _STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_
 
 def check(report: LintReport, _release: Release) -> None:
     """Check the puller against the nodes that users and placeholders can use."""
-    singleuser, puller = report.values.get("singleuser"), report.values.get("prePuller")
+    singleuser = report.values.get("singleuser")
+    puller = report.values.get("prePuller")
     if not _has_images(mapping(singleuser), mapping(puller)):
         return
     with report.part():
@@ -58,10 +59,8 @@ def _has_images(singleuser: Values, puller: Values) -> bool:
 def _lint_whose(report: LintReport) -> None:
     """Check that some puller runs: the gate depends on it."""
     mode = at(report.values, "imageGate", "mode")
-    whose, is_on = (
-        at(report.values, "imageGate", "pullerPods"),
-        at(report.values, "prePuller", "enabled"),
-    )
+    whose = at(report.values, "imageGate", "pullerPods")
+    is_on = at(report.values, "prePuller", "enabled")
     if mode == "off":
         return
     if whose == "roost" and is_on is not True:

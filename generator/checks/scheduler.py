@@ -62,7 +62,8 @@ def check(report: LintReport, release: Release) -> None:
         fix = "Without a profile it would act as the cluster's own scheduler."
         report.error(("scheduler", "profiles"), profiles, "at least one", fix)
     for name, entry in sound_items(profiles):
-        profile, path = mapping(entry), ("scheduler", "profiles", name)
+        profile = mapping(entry)
+        path = ("scheduler", "profiles", name)
         with report.part():
             _lint_strategy(report, path, profile)
         with report.part():
@@ -205,7 +206,8 @@ def _lint_enabled(
         report.error((*path, index, "name"), name, "each plugin once in a list", fix)
     for index, raw in enumerate(entries):
         entry = mapping(raw)
-        name, weight = text(entry.get("name")), entry.get("weight")
+        name = text(entry.get("name"))
+        weight = entry.get("weight")
         here = (*path, index)
         _lint_name(report, (*here, "name"), name, point, minor)
         if point not in {"score", "multiPoint"} or (
@@ -312,7 +314,8 @@ def _lint_plugin_config(
             (*path, index, "name"), name, "each plugin once", "kube-scheduler would not start."
         )
     for index, name in enumerate(names):
-        arguments, here = mapping(at(entries[index], "args")), (*path, index)
+        arguments = mapping(at(entries[index], "args"))
+        here = (*path, index)
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue

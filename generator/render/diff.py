@@ -75,7 +75,8 @@ def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldCha
 
 
 def _items(before: list[object], after: list[object], path: FieldPath) -> Iterator[FieldChange]:
-    old, new = _by_name(before), _by_name(after)
+    old = _by_name(before)
+    new = _by_name(after)
     if old is not None and new is not None:
         for name in dict.fromkeys([*old, *new]):
             yield from _fields(old.get(name, ABSENT), new.get(name, ABSENT), (*path, name))

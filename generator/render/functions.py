@@ -248,7 +248,8 @@ def own_image(image: object, app_version: str) -> str:
     """An image of Roost's own, of `image` or `recorder.image` in the values: by digest where one is
     given.
     """
-    name, digest = read_key(image, "name"), read_key(image, "digest")
+    name = read_key(image, "name")
+    digest = read_key(image, "digest")
     return f"{name}@{digest}" if digest else f"{name}:{read_key(image, 'tag') or app_version}"
 
 
@@ -315,7 +316,9 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
     """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the
     compiler knows too.
     """
-    name, namespace, cluster = release.name, release.namespace, release.kube_minor
+    name = release.name
+    namespace = release.namespace
+    cluster = release.kube_minor
     base = labels.base_name(name, values.get("fullnameOverride"))
 
     def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:

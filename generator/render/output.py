@@ -67,7 +67,8 @@ def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         # Beside the target: a rename is atomic only within one file system.
         with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as beside:
-            fresh, old = Path(beside, "new"), Path(beside, "old")
+            fresh = Path(beside, "new")
+            old = Path(beside, "old")
             fresh.mkdir()
             for name, content in files_of(manifests).items():
                 (fresh / name).write_text(content, encoding="utf-8")

@@ -113,9 +113,11 @@ def _place_of(values: object, steps: Iterable[str | int]) -> Path:
     path: Path = ()
     for step in steps:
         while isinstance(values, dict) and _key_of(values, step) is None and "" in values:
-            path, values = (*path, ""), values[""]
+            path = (*path, "")
+            values = values[""]
         key = _key_of(values, step) or step if isinstance(values, dict) else step
-        path, values = (*path, key), _follow(values, [key])
+        path = (*path, key)
+        values = _follow(values, [key])
     return path
 
 
@@ -130,7 +132,8 @@ class _Explainer:
         path = _place_of(self._values, error.instance_path)
         *above, keyword = error.schema_path
         schema = _follow(self._schema, above)
-        instance, argument = _follow(self._values, path), schema.get(keyword)
+        instance = _follow(self._values, path)
+        argument = schema.get(keyword)
         gone = _fix_of_gone(path)
         if gone:
             yield path, self._places.fault(path, _GONE_KEY, "another key", gone)
@@ -151,7 +154,8 @@ class _Explainer:
                     yield at, self._places.fault(at, MISSING, expected, self._fix_of_missing(at))
         elif isinstance(error.kind, ValidationErrorKind.PropertyNames):
             name = str(error.kind.error.instance)
-            at, expected = (*path, name), self.expected(schema)
+            at = (*path, name)
+            expected = self.expected(schema)
             expected = f"at most {schema[keyword]} letters" if keyword == "maxLength" else expected
             gone = _fix_of_gone(at)
             if gone:
@@ -171,7 +175,8 @@ class _Explainer:
                 ),
             )
         else:
-            found, fix = describe(instance), self._fix_of(instance, schema)
+            found = describe(instance)
+            fix = self._fix_of(instance, schema)
             yield path, self._places.fault(path, found, self.expected(schema), fix)
 
     def _fix_of_missing(self, path: Path) -> str:
@@ -220,7 +225,8 @@ class _Explainer:
             " or ".join(_TYPE_NAMES[name] for name in types if name in _TYPE_NAMES)
             or "another value"
         )
-        least, most = resolved.get("minimum"), resolved.get("maximum")
+        least = resolved.get("minimum")
+        most = resolved.get("maximum")
         if least is not None and most is not None:
             return f"{said} from {least} to {most}"
         if least is not None:

@@ -259,7 +259,8 @@ class _Builder:
                 value = self.build(merged_node, path)
                 built.update(value if isinstance(value, dict) else {})
             else:
-                found, accepted = "a value that is not a map", "a map or a list of maps"
+                found = "a value that is not a map"
+                accepted = "a map or a list of maps"
                 self.fault(
                     merged_node, (*path, _MERGE_KEY), found, accepted, "Merge an anchor of a map."
                 )

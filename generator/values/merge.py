@@ -136,7 +136,8 @@ class _Setting:
     """One KEY=VALUE from the command line. Raises UsageError."""
 
     def __init__(self, flag: str, text: str) -> None:
-        self._flag, self._text = flag, text
+        self._flag = flag
+        self._text = text
         if control := CONTROL.search(text):
             self._fail(f"found the control character U+{ord(control[0]):04X}, expected text")
         whole = _SETTING.fullmatch(text)

@@ -37,7 +37,8 @@ WAYS: Final = tuple(NAMESPACES)
 TITLES: Final = {"rules": "the rules in Go", "roost": "Roost", "policy": "MutatingAdmissionPolicy"}
 # How to tell from a stored pod that it was placed.
 MARK: Final = f'"schedulerName":"{RELEASE}.'
-GOAL_THROUGHPUT, GOAL_P99 = 1.0, 1.1
+GOAL_THROUGHPUT = 1.0
+GOAL_P99 = 1.1
 
 
 def register(stage: Stage, server: Server) -> None:

@@ -139,7 +139,8 @@ def remembered(last: Mapping[str, str]) -> Iterator[None]:
 
 def run(policy: Policy, days: float, pushes_per_day: float, seed: int) -> Run:
     """One replay of the trace's first days."""
-    assumptions, chance = make_assumptions({"with_builds": True}, "builds"), Chance(seed)
+    assumptions = make_assumptions({"with_builds": True}, "builds")
+    chance = Chance(seed)
     attempts = list(trace_of((str(LAUNCHES),)).open(seed))
     chosen = takewhile(lambda attempt: attempt.moment < attempts[0].moment + days * DAY, attempts)
     world = PushedWorld(policy, assumptions, seed)

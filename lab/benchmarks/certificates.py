@@ -30,7 +30,8 @@ def make_certificates(folder: Path) -> Certificates:
     """Write `ca.crt`, `tls.crt` and `tls.key` (the names a mounted Secret has); good for a day."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = dt.datetime.now(dt.UTC)
-    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_key = ec.generate_private_key(ec.SECP256R1())
+    key = ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "benchmark CA")])
 
     def builder(

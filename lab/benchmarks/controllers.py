@@ -277,7 +277,8 @@ class Life:
                 thread.join()
 
     def _kubelets(self) -> None:
-        number, pace = 0, HEARTBEAT_SECONDS / self._size.nodes
+        number = 0
+        pace = HEARTBEAT_SECONDS / self._size.nodes
         due_at = time.monotonic()
         while not self._over.wait(max(0.0, due_at - time.monotonic())):
             heartbeat(self._cluster.api, node_name(number % self._size.nodes), _now())
@@ -303,10 +304,12 @@ class Life:
             due_at += 1.0 / per_second
 
     def _launch(self) -> None:
-        number, api = self._first_user, self._cluster.api
+        number = self._first_user
+        api = self._cluster.api
         self._first_user += 1
         pod = one_user(self._shapes["user"], number, number % self._size.nodes)
-        status, metadata = pod.pop("status"), pod["metadata"]
+        status = pod.pop("status")
+        metadata = pod["metadata"]
         node = pod["spec"].pop("nodeName")
         pod["metadata"] = {
             key: metadata[key]
@@ -336,7 +339,8 @@ class Life:
         self.counts["launches"] += 1
 
     def _end(self) -> None:
-        number, api = self._first_gone, self._cluster.api
+        number = self._first_gone
+        api = self._cluster.api
         self._first_gone += 1
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/jupyter-user-{number}"
         api.delete(path)
@@ -383,11 +387,9 @@ def rest(
     replica: Replica, life: Life, audit: AuditLog, seconds: float, sessions_per_second: float
 ) -> list[str]:
     """One row: what the replica uses while the cluster lives for so long."""
-    before, plans_before, counts_before = (
-        cpu_seconds(replica.process),
-        replica.plans(),
-        Counter(life.counts),
-    )
+    before = cpu_seconds(replica.process)
+    plans_before = replica.plans()
+    counts_before = Counter(life.counts)
     audit.skip()
     began_at = time.monotonic()
     with life.going_on(sessions_per_second):
@@ -424,10 +426,12 @@ def time_labels(
     """Seconds from a puller's word that an image is there to the node's label, one node after the
     other.
     """
-    wanted, api = pulled_labels(NAMESPACE)[0], cluster.api
+    wanted = pulled_labels(NAMESPACE)[0]
+    api = cluster.api
     found = []
     for number in range(first, first + nodes):
-        name, pod = node_name(number), puller_name(number)
+        name = node_name(number)
+        pod = puller_name(number)
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/status"
         statuses = shapes["puller"]["status"]["containerStatuses"]
         change = {"status": {"phase": "Running", "containerStatuses": statuses}}
@@ -516,7 +520,8 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
         wait_until(lambda: "leader 1" in replica.page("/metrics"), 60, "the replica to lead")
         # What it does at first, such as marks, isn't rest.
         time.sleep(given.settle)
-        life, audit = Life(cluster, shapes, size, replica), AuditLog(cluster)
+        life = Life(cluster, shapes, size, replica)
+        audit = AuditLog(cluster)
         rows = [rest(replica, life, audit, given.seconds, 0.0)]
         rows.append(rest(replica, life, audit, given.seconds, given.sessions))
         head = [

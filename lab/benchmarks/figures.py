@@ -36,8 +36,10 @@ def interval(samples: Sequence[float]) -> Interval:
     Needs no assumption of how samples are distributed. Of ten samples these are the second and the
     ninth (98 %); of fewer than six no pair does, and these are the least and the greatest.
     """
-    ordered, number = sorted(samples), len(samples)
-    cut, outside = 0, 2 / 2**number
+    ordered = sorted(samples)
+    number = len(samples)
+    cut = 0
+    outside = 2 / 2**number
     while cut + 1 < number / 2:
         outside += 2 * comb(number, cut + 1) / 2**number
         if outside > 1 - CONFIDENCE:

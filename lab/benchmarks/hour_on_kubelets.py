@@ -42,7 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     with tempfile.TemporaryDirectory() as folder:
         world = in_step(seen, {}, Path(folder))
-    causes, choices = Counter(world.outcome.users.values()), world.admission_counts
+    causes = Counter(world.outcome.users.values())
+    choices = world.admission_counts
     names = {f"node-{number}" for number in range(1, arguments.kubelets + 1)}
     users = seen.followed.users
     real = {number: user for number, user in users.items() if user.node in names}

@@ -73,7 +73,8 @@ def _stays(chance: random.Random, minutes: float, sigma: float = 0.6) -> float:
 
 def _all_day(chance: random.Random, days: float, a_day: float) -> Iterable[float]:
     """Moments at random, twice as many by day as by night."""
-    moment, end = BEGIN, BEGIN + days * DAY
+    moment = BEGIN
+    end = BEGIN + days * DAY
     while (moment := moment + chance.expovariate(a_day / DAY * 4 / 3)) < end:
         by_day = 7 <= (moment - BEGIN) % DAY / HOUR < 19
         if by_day or chance.random() < 0.5:
@@ -132,7 +133,8 @@ def university(seed: int, days: float) -> list[Attempt]:
     others a day.
     """
     chance = random.Random(f"university {seed}")  # noqa: S311
-    images, shares = list(_UNIVERSITY), [share for share, _ in _UNIVERSITY.values()]
+    images = list(_UNIVERSITY)
+    shares = [share for share, _ in _UNIVERSITY.values()]
 
     def some() -> str:
         return chance.choices(images, shares)[0]

@@ -41,11 +41,14 @@ if TYPE_CHECKING:
 PACKAGES: Final = ("jupyterlab==4.6.6", "notebook==7.6.5", "nbclassic==1.3.3", "jupyterhub==5.5.0")
 LIMIT_SECONDS: Final = 120.0
 # What a kubelet gives a pod that requests no processor time, and one that requests 0.05.
-NONE, GUARANTEE, MOST = 2, 51, 262144
+NONE = 2
+GUARANTEE = 51
+MOST = 262144
 BUSY: Final = [sys.executable, "-c", "while True: pass"]
 # Reads and MB a second of disks in clouds: the baseline of AWS's gp3, and Google's pd-standard of
 # 100 GB.
-GP3, STANDARD = (3000, 125), (75, 12)
+GP3 = (3000, 125)
+STANDARD = (75, 12)
 SETTINGS: Final = (
     "--LabApp.extension_manager=readonly",
     "--LanguageServerManager.autodetect=False",
@@ -228,7 +231,8 @@ def play(case: Case, hub: str) -> Run:
     """
     lab = ensure_lab()
     node_name = make_group()
-    node, processes = Group(node_name), list[subprocess.Popen[bytes]]()
+    node = Group(node_name)
+    processes = list[subprocess.Popen[bytes]]()
     node.set("cpu.shares", MOST)
     node.set("cpuset.cpus", f"0-{case.cores - 1}")
     with tempfile.TemporaryDirectory(dir=cache_root()) as scratch, ExitStack() as stack:
@@ -299,7 +303,8 @@ def play(case: Case, hub: str) -> Run:
             )
             starts.append(Start(api, _wait(f"{url}lab", began), cpu, read / 1e6))
 
-        began, before = time.monotonic(), node.cpu()
+        began = time.monotonic()
+        before = node.cpu()
         threads = [threading.Thread(target=start, args=(number,)) for number in range(case.at_once)]
         for thread in threads:
             thread.start()

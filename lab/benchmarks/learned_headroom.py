@@ -53,14 +53,12 @@ from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import BEGIN
 
-NONE, FIXED, IMPORTED, LEARNED, ORACLE, KNOWN = (
-    "none",
-    "fixed",
-    "imported",
-    "learned",
-    "oracle",
-    "known",
-)
+NONE = "none"
+FIXED = "fixed"
+IMPORTED = "imported"
+LEARNED = "learned"
+ORACLE = "oracle"
+KNOWN = "known"
 ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED, ORACLE)
 # How often the oracle looks; the controllers do as often.
 STEP_SECONDS: Final = 10.0

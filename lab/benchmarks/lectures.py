@@ -73,7 +73,8 @@ def _span(amounts: Sequence[float], digits: int, unit: str = "") -> str:
 def _row(what: str, name: str, days: Days, first: Days) -> list[str]:
     pairs = zip(days.node_hours_by_seed, first.node_hours_by_seed, strict=True)
     more = [100 * (ours / theirs - 1) for ours, theirs in pairs]
-    p95, hours = days.p95_by_seed, days.node_hours_by_seed
+    p95 = days.p95_by_seed
+    hours = days.node_hours_by_seed
     return [
         what,
         name,

@@ -127,7 +127,8 @@ class Site:
 
     def requests_a_second(self) -> float:
         """Requests a second while nothing happens."""
-        before, began = self.requests(), time.monotonic()
+        before = self.requests()
+        began = time.monotonic()
         time.sleep(IDLE_SECONDS)
         return (self.requests() - before) / (time.monotonic() - began)
 

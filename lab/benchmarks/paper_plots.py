@@ -17,9 +17,14 @@ if TYPE_CHECKING:
 
 # In px: the drawing; the plot's left, top, right and bottom edges; where names begin; the height of
 # a name.
-WIDTH, HEIGHT = 780, 420
-LEFT, TOP, RIGHT, BOTTOM = 70, 16, 520, 366
-NAMES, LINE = 548, 18
+WIDTH = 780
+HEIGHT = 420
+LEFT = 70
+TOP = 16
+RIGHT = 520
+BOTTOM = 366
+NAMES = 548
+LINE = 18
 MOST_TICKS: Final = 6
 # Of the range, left free at each side.
 MARGIN: Final = 0.06
@@ -56,10 +61,13 @@ class _Axis:
     """Places of amounts along one side of the plot."""
 
     def __init__(self, amounts: Sequence[float], begin: float, end: float) -> None:
-        least, greatest = min(amounts), max(amounts)
+        least = min(amounts)
+        greatest = max(amounts)
         spare = MARGIN * ((greatest - least) or abs(greatest) or 1.0)
-        self._least, self._greatest = least - spare, greatest + spare
-        self._begin, self._end = begin, end
+        self._least = least - spare
+        self._greatest = greatest + spare
+        self._begin = begin
+        self._end = end
 
     def at(self, amount: float) -> float:
         """In px."""
@@ -121,7 +129,8 @@ def plot(points: Sequence[Point], across: str, up: str) -> str:
 
 
 def _drawn(point: Point, x: _Axis, y: _Axis, place: float) -> str:
-    at_x, at_y = x.at(point.across.middle), y.at(point.up.middle)
+    at_x = x.at(point.across.middle)
+    at_y = y.at(point.up.middle)
     kind = " ".join(
         name for name, is_so in (("front", point.is_on_front), ("ours", point.is_ours)) if is_so
     )

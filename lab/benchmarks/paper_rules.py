@@ -77,7 +77,8 @@ class RuleChooser:
         nodes = case.facts.nodes
         if not isinstance(found, WarmChoice) or nodes is None:
             return found
-        needs, facts = needs or read_warm_needs(case), case.facts.warm[USER_CLASS]
+        needs = needs or read_warm_needs(case)
+        facts = case.facts.warm[USER_CLASS]
         if nodes is not self._nodes:
             # All users request the same, and there is one pool.
             usable = sorted((node.created, node.name) for node in nodes.values() if node.is_usable)
@@ -204,7 +205,8 @@ class LayerAware:
     LEAST_BYTES: Final = 10 * 2**20
     MOST_CPU: Final = 0.6
     MOST_DEVIATION: Final = 0.16
-    HIGH, LOW = 2.0, 0.5
+    HIGH = 2.0
+    LOW = 0.5
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -337,7 +337,8 @@ class Crowd:
                 self._open_watch()
 
     def _see(self, kind: str, body: JSONObject) -> None:
-        name, moment = body["metadata"]["name"], time.time()
+        name = body["metadata"]["name"]
+        moment = time.time()
         is_user = name.startswith("user-")
         if kind == "DELETED":
             self._moved_at = time.monotonic()
@@ -413,7 +414,8 @@ def run_round(
 
 def judge(outcome: Outcome, crowd: Crowd, log: str) -> None:
     """Fill the outcome in."""
-    outcome.users, outcome.preempted = len(crowd.created_at), crowd.placeholders_gone
+    outcome.users = len(crowd.created_at)
+    outcome.preempted = crowd.placeholders_gone
     outcome.asynchronous = log.count('"Start the preemption asynchronously"')
     # When each user was bound, or was no longer waited for.
     until = {user: crowd.bound_at.get(user, ended) for user, ended in crowd.ended_at.items()}

@@ -38,7 +38,9 @@ US: Final = 1_000_000
 HOUR: Final = 3600.0
 # A Monday.
 BEGIN: Final = datetime(2026, 11, 2, tzinfo=UTC).timestamp()
-USER, BUILD, PLACEHOLDER = "user", "build", "placeholder"
+USER = "user"
+BUILD = "build"
+PLACEHOLDER = "placeholder"
 PODS_PER_NODE: Final = 24
 NODE_SECONDS: Final = 150.0
 IDLE_SECONDS: Final = 1800.0
@@ -282,7 +284,8 @@ class _StoryWriter:
         )
 
     def _retry(self, now: float) -> Iterator[Record]:
-        pending, self._pending = self._pending, []
+        pending = self._pending
+        self._pending = []
         for pod in sorted(pending, key=lambda one: (one.kind == PLACEHOLDER, one.created)):
             if pod.kind == PLACEHOLDER and not pod.tries:
                 yield from self._pod_records(pod)

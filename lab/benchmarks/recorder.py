@@ -91,7 +91,8 @@ class Hub:
     def pods(self) -> Iterator[bytes]:
         """Each tick one pod comes and starts, and the oldest goes once the nodes are full."""
         room = self.nodes * PODS_A_NODE
-        come, go = self._pod_lines[:3], self._pod_lines[3:]
+        come = self._pod_lines[:3]
+        go = self._pod_lines[3:]
         version = 2
         for number in range(self.lives + room):
             for lines, one in ((come, number), (go, number - room)):
@@ -325,7 +326,8 @@ def memory_mib() -> float:
 def run(kind: str, target: str, lives: int, nodes: int) -> None:
     """One run, in this process; prints its figures as JSON."""
     hub = Hub(lives, nodes)
-    began_at, began_cpu = time.perf_counter(), time.process_time()
+    began_at = time.perf_counter()
+    began_cpu = time.process_time()
     figures = record(hub, target) if kind == "record" else write_lines(hub, Path(target))
     figures |= {
         "seconds": time.perf_counter() - began_at,
@@ -353,7 +355,8 @@ def measure(kind: str, target: str, lives: int, nodes: int) -> JSONObject:
 
 def row(name: str, found: JSONObject) -> list[str]:
     """A line of the table."""
-    changes, seconds = found["told"], found["seconds"]
+    changes = found["told"]
+    seconds = found["seconds"]
     peak = max(mib for _, mib in found["memory"])
     return [
         name,
@@ -383,7 +386,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         kind, target, lives, nodes = arguments.run
         run(kind, target, int(lives), int(nodes))
         return
-    lives, nodes = arguments.changes // LIFE, arguments.nodes
+    lives = arguments.changes // LIFE
+    nodes = arguments.nodes
     print(f"{machine()}; {nodes} nodes\n")
     rows = []
     with contextlib.ExitStack() as stack:

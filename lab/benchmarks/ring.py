@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 NAMESPACE: Final = "bench-ring"
 REPEATS: Final = 20
-GOAL_MS, GOAL_CHURN = 5.0, 1.2
+GOAL_MS = 5.0
+GOAL_CHURN = 1.2
 
 
 # In one process
@@ -61,7 +62,8 @@ def time_reviews(
     settings = read_settings(policy.read_bytes())
     facts = _facts(nodes)
     reviewer = Reviewer(lambda: settings, lambda: facts, time.monotonic, lambda *_: None)
-    first, repeated = [], []
+    first = []
+    repeated = []
     for body in reviews:
         first.append(_microseconds(partial(reviewer.review, body)))
         repeated.append(

@@ -366,7 +366,8 @@ def one_puller(shape: JSONObject, number: int) -> JSONObject:
 def one_user(shape: JSONObject, number: int, node: int) -> JSONObject:
     """A user's pod; every second one runs an image that BinderHub built."""
     body = _bound(shape, f"jupyter-user-{number}", node)
-    metadata, spec = body["metadata"], body["spec"]
+    metadata = body["metadata"]
+    spec = body["spec"]
     metadata["labels"] = {**metadata["labels"], "hub.jupyter.org/username": f"user-{number}"}
     if number % 2:
         image = built_image(number % BUILT_IMAGES)

@@ -89,7 +89,8 @@ def run_once(cluster: ControlPlane, percentage: int, pods: int) -> dict[str, flo
         first = wait_until(
             lambda: _algorithm(scheduler)[0], 60, "the first pod to be bound", interval_seconds=0.01
         )
-        started, cpu_before = time.monotonic(), _cpu_seconds(scheduler)
+        started = time.monotonic()
+        cpu_before = _cpu_seconds(scheduler)
         wait_until(
             lambda: _algorithm(scheduler)[0] >= pods,
             180,

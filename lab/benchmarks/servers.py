@@ -91,22 +91,22 @@ class Servers:
             f"-port={port.number}",
         ]
         number = port.release()
-        ready, url = f"https://127.0.0.1:{number}/readyz", f"https://127.0.0.1:{number}/mutate"
+        ready = f"https://127.0.0.1:{number}/readyz"
+        url = f"https://127.0.0.1:{number}/mutate"
         return self._start("rules", [str(program("webhook")), *arguments], {}, url, ready)
 
     def start_roost(self, *, cores: Sequence[int] | None = None) -> Server:
         """Start `roost webhook` with given certificate files."""
-        port, ops = ReservedPort(), ReservedPort()
+        port = ReservedPort()
+        ops = ReservedPort()
         arguments = ["-m", "roost", "webhook"]
         arguments += ["--settings", str(self._policies["roost"]), "--release", RELEASE]
         arguments += ["--namespace", self._namespaces["roost"]]
         arguments += ["--kubeconfig", str(self._kubeconfig), "--bind-address", "127.0.0.1"]
         arguments += ["--certificate-folder", str(self.certificates.folder)]
         arguments += ["--port", str(port.release()), "--metrics-port", str(ops.release())]
-        url, ready = (
-            f"https://127.0.0.1:{port.number}/mutate",
-            f"http://127.0.0.1:{ops.number}/readyz",
-        )
+        url = f"https://127.0.0.1:{port.number}/mutate"
+        ready = f"http://127.0.0.1:{ops.number}/readyz"
         return self._start(
             "roost", pinned([sys.executable, *arguments], cores), python_environment(), url, ready
         )

@@ -81,7 +81,8 @@ def _profiles() -> Mapping[str, Profile]:
 
 def _decide(state: ClusterState, pods: Sequence[Pod]) -> float:
     profile = _profiles()[pods[0].scheduler_name]
-    began, start = time.process_time(), 0
+    began = time.process_time()
+    start = 0
     for pod in pods:
         decision = schedule(pod, state, profile, start=start)
         start = decision.next_start
@@ -93,7 +94,8 @@ def _decide(state: ClusterState, pods: Sequence[Pod]) -> float:
 
 def decisions(sizes: Sequence[int], pods: int, rounds: int) -> None:
     """Ours and kube-scheduler's in turns, on the same nodes and pods."""
-    rows, told = [], []
+    rows = []
+    told = []
     for size in sizes:
         ours: list[float] = []
         theirs: list[Mapping[str, float]] = []

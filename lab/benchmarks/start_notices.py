@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 IMAGES: Final = 8
 MEDIAN_BYTES: Final = 11_000_000
 SIZE_DEVIATION: Final = 0.8
-LEAST_BYTES, MOST_BYTES = 3_000_000, 40_000_000
+LEAST_BYTES = 3_000_000
+MOST_BYTES = 40_000_000
 # The registry's speed: drawn anew so often, its logarithm with this deviation.
 BYTES_PER_SECOND: Final = 1_700_000
 SPEED_SECONDS: Final = 10.0
@@ -104,11 +105,13 @@ def read_statements(spawn: Spawn, image: str, *, known: bool) -> Iterator[Said]:
         if found is None:
             continue
         about = seconds_of(found["about"] or _A_FEW_SECONDS)
-        low, high = about - _ROUNDING_SECONDS, about + _ROUNDING_SECONDS
+        low = about - _ROUNDING_SECONDS
+        high = about + _ROUNDING_SECONDS
         if found["low"]:
             # "15 to 30 seconds": both have the unit of the second.
             unit = found["high"].split()[-1] if found["low"].count(" ") == 0 else ""
-            low, high = seconds_of(f"{found['low']} {unit}".strip()), seconds_of(found["high"])
+            low = seconds_of(f"{found['low']} {unit}".strip())
+            high = seconds_of(found["high"])
         if found["about"] is None or found["low"] == _A_FEW_SECONDS:
             low = 0.0
         true = max(0.1, spawn.up_at - shown.at)

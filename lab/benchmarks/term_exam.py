@@ -139,7 +139,8 @@ def booking_of(term: Term) -> dict[str, Any]:
 def play_exam(job: ExamJob) -> Outcome:
     """Play the exam's day. Raises SweepError where the job's code isn't this process's."""
     playing.refuse_other_code(job.code)
-    term, case = exam_term(job), CASES[job.case]
+    term = exam_term(job)
+    case = CASES[job.case]
     begin = term.begin_of_day(_exam_of(term).day)
     end = term.begin_of_day(_exam_of(term).day + 1)
     before = [launch for launch in term.launches if launch.attempt.moment < begin]
@@ -250,5 +251,6 @@ def show_exams(found: Mapping[ExamJob, Outcome]) -> str:
 
 
 def _range_of(numbers: Sequence[int]) -> str:
-    least, most = min(numbers), max(numbers)
+    least = min(numbers)
+    most = max(numbers)
     return str(least) if least == most else f"{least} to {most}"

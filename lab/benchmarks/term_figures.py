@@ -325,7 +325,8 @@ def show_seed(runs: Runs, seed: int) -> str:
 
 
 def _cells_of(period: Period) -> list[str]:
-    waits, apart = period.everybody, period.exam_apart
+    waits = period.everybody
+    apart = period.exam_apart
     seconds = (waits.p95, waits.p99, waits.mean)
     return [
         f"{waits.starts:,}",
@@ -384,10 +385,13 @@ def show_told(runs: Runs) -> str:
     head += ["node-hours, told", "true", "wrong by, %"]
     rows = []
     for autoscaler, by_arm in runs.items():
-        imported, none = by_arm.get(IMPORTED, {}), by_arm.get(NONE, {})
-        saved, cost = saved_hours_error(imported, none), node_hours_error(imported, none)
+        imported = by_arm.get(IMPORTED, {})
+        none = by_arm.get(NONE, {})
+        saved = saved_hours_error(imported, none)
+        cost = node_hours_error(imported, none)
         for seed in sorted(saved.keys() & cost.keys()):
-            run, without = imported[seed], none[seed]
+            run = imported[seed]
+            without = none[seed]
             told = run.told or Told(0.0, 0.0)
             row = [autoscaler, str(seed), f"{told.saved_hours:.1f}"]
             row += [f"{without.people_hours - run.people_hours:.1f}", f"{saved[seed]:.0f}"]

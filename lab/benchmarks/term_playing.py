@@ -149,7 +149,8 @@ def policy_of(
 
 @lru_cache(maxsize=256)
 def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: str) -> Policy:
-    hub, booked = json.loads(hub_text), json.loads(booked_text)
+    hub = json.loads(hub_text)
+    booked = json.loads(booked_text)
     users = {
         "user_cpu_millicores": round(1000 * hub["singleuser"]["cpu"]["guarantee"]),
         "user_memory_bytes": hub["singleuser"]["memory"]["guarantee"],
@@ -203,7 +204,8 @@ def timetable_of(term: Term) -> list[JSONObject]:
     lines = csv.writer(text)
     lines.writerow(("weekday", "time", "people", "until", "name", "image"))
     for number, each in enumerate(term.classes, 1):
-        weekday, clock = figures.DAY_NAMES[each.weekday], f"{each.hour}:{each.minute:02}"
+        weekday = figures.DAY_NAMES[each.weekday]
+        clock = f"{each.hour}:{each.minute:02}"
         image = term.images[each.image].ref if len(term.images) > 1 else ""
         lines.writerow((weekday, clock, each.people, last_day, f"class {number}", image))
     rules = TimetableRules(

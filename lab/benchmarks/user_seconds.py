@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-IMAGE, OTHER = "quay.io/hub/light:1", "quay.io/hub/other:1"
+IMAGE = "quay.io/hub/light:1"
+OTHER = "quay.io/hub/other:1"
 SPAWNER: Final[dict[str, Any]] = {
     "image": IMAGE,
     "mem_guarantee": "1G",
@@ -104,7 +105,9 @@ class NewNodes:
     """Add a node for as many unschedulable pods as fit one, `boot_seconds` after they were seen."""
 
     def __init__(self, cluster: ControlPlane, nodes: FakeNodes, boot_seconds: float) -> None:
-        self._cluster, self._nodes, self._boot_seconds = cluster, nodes, boot_seconds
+        self._cluster = cluster
+        self._nodes = nodes
+        self._boot_seconds = boot_seconds
         self._over = threading.Event()
         self._due: list[float] = []
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -294,7 +297,8 @@ def polling(people: int, rounds: int, answer_seconds: float) -> None:
 
 def storm(people: int, seconds: float, boot_seconds: float, pull_seconds: float) -> None:
     """Each arm has a control plane of its own, with as many nodes at the beginning."""
-    rows, fault = [], ""
+    rows = []
+    fault = ""
     for arm in ("the hub alone", "with Roost", "booked"):
         values = (
             {**VALUES, "events": {"enabled": True, "maxPeople": 1000}}
@@ -436,7 +440,8 @@ def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> str:
     )
     faults = []
     for share in (0.5, 0.95):
-        ours, theirs = percentile([*took.values()], share), quantile(buckets, share)
+        ours = percentile([*took.values()], share)
+        theirs = quantile(buckets, share)
         say(
             f"{share:.0%} of them within: recorder {ours:.2f} s, the hub's histogram {theirs:.2f} s"
         )
@@ -452,10 +457,8 @@ def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> str:
     }
     apart = [seconds - took[name] for name, seconds in own.items()]
     for share in (0.5, 0.95):
-        ours, theirs = (
-            percentile([took[name] for name in own], share),
-            percentile([*own.values()], share),
-        )
+        ours = percentile([took[name] for name in own], share)
+        theirs = percentile([*own.values()], share)
         say(
             f"{share:.0%} of {len(own)} who were taken at once: recorder {ours:.2f} s, their own"
             f" clocks {theirs:.2f} s"
@@ -487,7 +490,8 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
     for bound, number in buckets:
         if number >= share * buckets[-1][1] and number > before:
             return below + (bound - below) * (share * buckets[-1][1] - before) / (number - before)
-        below, before = bound, number
+        below = bound
+        before = number
     return math.nan
 
 

@@ -101,7 +101,8 @@ class LeaseWatch:
             level = logging.WARNING if fault else logging.INFO
             log.log(level, "lease kind=%s: %s", self.kind, fault or "can be read again")
         self.fault = fault
-        has_looked, self.has_looked = self.has_looked, True
+        has_looked = self.has_looked
+        self.has_looked = True
         if self.state is not before or not has_looked:
             log.info("lease seen kind=%s state=%s", self.kind, self.state)
             self._on_change()

@@ -110,7 +110,8 @@ class WatchCache(Generic[T]):
         if not self._keeps_changes:
             raise RuntimeError(f"changes of {self.kind} aren't kept: add it with keeps_changes")
         with self._lock:
-            changes, self._changes = self._changes, {}
+            changes = self._changes
+            self._changes = {}
         return changes
 
     def give_back(self, changes: Mapping[str, T | None]) -> None:

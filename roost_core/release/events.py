@@ -48,7 +48,8 @@ _SEATED_BEFORE_SECONDS: Final = 120.0
 # Date-times of one event: a daily one's of a year, and some.
 MOST_STARTS: Final = 400
 # Of dates: beyond them, calendars end.
-FIRST_YEAR, LAST_YEAR = 1970, 2199
+FIRST_YEAR = 1970
+LAST_YEAR = 2199
 MOST_NAME: Final = 100
 # `calendar` names the calendar that `roost book` read the event in, and rewrites it by.
 # `group`, `users` and `profile`: whose servers are started beforehand, and of which profile.

@@ -126,7 +126,8 @@ def _read_terms(read: Reader, value: object, key: str) -> tuple[Document, ...]:
         read.weight(term.get("weight"), f"{at}.weight")
         preference = read.mapping(term.get("preference"), f"{at}.preference")
         read.known(preference, f"{at}.preference", ("matchExpressions", "matchFields"))
-        expressions, fields = preference.get("matchExpressions"), preference.get("matchFields")
+        expressions = preference.get("matchExpressions")
+        fields = preference.get("matchFields")
         read.expressions(expressions, f"{at}.preference.matchExpressions", NODE_SELECTOR_OPERATORS)
         read.expressions(fields, f"{at}.preference.matchFields", frozenset(), fields=True)
         if not expressions and not fields:

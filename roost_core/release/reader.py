@@ -299,10 +299,8 @@ class Reader:
             at = f"{key}[{index}]"
             entry = self.mapping(expression, at)
             self.known(entry, at, ("key", "operator", "values"))
-            operator, values = (
-                entry.get("operator"),
-                self.items(entry.get("values"), f"{at}.values"),
-            )
+            operator = entry.get("operator")
+            values = self.items(entry.get("values"), f"{at}.values")
             if fields:
                 if entry.get("key") != "metadata.name":
                     self.fault(f"{at}.key", entry.get("key"), "metadata.name")

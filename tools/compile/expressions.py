@@ -94,7 +94,9 @@ class Expression:
 
 def _closes_at(text: str) -> int:
     """Where the parenthesis that opens `text` closes; strings are skipped."""
-    depth, quoted, escaped = 0, False, False
+    depth = 0
+    quoted = False
+    escaped = False
     for position, char in enumerate(text):
         if quoted:
             escaped, quoted = (char == "\\" and not escaped), not (char == '"' and not escaped)
@@ -283,7 +285,8 @@ class ExpressionCompiler:
 
     def _joined(self, parts: Sequence[nodes.Expr]) -> Expression:
         """Give `a ~ b ~ c`: strings, and whole numbers by `| int`."""
-        form, words = "", []
+        form = ""
+        words = []
         for part in parts:
             given = self.expression(part)
             if isinstance(part, nodes.Filter) and part.name == "int":
@@ -343,7 +346,8 @@ class ExpressionCompiler:
     def _item(self, node: nodes.Getitem) -> Expression:
         if isinstance(node.arg, nodes.Const) and isinstance(node.arg.value, str):
             return self._attribute(node.node, node.arg.value)
-        base, key = self.expression(node.node), self.expression(node.arg)
+        base = self.expression(node.node)
+        key = self.expression(node.arg)
         self._need_string(key, "[…]")
         return Expression(f"(index {base.go} {key.go})", base.shape.value())
 

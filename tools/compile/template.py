@@ -56,7 +56,11 @@ class _Compiler(ExpressionCompiler):
         """Yield the parts of the source: begin, end, kind (data, block, variable, comment), inner
         text, line.
         """
-        position, inner, begin, kind, begin_line = 0, "", 0, "", 1
+        position = 0
+        inner = ""
+        begin = 0
+        kind = ""
+        begin_line = 1
         for line, part, text in self.parser.lexer.tokeniter(self.source, self.name):
             # A '-' in a tag makes the lexer drop white space, which it then doesn't report.
             start = self.source.index(text, position) if text else position
@@ -65,7 +69,10 @@ class _Compiler(ExpressionCompiler):
                 self.line = line
                 raise self.fault("'raw': print the text as a string, {{ \"{{ … }}\" | to_json }}")
             elif part in ("block_begin", "variable_begin", "comment_begin"):
-                kind, inner, begin, begin_line = part.removesuffix("_begin"), "", start, line
+                kind = part.removesuffix("_begin")
+                inner = ""
+                begin = start
+                begin_line = line
                 if "-" in text or "+" in text:
                     is_end_of_macro = self.source[position:].lstrip().startswith("endmacro")
                     self.line = line

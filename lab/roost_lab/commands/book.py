@@ -48,7 +48,8 @@ _Classes = Sequence[WeeklyClass]
 
 def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     """What a booking brings, and costs."""
-    events, zone = bookings.events, event.starts.time_zone
+    events = bookings.events
+    zone = event.starts.time_zone
     if not events:
         return not_checked(bookings)
     lead = events["leadMinutes"]
@@ -347,7 +348,8 @@ def _book_timetable(bookings: Bookings, classes: _Classes, rules: TimetableRules
     booked = changed = 0
     for weekly in classes:
         before = bookings.entries.get(weekly.event.name)
-        verdict, was = "As before", ""
+        verdict = "As before"
+        was = ""
         if before is None:
             verdict = "Booked"
             booked += 1

@@ -47,7 +47,9 @@ class Bookings:
 
     def __init__(self, client: Client, namespace: str, release: str, name: str | None) -> None:
         base = base_name(release)
-        self.client, self.namespace, self.release = client, namespace, release
+        self.client = client
+        self.namespace = namespace
+        self.release = release
         self.name = name or object_name(base, "bookings")
         self._folder = f"/api/v1/namespaces/{namespace}/configmaps"
         settings = f"{self._folder}/{object_name(base, 'release')}"
@@ -78,7 +80,8 @@ class Bookings:
             entries = load_foreign(text)
             names = {str(each["name"]) for each in entries}
         except (ValueError, TypeError, KeyError):
-            entries, names = (), {""}
+            entries = ()
+            names = {""}
         if len(names) != len(entries):
             raise UsageError(
                 f"ConfigMap {namespace}/{self.name}, {EVENTS_KEY}: found {text[:40]!r}, expected a"

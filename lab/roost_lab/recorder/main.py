@@ -81,7 +81,8 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     metrics.observe(
         is_recording=lambda: recording.readiness().passed, behind_seconds=recording.behind_seconds
     )
-    bound, checks = bind(options.bind_address, options.port), {"recording": recording.readiness}
+    bound = bind(options.bind_address, options.port)
+    checks = {"recording": recording.readiness}
     ops = OpsServer(bound, metrics_text=metrics.text, readiness=lambda: check_all(checks))
     ops.start()
     if settings.retention_days:

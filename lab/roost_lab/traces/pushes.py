@@ -49,7 +49,8 @@ def with_pushes(
         day, pushed, coming = known.get(repository, (today, 0.0, 0.0))
         while True:
             if coming and coming <= attempt.moment:
-                pushed, coming = coming, 0.0
+                pushed = coming
+                coming = 0.0
             if coming or day > today:
                 break
             if chance.uniform("push", f"{repository}\0{day}") < pushes_per_day:

@@ -114,7 +114,8 @@ class GateSettings:
 
 def read_gate(release: ReleaseDocument) -> GateSettings:
     """Read `imageGate` and `prePuller` of release.json."""
-    read, shared = release.read, release.gate
+    read = release.read
+    shared = release.gate
     gate = read.mapping(release.document.get("imageGate"), "imageGate")
     puller = read.mapping(release.document.get("prePuller"), "prePuller")
     return GateSettings(

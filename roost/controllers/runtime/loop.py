@@ -83,7 +83,8 @@ class Loop:
         self._is_leader = is_leader
         metrics.ask_leader(lambda: self.leads and is_leader())
         self._is_synced = is_synced
-        self._follow, self._observe = follow, observe
+        self._follow = follow
+        self._observe = observe
         self._wall = wall
         self._steady = steady
         self._news = threading.Condition()
@@ -203,8 +204,10 @@ class Loop:
         return wait_seconds
 
     def _run_planners(self, snapshot: Snapshot) -> float:
-        began_at, wait_seconds = self._steady(), RESYNC_SECONDS
-        waited, self._put_off = self._put_off, []
+        began_at = self._steady()
+        wait_seconds = RESYNC_SECONDS
+        waited = self._put_off
+        self._put_off = []
         others = [planner for planner in self._planners if planner not in waited]
         for planner in (*waited, *others):
             self.progressed()

@@ -33,7 +33,8 @@ class Starts:
 
     def __init__(self, release: ReleaseDocument, metrics: ControllersMetrics) -> None:
         """release: by whose classes pods count."""
-        self._release, self._metrics = release, metrics
+        self._release = release
+        self._metrics = metrics
         # By uid; None: it is of no class, or a placeholder. No mapping: nothing was seen since this
         # replica leads.
         self._known: Mapping[str, Start | None] | None = None
@@ -41,7 +42,8 @@ class Starts:
     def follow(self, snapshot: Snapshot, now: float) -> None:
         """Take note of what has changed since the last call; now: Unix time."""
         # What ended before this replica led, another one has counted.
-        before, counts = self._known or {}, self._known is not None
+        before = self._known or {}
+        counts = self._known is not None
         known: dict[str, Start | None] = {}
         pending: dict[Whose, float] = {}
         for pod in snapshot.pods.values():

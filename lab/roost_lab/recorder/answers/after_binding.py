@@ -229,7 +229,8 @@ class _Story:
         begun = [row for row in self._phases if row["phase"] == Phase.INIT_STARTED]
         waits: list[Wait] = []
         for row in begun:
-            from_us, name = row["at_us"], row["detail"]
+            from_us = row["at_us"]
+            name = row["detail"]
             others = [other["at_us"] for other in begun if other is not row]
             next_ones = [
                 *self._at(Phase.PULLING),

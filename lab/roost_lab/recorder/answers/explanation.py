@@ -58,7 +58,9 @@ def _head(story: PodStory) -> Iterator[str]:
         f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}:"
         f" {kind}{f' ({origin})' if origin else ''}"
     )
-    ready_us, started_us, failure = story.at(Phase.READY), story.at(Phase.STARTED), story.failure
+    ready_us = story.at(Phase.READY)
+    started_us = story.at(Phase.STARTED)
+    failure = story.failure
     created = f"Created {show_time(pod['created_us'])}"
     gone = pod["deleted_us"]
     answer = story.wait_us(Phase.ASKED, Phase.ANSWERED) or story.wait_us(
@@ -84,7 +86,8 @@ def _head(story: PodStory) -> Iterator[str]:
         yield f"First Event {show_time(pod['created_us'])}{ran}."
     elif ready_us is not None:
         # All three times are in whole seconds.
-        span_us, is_probed = ready_us - pod["created_us"], ready_us - (started_us or ready_us) > US
+        span_us = ready_us - pod["created_us"]
+        is_probed = ready_us - (started_us or ready_us) > US
         what = "its containers ran" if pod["pod_class"] == USER_CLASS and not is_probed else "ready"
         yield (
             f"{created}, {what}"
@@ -152,7 +155,8 @@ def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
 
 def _image(story: PodStory) -> Iterator[str]:
     """Where the image was, if the pod's own node lacked it."""
-    bind, image = story.bind, story.pod["image"]
+    bind = story.bind
+    image = story.pod["image"]
     if not image or not story.nodes or any(row["warm"] for row in story.pulls):
         return
     if (
@@ -207,7 +211,9 @@ def _help(story: PodStory) -> Iterator[str]:
 
 
 def _alternatives(story: PodStory) -> Iterator[str]:
-    bind, chosen, others = story.bind, story.chosen, story.others
+    bind = story.bind
+    chosen = story.chosen
+    others = story.others
     if not others or bind is None:
         return
     is_counted = bind["nodes_feasible"] is not None and bind["nodes_total"] is not None
@@ -250,10 +256,12 @@ def _waits(story: PodStory) -> Iterator[str]:
             else "for its hub to create it"
         )
         yield f"  {show_range(*asked)} {what}"
-    scheduled_us, gone_us = story.scheduled_us, story.gone_us
+    scheduled_us = story.scheduled_us
+    gone_us = story.gone_us
     gone = Phase.TERMINATING if story.at(Phase.TERMINATING) else Phase.GONE
     failures = story.of_kind(DecisionKind.FAIL)
-    gates, ungated_us = _gates(story.gates), story.at(Phase.UNGATED)
+    gates = _gates(story.gates)
+    ungated_us = story.at(Phase.UNGATED)
     is_considered = scheduled_us is not None or ungated_us is not None or bool(failures)
     if gates and ungated_us is not None:
         yield f"  {_show_wait(story, Phase.CREATED, Phase.UNGATED)} for {gates} to be removed"
@@ -284,8 +292,10 @@ def _waits(story: PodStory) -> Iterator[str]:
     told += [(row["at_us"], _pull(row)) for row in story.pulls]
     for _, line in sorted(told, key=itemgetter(0)):
         yield f"  {line}"
-    accepted_us, initialized_us = story.at(Phase.ACCEPTED), story.at(Phase.INITIALIZED)
-    started_us, ready_us = story.at(Phase.STARTED), story.at(Phase.READY)
+    accepted_us = story.at(Phase.ACCEPTED)
+    initialized_us = story.at(Phase.INITIALIZED)
+    started_us = story.at(Phase.STARTED)
+    ready_us = story.at(Phase.READY)
     for what, from_us, to_us in (
         ("for the kubelet to accept it", scheduled_us, accepted_us),
         ("for init containers", accepted_us, initialized_us),

@@ -64,7 +64,9 @@ def launch_lines(
     (null: unknown), cpu_millicores, memory_bytes, ready_seconds and seconds (from creation until
     ready and until gone; null: not yet, or not seen), status.
     """
-    pod, start, decision = schema.pod.c, schema.start.c, schema.decision.c
+    pod = schema.pod.c
+    start = schema.start.c
+    decision = schema.decision.c
     # A pod whose Events begin after its start: nobody knows when it was launched.
     is_known = sa.or_(pod.source != PodSource.EVENT, sa.exists().where(decision.pod_uid == pod.uid))
     of_pod = sa.and_(start.created_us == pod.created_us, start.pod_uid == pod.uid)
@@ -135,7 +137,8 @@ def _image_sizes(store: Store) -> dict[str, int]:
     """Bytes of each image, from the nodes' lists; where there are none, from what kubelets
     pulled.
     """
-    image, pull = schema.image_on_node.c, schema.pull.c
+    image = schema.image_on_node.c
+    pull = schema.pull.c
     listed = sa.select(image.image, sa.func.max(image.image_bytes).label("size")).group_by(
         image.image
     )

@@ -142,7 +142,8 @@ class PodStory:
         if not told:
             return None
         row = max(told, key=lambda row: row["at_us"])
-        at_us, wide_us = row["at_us"], row["resolution_us"] if row["resolution_us"] >= US else 0
+        at_us = row["at_us"]
+        wide_us = row["resolution_us"] if row["resolution_us"] >= US else 0
         # A whole second is cut off; what the watch told late was so before.
         return (at_us - wide_us, at_us) if row["source"] == "watch" else (at_us, at_us + wide_us)
 
@@ -213,8 +214,10 @@ def similar_names(store: Store, name: str, limit: int = 5) -> list[str]:
 
 def read_story(store: Store, pod: Row) -> PodStory:
     """Everything about one pod of `find_pods`. Raises StoreError."""
-    uid, created_us = pod["uid"], pod["created_us"]
-    gap, autoscaler = schema.gap.c, schema.autoscaler.c
+    uid = pod["uid"]
+    created_us = pod["created_us"]
+    gap = schema.gap.c
+    autoscaler = schema.autoscaler.c
     with store.reading() as connection:
 
         def rows(
@@ -311,7 +314,8 @@ def _holders(
     connection: sa.Connection, image: str, node_uids: Sequence[str], at_us: int
 ) -> list[str]:
     """Names of the nodes that had an image."""
-    held, node = schema.image_on_node.c, schema.node.c
+    held = schema.image_on_node.c
+    node = schema.node.c
     is_there = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
     names: set[str] = set()
     for start in range(0, len(node_uids) if image else 0, _MANY):

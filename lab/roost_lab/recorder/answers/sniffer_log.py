@@ -194,7 +194,8 @@ def _life(texts: Mapping[str, str], at: Step | None, lives: list[_Pod]) -> _Pod:
 
 
 def _read_pod(texts: Mapping[str, str], at: Step | None, pod: _Pod) -> str:
-    endpoint, event = texts.get("endpoint", ""), texts.get("event")
+    endpoint = texts.get("endpoint", "")
+    event = texts.get("event")
     pod.node = texts.get("node") or pod.node
     if event in _ENDS or event == _DELETED:
         pod.end_reason = _ENDS.get(event) or (texts.get("reason") or "deleted")[:_MAX_REASON]
@@ -375,12 +376,15 @@ def _quantity(resource: str, amount: int) -> str:
     if not amount:
         return "0"
     if is_in_bytes(resource):
-        base, units = 1024, _BINARY
+        base = 1024
+        units = _BINARY
     else:
         # Of CPU alone there are thousandths.
-        base, units = 1000, _DECIMAL if resource == CPU else _DECIMAL[1:]
+        base = 1000
+        units = _DECIMAL if resource == CPU else _DECIMAL[1:]
     while amount % base == 0 and len(units) > 1:
-        amount, units = amount // base, units[1:]
+        amount = amount // base
+        units = units[1:]
     return f"{amount}{units[0]}"
 
 
@@ -402,7 +406,8 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
     if bind is not None and bind["resolution_us"] < SECOND_US:
         yield line(_DECIDED, "ScheduleSuccess", bind["at_us"], bind["resolution_us"])
     for row in phases:
-        phase, at_us = row["phase"], row["at_us"]
+        phase = row["phase"]
+        at_us = row["at_us"]
         # A binding known to the second is known from the pod's condition, and no scheduler has told
         # of it.
         if phase in _LINES and not (phase == Phase.SCHEDULED and row["resolution_us"] >= SECOND_US):
@@ -412,10 +417,12 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
         if condition := _CONDITIONS.get(phase):
             yield line("podUpdate", condition, at_us)
         reached[phase] = at_us
-    ended_us, reason = pod["deleted_us"], pod["end_reason"]
+    ended_us = pod["deleted_us"]
+    reason = pod["end_reason"]
     if ended_us is None:
         return
-    last, has_run = _LAST.get(reason, ""), not reached.keys().isdisjoint(_RUNS)
+    last = _LAST.get(reason, "")
+    has_run = not reached.keys().isdisjoint(_RUNS)
     why = "PodCompleted" if last == "Succeeded" else ""
     if last in _ENDS:
         endpoints: tuple[str, ...] = ("podUpdate", "podDelete")

@@ -43,7 +43,8 @@ SOURCE: Final = "audit"
 def audit_records(entry: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
     """When it was done (µs), and the records, of an entry. Raises Unusable."""
     about = _object(entry.get("objectRef"))
-    verb, subresource = str(entry.get("verb") or ""), str(about.get("subresource") or "")
+    verb = str(entry.get("verb") or "")
+    subresource = str(about.get("subresource") or "")
     if about.get("resource") != "pods" or about.get("apiGroup"):
         raise Unusable("an audit log entry about something else than pods")
     if verb in _READS:
@@ -55,7 +56,8 @@ def audit_records(entry: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]
     at_us = micros(entry.get("stageTimestamp"))
     if at_us is None or not 0 < at_us <= MAX_US:
         raise Unusable("an audit log entry without a time")
-    request, response = _object(entry.get("requestObject")), _object(entry.get("responseObject"))
+    request = _object(entry.get("requestObject"))
+    response = _object(entry.get("responseObject"))
     pod = _read(response, clocks) if response.get("kind") == "Pod" else None
     uid = _uid_of(about, request, pod)
     if subresource == "binding" and verb == "create":
@@ -115,7 +117,8 @@ def _binding(request: JSONObject, pod: PodReading | None, uid: str, at_us: int) 
     node = str(_object(request.get("target")).get("name") or "")
     if not uid or not node:
         raise Unusable("an audit log entry of a binding without the pod's uid or its node")
-    when, scheduler = Step(at_us, MICRO_US), pod.state.scheduler_name if pod is not None else ""
+    when = Step(at_us, MICRO_US)
+    scheduler = pod.state.scheduler_name if pod is not None else ""
     binding = decision(DecisionKind.BIND, uid, node, when, source=SOURCE, scheduler=scheduler)
     return [phase_record(uid, Phase.SCHEDULED, when, SOURCE), binding]
 
@@ -136,7 +139,8 @@ def _deletion(
         pod_class = class_of(pod.state.labels, pod.state.namespace)
         end = replace(pod_record(pod, pod_class, at_us, end_reason(pod)), source=PodSource.POD)
         return [*records, end, gone]
-    namespace, name = str(about.get("namespace") or ""), str(about.get("name") or "")
+    namespace = str(about.get("namespace") or "")
+    name = str(about.get("name") or "")
     end = PodRecord(
         uid=uid,
         namespace=namespace,
@@ -152,8 +156,10 @@ def _deletion(
 
 def _status(entry: JSONObject, uid: str, at_us: int, clocks: Clocks) -> list[Record]:
     """Phases in a kubelet's or scheduler's change of a status, without the pod's object."""
-    about, by = _object(entry["objectRef"]), str(_object(entry.get("user")).get("username") or "")
-    name, namespace = str(about.get("name") or ""), str(about.get("namespace") or "")
+    about = _object(entry["objectRef"])
+    by = str(_object(entry.get("user")).get("username") or "")
+    name = str(about.get("name") or "")
+    namespace = str(about.get("namespace") or "")
     # The node tells whose clock dated the change. A scheduler's name is no node's, and changes
     # nothing.
     node = by.removeprefix("system:node:")

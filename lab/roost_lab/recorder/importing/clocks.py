@@ -60,14 +60,16 @@ def corrected(event: JSONObject, clocks: Clocks) -> JSONObject:
 
 def pod_corrected(pod: PodReading, clocks: Clocks) -> PodReading:
     """The pod with what its kubelet dates in the API server's time."""
-    node, hour = pod.state.node_name, pod.created_us // HOUR_US
+    node = pod.state.node_name
+    hour = pod.created_us // HOUR_US
     known = (clocks[node, hour + away] for away in _HOURS_AWAY if (node, hour + away) in clocks)
     return pod_in_server_time(pod, next(known, 0))
 
 
 def _clock_of(event: JSONObject) -> _Clock | None:
     """None: not a kubelet's, or it doesn't say when it came."""
-    source, metadata = event.get("source") or event.get("deprecatedSource"), event.get("metadata")
+    source = event.get("source") or event.get("deprecatedSource")
+    metadata = event.get("metadata")
     host = source.get("host") if isinstance(source, dict) else None
     created = micros(metadata.get("creationTimestamp")) if isinstance(metadata, dict) else None
     return (

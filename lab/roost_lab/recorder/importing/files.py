@@ -141,7 +141,8 @@ def _document(first: _Line, lines: Iterator[_Line]) -> tuple[list[_Line], _Line 
 
     Also the line after it, if it breaks off there.
     """
-    document, closing = [first], _OPENINGS[first[1].strip()]
+    document = [first]
+    closing = _OPENINGS[first[1].strip()]
     for number, line in lines:
         if not line.startswith((b" ", b"\t", b"\r", b"\n", closing)):
             return document, (number, line)
@@ -175,7 +176,9 @@ def _salvage(name: str, document: list[_Line], counts: Counts) -> Iterator[tuple
         if indent and line.rstrip() == indent + b"{":
             if item:
                 counts.skip(NOT_JSON, f"{name}:{begin}")
-            item, begin, is_found = [], number, True
+            item = []
+            begin = number
+            is_found = True
         if not is_found:
             continue
         item.append(line)
@@ -184,7 +187,8 @@ def _salvage(name: str, document: list[_Line], counts: Counts) -> Iterator[tuple
                 yield orjson.loads(b"".join(item).rstrip().rstrip(b",")), f"{name}:{begin}"
             except orjson.JSONDecodeError:
                 counts.skip(NOT_JSON, f"{name}:{begin}")
-            item, is_found = [], False
+            item = []
+            is_found = False
     if item or not indent:
         counts.skip(NOT_JSON, f"{name}:{begin}")
 

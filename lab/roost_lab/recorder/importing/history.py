@@ -99,7 +99,8 @@ class ImportedHistory:
     def _take(self, kind: str, item: Any, place: str) -> None:  # noqa: ANN401 - JSON, or HubNews
         try:
             if kind == HUB_NEWS:
-                at_us, records = 0, news_records(self.store, item)
+                at_us = 0
+                records = news_records(self.store, item)
             else:
                 at_us, records = _READ[kind](item, self._clocks)
         except Unusable as error:

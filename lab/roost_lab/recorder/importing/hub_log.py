@@ -29,7 +29,8 @@ def news_records(store: Store, news: HubNews) -> list[Record]:
     Raises Unusable, StoreError.
     """
     user, _, server = news.who.partition(":")
-    pod, at_us = schema.pod.c, news.when.at_us
+    pod = schema.pod.c
+    at_us = news.when.at_us
     named = sa.or_(*(pod.name.startswith(f"{name}--", autoescape=True) for name in pod_names(user)))
     default = pod.name.in_(pod_names(user))
     names = named if server else sa.or_(named, default) if news.outcome is Phase.FAILED else default

@@ -67,7 +67,8 @@ def find_objects(value: Any, layers: int = 0) -> Iterator[tuple[str, Any]]:  # n
 
 
 def _in_object(value: JSONObject, layers: int) -> Iterator[tuple[str, Any]]:
-    version, kind = value.get("apiVersion"), value.get("kind")
+    version = value.get("apiVersion")
+    kind = value.get("kind")
     if isinstance(value.get("items"), list):
         # A list may leave out its items' kind: the API server's own does.
         own = (

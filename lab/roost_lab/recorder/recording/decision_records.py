@@ -68,7 +68,8 @@ def failed_attempt(
     total, reasons = read_reasons(message)
     # The same message in the pod's condition and in the Event is one failure.
     digest = sha256(_as_note(message)).hexdigest()[:16]
-    kind, last_us = DecisionKind.FAIL, last_us or when.at_us
+    kind = DecisionKind.FAIL
+    last_us = last_us or when.at_us
     return replace(
         decision(
             kind,

@@ -95,7 +95,8 @@ def read_hub_line(text: str) -> HubNews | None:
     line = _LINE.match(text)
     if line is None:
         return None
-    answered, failed = _ANSWERED.fullmatch(line["said"]), _FAILED.match(line["said"])
+    answered = _ANSWERED.fullmatch(line["said"])
+    failed = _FAILED.match(line["said"])
     at_us = micros(line["told"] or f"{line['day']}T{line['time']}Z")
     if at_us is None:
         return None

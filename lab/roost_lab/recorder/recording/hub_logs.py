@@ -108,8 +108,10 @@ class HubLogs:
                     text = raw.decode(errors="replace").rstrip("\n")
                     told = text.partition(" ")[0]
                     if (told_us := micros(told)) is not None:
-                        since, begin_us = told, begin_us or told_us
-                    lines, own = lines + 1, own + is_hub_line(text)
+                        since = told
+                        begin_us = begin_us or told_us
+                    lines = lines + 1
+                    own = own + is_hub_line(text)
                     if lines == FIRST_LINES:
                         judge()
                     news = read_hub_line(text)
@@ -119,7 +121,8 @@ class HubLogs:
                     if lines and time.time() - begin_us / US > OLD_SECONDS:
                         judge()
                     tell(None, is_read=own > 0)
-                    follows, wait_seconds = True, 0.0
+                    follows = True
+                    wait_seconds = 0.0
             except ApiError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     return

@@ -223,7 +223,8 @@ class LiveStarts:
 
     def _count(self, uid: str) -> None:
         del self._untold[uid]
-        whose, pulls = self._starts[uid].whose, self._pulls.pop(uid, {})
+        whose = self._starts[uid].whose
+        pulls = self._pulls.pop(uid, {})
         spans_us = [span_us for span_us in pulls.values() if span_us is not None]
         if spans_us:
             self._counts.observe(whose, max(spans_us) / US, PULL)

@@ -42,7 +42,9 @@ from roost_lab.recorder.store.records import (
 
 # Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
 MAX_CANDIDATES: Final = 50
-USER, PLACEHOLDER, BUILD = USER_CLASS, "placeholder", "build"
+USER = USER_CLASS
+PLACEHOLDER = "placeholder"
+BUILD = "build"
 # A change this long before a binding, or less, may not have reached the scheduler when it decided.
 UNSEEN_US: Final = 100_000
 _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
@@ -79,10 +81,8 @@ class Model:
     def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         """Update a node; None: it is gone."""
         row = self._state.rows.get(name)
-        before, after = (
-            row.node if row is not None else None,
-            node.state if node is not None else None,
-        )
+        before = row.node if row is not None else None
+        after = node.state if node is not None else None
         if after is not None:
             self._state.set_node(after)
         elif row is not None:
@@ -130,12 +130,11 @@ class Model:
                 and self._changed_us is not None
                 and at_us - self._changed_us <= UNSEEN_US
             ):
-                verdict, note = Verdict.UNKNOWN, f"{note}, but pods or nodes had just changed"
+                verdict = Verdict.UNKNOWN
+                note = f"{note}, but pods or nodes had just changed"
             if verdict == Verdict.DIFFERS and self._claims(pod):
-                verdict, note = (
-                    Verdict.UNKNOWN,
-                    f"{note}, but it claims devices, which the model leaves out",
-                )
+                verdict = Verdict.UNKNOWN
+                note = f"{note}, but it claims devices, which the model leaves out"
             if decision.table is None and not decision.rejections and decision.node is not None:
                 # Only the nominated node was evaluated: evaluate the others too.
                 decision = self._schedule(pod, "")
@@ -215,7 +214,8 @@ class Model:
     def _candidates(
         self, binding: DecisionRecord, pod: PodReading, decision: SchedulingDecision
     ) -> CandidatesRecord:
-        table, rejections = decision.table, decision.rejections
+        table = decision.table
+        rejections = decision.rejections
         totals = dict(zip(table.nodes, table.totals, strict=True)) if table is not None else {}
         rows: Iterable[NodeRow] = self._state.rows.values()
 

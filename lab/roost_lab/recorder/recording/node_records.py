@@ -56,7 +56,8 @@ def node_changes(
     compare("allocatable", old.allocatable, new.allocatable)
     compare("capacity", old.capacity, new.capacity or old.capacity)
     if old.labels is not None and old.labels != new.labels:
-        old_labels, new_labels = json.loads(old.labels), node.state.labels
+        old_labels = json.loads(old.labels)
+        new_labels = node.state.labels
         for label in sorted(old_labels.keys() | new_labels.keys()):
             compare(f"label:{label}", old_labels.get(label, ""), new_labels.get(label, ""))
     for name, before, after in changes:

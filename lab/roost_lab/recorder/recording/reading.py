@@ -209,7 +209,8 @@ def read_pod(
         ref = reference_of(texts) if repo else ""
     except MalformedObjectError:
         return None
-    metadata, status = item["metadata"], item.get("status") or _NOTHING
+    metadata = item["metadata"]
+    status = item.get("status") or _NOTHING
     created_us = micros(metadata.get("creationTimestamp")) or 0
     conditions = {
         str(condition.get("type") or ""): Condition(

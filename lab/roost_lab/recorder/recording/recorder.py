@@ -275,7 +275,8 @@ class Recording:
                 self._hub_logs.pod_changed(change.pod)
 
     def _told_by_hub(self, now_us: int, notice: LogNotice) -> list[Record]:
-        namespace, news = notice.hub.state.namespace, notice.news
+        namespace = notice.hub.state.namespace
+        news = notice.news
         self._starts.hub_log(namespace, now_us, is_read=notice.is_read)
         self._positions[log_checkpoint(namespace)] = (
             str(notice.begin_us) if notice.is_read else "",
@@ -306,7 +307,10 @@ class Recording:
 
     def _changes(self, notice: WatchEvent, now_us: int) -> Sequence[Change]:
         """What a stream's notice says has changed."""
-        assembler, kind, key, item = self._assembler, notice.kind, notice.key, notice.item
+        assembler = self._assembler
+        kind = notice.kind
+        key = notice.key
+        item = notice.item
         is_listed = notice.change is WatchEventType.LISTED
         seen = assembler.streams.seen(kind, now_us, is_listed=is_listed, is_late=notice.is_late)
         if isinstance(item, reading.Malformed):

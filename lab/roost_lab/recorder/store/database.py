@@ -220,7 +220,8 @@ class Store:
         Raises StoreError and its subclasses.
         """
         rows: dict[type[Record], list[Record]] = {}
-        pods, started_pods = set(), set()
+        pods = set()
+        started_pods = set()
         for record in records:
             rows.setdefault(type(record), []).append(record)
             if isinstance(record, PodRecord):
@@ -272,7 +273,9 @@ class Store:
 
     def read_state(self) -> StoredState:
         """What exists according to the database: where an earlier run stopped."""
-        pods, node, images = schema.pod.c, schema.node, schema.image_on_node.c
+        pods = schema.pod.c
+        node = schema.node
+        images = schema.image_on_node.c
         with self.reading() as connection:
             alive_pods = connection.execute(
                 sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None))
@@ -329,7 +332,9 @@ class Store:
         Pods and nodes that still exist stay.
         """
         counts: Counter[str] = Counter()
-        pod, decision, pull = schema.pod.c, schema.decision.c, schema.pull.c
+        pod = schema.pod.c
+        decision = schema.decision.c
+        pull = schema.pull.c
         pod_event = schema.pod_event.c
         ended = sa.select(pod.uid).where(pod.deleted_us < time_us).limit(FORGOTTEN_PODS)
         # Rows of pods that are known from Events only.
@@ -446,8 +451,10 @@ def _merged(
     """The value of a column of two rows with the same key; see `Merge`."""
     merge: Merge = column.info["merge"]
     is_better: sa.ColumnElement[bool]
-    before, after = old[column.name], new[column.name]
-    first, last = sa.func.coalesce(before, after), sa.func.coalesce(after, before)
+    before = old[column.name]
+    after = new[column.name]
+    first = sa.func.coalesce(before, after)
+    last = sa.func.coalesce(after, before)
     is_empty = (
         before == sa.literal_column("''") if isinstance(before.type, sa.String) else sa.false()
     )

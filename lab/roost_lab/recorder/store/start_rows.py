@@ -105,7 +105,8 @@ def _parameters(dialect: str, uids: Collection[str]) -> dict[str, object]:
 
 def forget(connection: sa.Connection, uids: Collection[str]) -> int:
     """Delete the starts of pods that are about to be deleted; returns how many."""
-    start, pod = schema.start, schema.pod.c
+    start = schema.start
+    pod = schema.pod.c
     keys = sa.select(pod.created_us, pod.uid).where(pod.uid.in_(uids))
     deletion = sa.delete(start).where(sa.tuple_(start.c.created_us, start.c.pod_uid).in_(keys))
     return connection.execute(deletion).rowcount
