@@ -586,9 +586,9 @@ def _get(url: str) -> str:
 def _free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind((LOOPBACK, 0))
-        return [int(one.getsockname()[1]) for one in sockets]
+        for listener in sockets:
+            listener.bind((LOOPBACK, 0))
+        return [int(listener.getsockname()[1]) for listener in sockets]
 
 
 if __name__ == "__main__":

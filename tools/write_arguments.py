@@ -35,7 +35,9 @@ PROGRAMS: Final = {
 def macro(program: str) -> str:
     """The file of one program: a macro of its arguments, one item of a YAML list each."""
     kind = PROGRAMS[program]
-    passed = [each for each in fields(kind) if each.metadata["chart"] or each.metadata["chart_if"]]
+    passed = [
+        field for field in fields(kind) if field.metadata["chart"] or field.metadata["chart_if"]
+    ]
     lines = [f"{{# Written by {WRITER} from {kind.__module__}: edit that module. #}}"]
     lines.append(f"{{% macro {program}_arguments() %}}")
     for condition, options in groupby(passed, key=lambda each: str(each.metadata["chart_if"])):

@@ -80,10 +80,12 @@ def _trim(text: str) -> str:
 def _help(command: click.Command, context: click.Context) -> str:
     """What `--help` prints, without `--help` itself, and with one line for the shared options."""
     parameters = command.params
-    shared = [one for one in command.params if {*_SHARED} & {*one.opts}]
+    shared = [param for param in command.params if {*_SHARED} & {*param.opts}]
     is_short = command.name != _SHARED_WITH and len(shared) == len(_SHARED)
     command.add_help_option = False
-    command.params = [one for one in parameters if not is_short or one not in shared]
+    command.params = [
+        parameter for parameter in parameters if not is_short or parameter not in shared
+    ]
     try:
         text = command.get_help(context)
     finally:
@@ -103,10 +105,10 @@ def _helps(
     context = _context(command, name, parent)
     yield name, _help(command, context)
     if isinstance(command, click.Group):
-        for each in command.list_commands(context):
-            below = command.get_command(context, each)
+        for below_name in command.list_commands(context):
+            below = command.get_command(context, below_name)
             if below is not None and not below.hidden:
-                yield from _helps(below, f"{name} {each}", context)
+                yield from _helps(below, f"{name} {below_name}", context)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def node_box(node: NodeBox, place: int, words: Sequence[str]) -> list[str]:
             square(x + 12 + 22 * (slot % 7), 76 + 23 * (slot // 7), kind)
             for slot, kind in enumerate(squares)
         ),
-        *(text(x + 12, 140 + 18 * line, each, "small") for line, each in enumerate(words)),
+        *(text(x + 12, 140 + 18 * line, word, "small") for line, word in enumerate(words)),
     ]
 
 
@@ -210,7 +210,7 @@ def gate(moment: ClusterMoment) -> str:
 def monday(day: Sequence[ClusterMoment]) -> str:
     """Users and placeholders over the day."""
     counts = [
-        [sum(pod.kind == kind for node in one.nodes for pod in node.pods) for one in day]
+        [sum(pod.kind == kind for node in moment.nodes for pod in node.pods) for moment in day]
         for kind in ("user", "placeholder")
     ]
     most = max(map(max, counts))
@@ -235,9 +235,9 @@ def monday(day: Sequence[ClusterMoment]) -> str:
             f'<path class="grid" d="M{left} {y(count):.1f}H{left + width}"/>',
             text(15, y(count) + 4, str(count), "small"),
         ]
-    for place, one in enumerate(day):
-        if clock(one).endswith(":00") and int(clock(one)[:2]) % 2 == 1:
-            parts.append(text(x(place) - 15, top + height + 20, clock(one), "small"))
+    for place, moment in enumerate(day):
+        if clock(moment).endswith(":00") and int(clock(moment)[:2]) % 2 == 1:
+            parts.append(text(x(place) - 15, top + height + 20, clock(moment), "small"))
     for kind, numbers in zip(("users", "places"), counts, strict=True):
         points = "L".join(f"{x(place):.1f} {y(count):.1f}" for place, count in enumerate(numbers))
         parts.append(f'<path class="line {kind}" d="M{points}"/>')
@@ -256,15 +256,15 @@ def main(argv: list[str] | None = None) -> int:
         store = replayed(Path(made))
         day = list(moments(store, 60))
         store.close()
-    quiet = next(one for one in day if clock(one) == "12:40")
+    quiet = next(moment for moment in day if clock(moment) == "12:40")
     # The newest node is closed, and one that is open has room.
     begun = next(
-        one
-        for one in day
-        if len(one.nodes) > 3
-        and one.nodes[-1].pulling
-        and one.nodes[-1].pods
-        and 0 < users_of(one.nodes[-2]) < SLOTS
+        moment
+        for moment in day
+        if len(moment.nodes) > 3
+        and moment.nodes[-1].pulling
+        and moment.nodes[-1].pods
+        and 0 < users_of(moment.nodes[-2]) < SLOTS
     )
     drawings = {"warm-set": warm_set(quiet), "gate": gate(begun), "monday": monday(day[::5])}
     files = ((IMAGES / f"{name}.svg", drawing) for name, drawing in drawings.items())

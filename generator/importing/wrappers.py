@@ -225,7 +225,7 @@ def _helmfile(file: LoadedFile) -> Unwrapped:
             more += _keys(release, at, "secrets", "set", "valuesTemplate")
             found.append(Unwrapped(inline, text(child(release, "name")), "helmfile", more))
     if len(found) > 1:
-        names = " and ".join(one.release for one in found)
+        names = " and ".join(release.release for release in found)
         command = "helmfile -l name=NAME write-values --output-file-template values.yaml"
         fix = f"Write those of one to a file: {command}"
         raise ValuesError(

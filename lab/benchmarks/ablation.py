@@ -95,7 +95,8 @@ def _policy(scenario: Scenario, arm: str, placeholders: int) -> Policy:
     if arm == LEARNING:
         overlay = {
             "placeholders": [
-                one | overlay for one in roost_values(scenario, placeholders)["placeholders"]
+                placeholder_set | overlay
+                for placeholder_set in roost_values(scenario, placeholders)["placeholders"]
             ]
         }
     with tempfile.TemporaryDirectory() as folder:
@@ -165,10 +166,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scenario.name: scenario for scenario in SCENARIOS if scenario.name in options.scenarios
     }
     if options.builds:
-        binders = {name: one for name, one in scenarios.items() if "jupyterhub" in one.hub}
+        binders = {
+            name: scenario for name, scenario in scenarios.items() if "jupyterhub" in scenario.hub
+        }
         scenarios = {
-            name: replace(one, world={**one.world, "with_builds": True})
-            for name, one in binders.items()
+            name: replace(scenario, world={**scenario.world, "with_builds": True})
+            for name, scenario in binders.items()
         }
     todo: list[Job] = []
     for name, scenario in scenarios.items():

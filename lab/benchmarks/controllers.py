@@ -90,7 +90,10 @@ def make_planners(hub: Sequence[JSONObject]) -> tuple[Planner[Any], ...]:
 
 def _documents(hub: Sequence[JSONObject]) -> tuple[JSONObject, JSONObject]:
     data = {
-        key: text for one in hub if one["kind"] == "ConfigMap" for key, text in one["data"].items()
+        key: text
+        for manifest in hub
+        if manifest["kind"] == "ConfigMap"
+        for key, text in manifest["data"].items()
     }
     settings: JSONObject = json.loads(data["release.json"])
     scheduler: JSONObject = yaml.load(data["config.yaml"], Loader=yaml.CSafeLoader)
@@ -116,9 +119,12 @@ def make_snapshot(hub: Sequence[JSONObject], size: Size) -> Snapshot:
     for condition in newest["status"]["conditions"]:
         condition["lastTransitionTime"] = LATER
     nodes[newest["metadata"]["name"]] = read_node(newest)
-    sets = [one["metadata"] for one in hub if one["kind"] == "StatefulSet"]
+    sets = [manifest["metadata"] for manifest in hub if manifest["kind"] == "StatefulSet"]
     stateful_sets = {
-        one["name"]: StatefulSetState(one["name"], OWNER_UID, size.placeholders) for one in sets
+        placeholder_set["name"]: StatefulSetState(
+            placeholder_set["name"], OWNER_UID, size.placeholders
+        )
+        for placeholder_set in sets
     }
     return Snapshot(RELEASE, NAMESPACE, nodes, pods, stateful_sets)
 
@@ -168,17 +174,17 @@ class Replica:
         folder.mkdir()
         data = {
             key: text
-            for one in hub
-            if one["kind"] == "ConfigMap"
-            for key, text in one["data"].items()
+            for manifest in hub
+            if manifest["kind"] == "ConfigMap"
+            for key, text in manifest["data"].items()
         }
         for name, text in data.items():
             (folder / name).write_text(text)
         deployment = next(
-            one
-            for one in hub
-            if one["kind"] == "Deployment"
-            and one["metadata"]["labels"]["app.kubernetes.io/component"] == "controllers"
+            manifest
+            for manifest in hub
+            if manifest["kind"] == "Deployment"
+            and manifest["metadata"]["labels"]["app.kubernetes.io/component"] == "controllers"
         )
         pod = deployment["spec"]["template"]["spec"]
         command = [
@@ -328,13 +334,16 @@ class Life:
         api.request("POST", f"{path}/binding", binding)
         waiting = {"state": {"waiting": {"reason": "PodInitializing"}}}
         starting = [
-            {**one, **waiting, "ready": False, "started": False}
-            for one in status["containerStatuses"]
+            {**container, **waiting, "ready": False, "started": False}
+            for container in status["containerStatuses"]
         ]
         created = {"phase": "Pending", "containerStatuses": starting}
-        for one in (created, status):
+        for reported in (created, status):
             api.patch(
-                f"{path}/status", {"status": one}, content_type=STRATEGIC, fieldManager="kubelet"
+                f"{path}/status",
+                {"status": reported},
+                content_type=STRATEGIC,
+                fieldManager="kubelet",
             )
         self.counts["launches"] += 1
 
@@ -461,7 +470,7 @@ def empty_nodes(shapes: Mapping[str, JSONObject], first: int, nodes: int) -> Ite
         node["status"] = {
             **node["status"],
             "images": [
-                one for one in node["status"]["images"] if not set(one["names"]) & set(IMAGES)
+                image for image in node["status"]["images"] if not set(image["names"]) & set(IMAGES)
             ],
         }
         yield node
@@ -472,7 +481,7 @@ def empty_nodes(shapes: Mapping[str, JSONObject], first: int, nodes: int) -> Ite
             "started": False,
             "imageID": "",
         }
-        statuses = [{**one, **waiting} for one in puller["status"]["containerStatuses"]]
+        statuses = [{**container, **waiting} for container in puller["status"]["containerStatuses"]]
         puller["status"] = {**puller["status"], "phase": "Pending", "containerStatuses": statuses}
         yield puller
 
@@ -493,7 +502,9 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
         cluster.create_namespace(NAMESPACE)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         cluster.api.create(account, "kube-system")
-        applied = [one for one in hub if one["kind"] not in ("Deployment", "DaemonSet")]
+        applied = [
+            manifest for manifest in hub if manifest["kind"] not in ("Deployment", "DaemonSet")
+        ]
         cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(applied))
         (stateful_set,) = cluster.api.list(f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets")
         shapes = store_shapes(cluster, make_shapes(hub, stateful_set["metadata"]["uid"]))

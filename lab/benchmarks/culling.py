@@ -65,7 +65,7 @@ def play(seed: int, arm: str, culling: Culling, options: argparse.Namespace) -> 
 def _row(
     arm: str, culling: Culling, played: Sequence[Played], first: Sequence[Played]
 ) -> list[str]:
-    hours = [each.node_hours for each in played]
+    hours = [run.node_hours for run in played]
     changes = [
         100 * (ours.node_hours / theirs.node_hours - 1)
         for ours, theirs in zip(played, first, strict=True)
@@ -76,7 +76,7 @@ def _row(
         str(culling.every),
         f"{median(hours):.0f}",
         f"{median(changes):+.1f} ({min(changes):+.1f} to {max(changes):+.1f})",
-        f"{median(each.p95 for each in played):.1f}",
+        f"{median(run.p95 for run in played):.1f}",
     ]
 
 

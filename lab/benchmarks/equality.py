@@ -143,11 +143,11 @@ def _tidy(value: Any) -> Any:  # noqa: ANN401 (any JSON)
     """
     if isinstance(value, dict):
         tidied = {
-            key: _amounts(one) if key in ("requests", "limits") else _tidy(one)
-            for key, one in value.items()
+            key: _amounts(item) if key in ("requests", "limits") else _tidy(item)
+            for key, item in value.items()
         }
-        return {key: one for key, one in tidied.items() if one not in (None, {}, [], "")}
-    return [_tidy(one) for one in value] if isinstance(value, list) else value
+        return {key: item for key, item in tidied.items() if item not in (None, {}, [], "")}
+    return [_tidy(item) for item in value] if isinstance(value, list) else value
 
 
 def _amounts(quantities: Any) -> JSONObject:  # noqa: ANN401 (any JSON)

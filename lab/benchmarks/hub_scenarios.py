@@ -52,7 +52,7 @@ class Scenario:
 
 def in_order(moments: Iterable[tuple[float, Callable[[int, float], Attempt]]]) -> list[Attempt]:
     """Attempts by moment, numbered in that order."""
-    ordered = sorted(moments, key=lambda one: one[0])
+    ordered = sorted(moments, key=lambda moment: moment[0])
     return [make(number, moment) for number, (moment, make) in enumerate(ordered)]
 
 
@@ -269,8 +269,8 @@ def mybinder(seed: int, days: float) -> list[Attempt]:
     """The recorded days of mybinder.org, from the second on, a weekday's whole."""
     opened = trace_of((str(LAUNCHES),)).open(seed)
     begin = BEGIN + DAY
-    later = (one for one in opened if one.moment >= begin)
-    return list(takewhile(lambda one: one.moment < begin + days * DAY, later))
+    later = (visit for visit in opened if visit.moment >= begin)
+    return list(takewhile(lambda visit: visit.moment < begin + days * DAY, later))
 
 
 def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
@@ -281,8 +281,8 @@ def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
     """
     back = KNOWN_DAYS * DAY
     launches = (
-        (one.moment - back, one.session_seconds or HOUR)
-        for one in scenario.launches(seed + 1000, KNOWN_DAYS)
+        (launch.moment - back, launch.session_seconds or HOUR)
+        for launch in scenario.launches(seed + 1000, KNOWN_DAYS)
     )
     return {
         "default": history_of(
@@ -310,7 +310,7 @@ SCENARIOS: Final = (
         name="university",
         about="three images, classes on the hour",
         launches=university,
-        hub=_hub(_DEFAULT, "1G", 0.05, profileList=[_profile(one) for one in _UNIVERSITY]),
+        hub=_hub(_DEFAULT, "1G", 0.05, profileList=[_profile(image) for image in _UNIVERSITY]),
         world=_OF_HUB,
     ),
     Scenario(

@@ -177,8 +177,11 @@ def foresee(world: World, launches: Sequence[Attempt]) -> None:
     """
     begin = launches[0].moment
     steps = [0] * (ceil((launches[-1].moment - begin) / STEP_SECONDS) + 1)
-    for one in launches:
-        for moment, users in ((one.moment, 1), (one.moment + session_seconds(one, world), -1)):
+    for launch in launches:
+        for moment, users in (
+            (launch.moment, 1),
+            (launch.moment + session_seconds(launch, world), -1),
+        ):
             if (step := ceil((moment - begin) / STEP_SECONDS)) < len(steps):
                 steps[step] += users
     levels = list(accumulate(steps))
@@ -205,7 +208,7 @@ def play(
     """
     launches = scenario.launches(seed, days)
     begin = launches[0].moment // DAY * DAY + (from_day - 1) * DAY
-    moments = {one.number: one.moment for one in launches}
+    moments = {launch.number: launch.moment for launch in launches}
     world = World(policy, make_assumptions(dict(scenario.world), scenario.name), seed)
     world.histories = histories
     waits = []
@@ -266,7 +269,7 @@ def show(scenario: Scenario, found: Mapping[str, Sequence[Figures]]) -> list[lis
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print each hub's figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    names = [one.name for one in HUBS]
+    names = [hub.name for hub in HUBS]
     parser.add_argument(
         "--hubs", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names)
     )

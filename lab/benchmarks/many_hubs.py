@@ -237,10 +237,10 @@ def main() -> None:
         beside = run("one hub beside the others", site, "hub-001", 1, before)
         cluster.create_namespace("roost-system")
         many = run(f"one release, {options.hubs} hubs", site, "roost-system", options.hubs, before)
-        for what, one in (("one hub alone", alone), ("one hub beside the others", beside)):
+        for what, single in (("one hub alone", alone), ("one hub beside the others", beside)):
             print(
                 f"against {what}:",
-                ", ".join(f"{name} {many[name] / one[name]:.2f}" for name in one),
+                ", ".join(f"{name} {many[name] / single[name]:.2f}" for name in single),
             )
 
 

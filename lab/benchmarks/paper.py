@@ -331,8 +331,8 @@ def _in_processes(
         return
     with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
         coming = {pool.submit(work, job): job for job in todo}
-        for one in as_completed(coming):
-            yield coming[one], one.result()
+        for future in as_completed(coming):
+            yield coming[future], future.result()
 
 
 if __name__ == "__main__":

@@ -113,7 +113,11 @@ def kubelet_seconds(day: Day) -> float:
 
 def starts(day: Day, rounds: int, number: int, gap: float) -> None:
     """Each profile so often a round, in turns."""
-    told = [one for one in profiles() if one[1] and (one[1] > 30 or one[2] != "http_timeout 120")]
+    told = [
+        profile
+        for profile in profiles()
+        if profile[1] and (profile[1] > 30 or profile[2] != "http_timeout 120")
+    ]
     visits: dict[str, list[people.Visit]] = defaultdict(list)
     by_round: dict[str, list[str]] = defaultdict(list)
     for round_ in range(rounds):
@@ -134,7 +138,7 @@ def starts(day: Day, rounds: int, number: int, gap: float) -> None:
         rows.append(
             [f"{seconds} s", arm, spread(took), *by_round[slug], failed, f"{mean(warned):.1f}"]
         )
-    means = [f"mean of round {one + 1}" for one in range(rounds)]
+    means = [f"mean of round {round_number + 1}" for round_number in range(rounds)]
     for arms in (("no probe", "http_timeout 120"), ("readinessProbe",), ("startupProbe",)):
         every = [
             (seconds, visit) for slug, seconds, arm in told if arm in arms for visit in visits[slug]
@@ -164,7 +168,10 @@ def idle(day: Day, rounds: int, gap: float) -> None:
     say(
         table(
             ["", "m"],
-            [[arm, ", ".join(f"{one:.2f}" for one in found)] for arm, found in used.items()],
+            [
+                [arm, ", ".join(f"{seconds:.2f}" for seconds in found)]
+                for arm, found in used.items()
+            ],
         )
     )
 

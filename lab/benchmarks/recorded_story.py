@@ -244,7 +244,7 @@ class _StoryWriter:
         if pod.tries == 0:
             self._pending.append(pod)
         yield from self._fail(pod, now)
-        waiting = sum(1 for one in self._pending if one is pod or one.tries)
+        waiting = sum(1 for other in self._pending if other is pod or other.tries)
         if self._coming * PODS_PER_NODE < waiting:
             self._coming += 1
             self._push(now + NODE_SECONDS + self._chance.uniform(0, 60), "node")

@@ -95,13 +95,13 @@ class Hub:
         go = self._pod_lines[3:]
         version = 2
         for number in range(self.lives + room):
-            for lines, one in ((come, number), (go, number - room)):
-                if 0 <= one < self.lives:
+            for lines, pod_number in ((come, number), (go, number - room)):
+                if 0 <= pod_number < self.lives:
                     for line in lines:
                         version += 1
                         self.told += 1
                         self._versions[PATHS[PODS]] = version
-                        yield self._fill(line, one, version)
+                        yield self._fill(line, pod_number, version)
 
     def events(self) -> Iterator[bytes]:
         """Each pod's, in the same order."""

@@ -109,7 +109,7 @@ def run_once(command: Sequence[str], output: Path) -> tuple[float, float]:
 
 def count_objects(output: Path) -> int:
     """How many objects a file of manifests holds."""
-    return sum(bool(one) for one in yaml.load_all(output.read_text(), yaml.CSafeLoader))
+    return sum(bool(document) for document in yaml.load_all(output.read_text(), yaml.CSafeLoader))
 
 
 def measure(
@@ -137,8 +137,8 @@ def measure(
     ]
     clock, processor = (
         ratios(
-            [one[part] for one in found["roost render"]],
-            [one[part] for one in found["helm template"]],
+            [run[part] for run in found["roost render"]],
+            [run[part] for run in found["helm template"]],
         )
         for part in (0, 1)
     )

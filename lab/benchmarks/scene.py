@@ -83,9 +83,9 @@ def make_shapes(hub: Iterable[JSONObject], set_uid: str = OWNER_UID) -> dict[str
 
     set_uid: of the StatefulSet that the placeholders belong to.
     """
-    found = {(one["kind"], one["metadata"]["name"]): one for one in hub}
-    stateful_set = next(one for (kind, _), one in found.items() if kind == "StatefulSet")
-    puller = next(one for (kind, _), one in found.items() if kind == "DaemonSet")
+    found = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in hub}
+    stateful_set = next(manifest for (kind, _), manifest in found.items() if kind == "StatefulSet")
+    puller = next(manifest for (kind, _), manifest in found.items() if kind == "DaemonSet")
     shapes = {
         "node": _node(),
         "user": _user(),
@@ -418,8 +418,8 @@ def write_to_etcd(etcd_url: str, bodies: Iterable[JSONObject]) -> int:
 
     def write(batch: list[JSONObject]) -> int:
         puts = [
-            {"requestPut": {"key": _base64(_key(one)), "value": _base64(json.dumps(one))}}
-            for one in batch
+            {"requestPut": {"key": _base64(_key(pod)), "value": _base64(json.dumps(pod))}}
+            for pod in batch
         ]
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         try:

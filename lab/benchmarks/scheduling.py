@@ -159,17 +159,19 @@ def main(argv: list[str] | None = None) -> int:
     rows = [
         [
             str(percentage) + (" (kube-scheduler's own choice)" if percentage == 0 else ""),
-            spread(one["pods_per_second"] for one in results),
-            spread(one["algorithm_ms"] for one in results),
+            spread(result["pods_per_second"] for result in results),
+            spread(result["algorithm_ms"] for result in results),
         ]
         for percentage, results in found.items()
     ]
     print(table(["percentageOfNodesToScore", "pods bound/s", "algorithm, ms a pod"], rows))
     cost = ratios(
-        [one["algorithm_ms"] for one in found[100]], [one["algorithm_ms"] for one in found[0]]
+        [result["algorithm_ms"] for result in found[100]],
+        [result["algorithm_ms"] for result in found[0]],
     )
     rate = ratios(
-        [one["pods_per_second"] for one in found[100]], [one["pods_per_second"] for one in found[0]]
+        [result["pods_per_second"] for result in found[100]],
+        [result["pods_per_second"] for result in found[0]],
     )
     print(
         f"\n100 / default: algorithm {spread(cost)}x, pods bound a second {spread(rate)}x (median"

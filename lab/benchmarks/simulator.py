@@ -113,9 +113,9 @@ def decisions(sizes: Sequence[int], pods: int, rounds: int) -> None:
                     f" {theirs[-1]['pods_per_second']:.0f} pods/s"
                 )
                 say(f"  round {number + 1}: {said}, algorithm {theirs[-1]['algorithm_ms']:.2f} ms")
-        bound = [one["pods_per_second"] for one in theirs]
-        alone = [1e3 / one["algorithm_ms"] for one in theirs]
-        of_cpu = [1e3 / one["cpu_ms"] for one in theirs]
+        bound = [run["pods_per_second"] for run in theirs]
+        alone = [1e3 / run["algorithm_ms"] for run in theirs]
+        of_cpu = [1e3 / run["cpu_ms"] for run in theirs]
         times = ratios(ours, bound)
         rows.append([str(size), *map(spread, (ours, bound, alone, of_cpu, times))])
         rows[-1] += [spread(ratios(ours, alone)), spread(ratios(ours, of_cpu))]
@@ -153,7 +153,9 @@ def launches(sizes: Sequence[int], rounds: int) -> None:
             result = replay(iter(taken), policy, world, seed)
             found.append(result.admitted / result.cpu_seconds)
             say(f"  {size} nodes: {found[-1]:.0f} launches/s, {result.admitted} launches")
-        rows.append([str(size), str(66 * size), spread(found), spread(1e6 / one for one in found)])
+        rows.append(
+            [str(size), str(66 * size), spread(found), spread(1e6 / seconds for seconds in found)]
+        )
     head = ["nodes", "users they hold", "launches/s, one core", "µs a launch"]
     print(f"\nWhole launches, policy z2jh, {rounds} rounds\n\n" + table(head, rows))
 
@@ -167,7 +169,7 @@ def trace(policies: Sequence[str], rounds: int) -> None:
     rows = []
     for name in policies:
         results = [_child("trace", name, str(seed), *files) for seed in range(rounds)]
-        seconds = [one["cpu_seconds"] for one in results]
+        seconds = [result["cpu_seconds"] for result in results]
         said = "reached" if max(seconds) < TEN_DAYS_SECONDS else "MISSED"
         first = results[0]
         rows.append(
@@ -176,8 +178,8 @@ def trace(policies: Sequence[str], rounds: int) -> None:
                 f"{first['attempts']:.0f}",
                 f"{first['admitted']:.0f}",
                 spread(seconds),
-                spread(one["admitted"] / one["cpu_seconds"] for one in results),
-                spread(one["peak_mib"] for one in results),
+                spread(result["admitted"] / result["cpu_seconds"] for result in results),
+                spread(result["peak_mib"] for result in results),
                 said,
             ]
         )

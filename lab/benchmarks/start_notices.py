@@ -171,7 +171,8 @@ def play(starts: int, seed: int, statements: Path | None = None) -> list[Said]:
                 said += read_statements(spawn, image, known=image in seen)
             if statements is not None:
                 statements.write_text(
-                    "".join(json.dumps(each._asdict()) + "\n" for each in said), encoding="utf-8"
+                    "".join(json.dumps(notice._asdict()) + "\n" for notice in said),
+                    encoding="utf-8",
                 )
             seen |= {image.reference for image in chosen.values()}
             say(
@@ -185,13 +186,13 @@ def play(starts: int, seed: int, statements: Path | None = None) -> list[Said]:
 
 def summary(said: Sequence[Said]) -> str:
     """The two figures, of what was said from ten seconds on."""
-    late = [each for each in said if each.after >= FROM_SECONDS]
+    late = [notice for notice in said if notice.after >= FROM_SECONDS]
     if not late:
         return "nothing was said yet"
     return (
         f"{len(late)} statements: median error"
-        f" {statistics.median(each.error for each in late):.0%},"
-        f" {sum(each.holds for each in late) / len(late):.0%} of the ranges held"
+        f" {statistics.median(notice.error for notice in late):.0%},"
+        f" {sum(notice.holds for notice in late) / len(late):.0%} of the ranges held"
     )
 
 
@@ -261,18 +262,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HarnessUnavailableError as error:
         say(str(error))
         return 2
-    late = [each for each in said if each.after >= FROM_SECONDS]
+    late = [notice for notice in said if notice.after >= FROM_SECONDS]
     print(head)
     print(
-        f"{arguments.starts} starts, {len({each.user for each in said})} of which were told how"
+        f"{arguments.starts} starts, {len({notice.user for notice in said})} of which were told how"
         " long"
     )
     print(f"from {FROM_SECONDS:.0f} s on: {summary(said)}")
-    print(f"  of images downloaded before: {summary([each for each in said if each.known])}")
-    print(f"  of others: {summary([each for each in said if not each.known])}")
-    print(f"all: {summary([each._replace(after=math.inf) for each in said])}")
-    median = statistics.median(each.error for each in late) if late else math.inf
-    held = sum(each.holds for each in late) / max(1, len(late))
+    print(f"  of images downloaded before: {summary([notice for notice in said if notice.known])}")
+    print(f"  of others: {summary([notice for notice in said if not notice.known])}")
+    print(f"all: {summary([notice._replace(after=math.inf) for notice in said])}")
+    median = statistics.median(notice.error for notice in late) if late else math.inf
+    held = sum(notice.holds for notice in late) / max(1, len(late))
     return int(not (median <= 0.2 and 0.75 <= held <= 0.9))
 
 

@@ -121,7 +121,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     arms = options.arms or (FIRST_WEEK_ARMS if options.first_week else USUAL_ARMS)
     options.arms = [arm for arm in ARMS if arm in arms]
-    options.autoscalers = [each for each in AUTOSCALERS if each in options.autoscalers]
+    options.autoscalers = [
+        autoscaler for autoscaler in AUTOSCALERS if autoscaler in options.autoscalers
+    ]
     options.variants = tuple(name for name in VARIANTS if name in options.variants)
     try:
         options.learn = read_learn(options.changes)

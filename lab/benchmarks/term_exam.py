@@ -178,8 +178,8 @@ def outcome_of(numbers: Sequence[int], waits: Mapping[int, float]) -> Outcome:
     seconds = sorted(waits.get(number, NEVER_SECONDS) for number in numbers)
     return Outcome(
         people=len(numbers),
-        later_than_10=sum(each > SOON_SECONDS for each in seconds),
-        later_than_30=sum(each > LATE_SECONDS for each in seconds),
+        later_than_10=sum(second > SOON_SECONDS for second in seconds),
+        later_than_30=sum(second > LATE_SECONDS for second in seconds),
         without_server=sum(number not in waits for number in numbers),
         p95=percentile(seconds, 0.95),
         slowest=seconds[-1],
@@ -236,16 +236,16 @@ def show_exams(found: Mapping[ExamJob, Outcome]) -> str:
     rows = []
     for (autoscaler, case), by_seed in by_row.items():
         outcomes = list(by_seed.values())
-        late = {seed: each.later_than_30 for seed, each in by_seed.items()}
-        without = {seed: each.without_server for seed, each in by_seed.items()}
-        row = [autoscaler, case, f"{median(each.people for each in outcomes):.0f}"]
-        row.append(f"{median(each.later_than_10 for each in outcomes):.0f}")
+        late = {seed: outcome.later_than_30 for seed, outcome in by_seed.items()}
+        without = {seed: outcome.without_server for seed, outcome in by_seed.items()}
+        row = [autoscaler, case, f"{median(outcome.people for outcome in outcomes):.0f}"]
+        row.append(f"{median(outcome.later_than_10 for outcome in outcomes):.0f}")
         row += side_of(late).as_cells(0)
         row += side_of(without).as_cells(0)
-        row += side_of({seed: each.p95 for seed, each in by_seed.items()}).as_cells(1)
-        row += side_of({seed: each.slowest for seed, each in by_seed.items()}).as_cells(1)
-        row.append(_range_of([each.most_nodes for each in outcomes]))
-        row.append(f"{median(each.node_hours for each in outcomes):.0f}")
+        row += side_of({seed: outcome.p95 for seed, outcome in by_seed.items()}).as_cells(1)
+        row += side_of({seed: outcome.slowest for seed, outcome in by_seed.items()}).as_cells(1)
+        row.append(_range_of([outcome.most_nodes for outcome in outcomes]))
+        row.append(f"{median(outcome.node_hours for outcome in outcomes):.0f}")
         rows.append(row)
     return table(head, rows)
 

@@ -106,7 +106,7 @@ class Run:
     def people_hours(self) -> float:
         """All waits of the whole replay together, the exam's, too."""
         periods = (self.before, *self.weeks)
-        return sum(each.everybody.people_hours for each in periods)
+        return sum(period.everybody.people_hours for period in periods)
 
 
 def waits_of(seconds: Iterable[float]) -> Waits:
@@ -114,7 +114,7 @@ def waits_of(seconds: Iterable[float]) -> Waits:
     ordered = sorted(seconds)
     if not ordered:
         return Waits(0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    late = sum(each > LATE_SECONDS for each in ordered)
+    late = sum(seconds > LATE_SECONDS for seconds in ordered)
     total = sum(ordered)
     return Waits(
         starts=len(ordered),
@@ -171,7 +171,7 @@ def _late_classes(
                 of_group.setdefault(launch.group, []).append(launch)
         for group, launches in of_group.items():
             seconds = sorted(_waits(launches, waits))
-            late = sum(each > LATE_SECONDS for each in seconds)
+            late = sum(second > LATE_SECONDS for second in seconds)
             if late > LATE_CLASS_SHARE * len(seconds):
                 weekday, begins = _begin_of_group(term, group)
                 p95 = percentile(seconds, 0.95)
@@ -255,10 +255,10 @@ def show(runs: Runs, weeks: Weeks) -> str:
     for autoscaler, by_arm in runs.items():
         for arm, by_seed in by_arm.items():
             periods = {seed: weeks(run) for seed, run in by_seed.items()}
-            waited = median(each.exam_apart.people_hours for each in periods.values())
-            hours = median(each.node_hours for each in periods.values())
+            waited = median(period.exam_apart.people_hours for period in periods.values())
+            hours = median(period.node_hours for period in periods.values())
             more = more_node_hours(by_seed, by_arm.get(NONE, {}), weeks)
-            with_exam = {seed: each.everybody.late_percent for seed, each in periods.items()}
+            with_exam = {seed: period.everybody.late_percent for seed, period in periods.items()}
             row = [autoscaler, arm, str(len(by_seed))]
             row += side_of(late_of(by_seed, weeks)).as_cells(2)
             row += side_of(p95_of(by_seed, weeks)).as_cells(1)
@@ -301,8 +301,12 @@ def show_first_week(runs: Runs) -> str:
             row = [autoscaler, arm, str(len(by_seed))]
             row += side_of(late_of(by_seed, first_week)).as_cells(2)
             row += side_of(p95_of(by_seed, first_week)).as_cells(1)
-            row += side_of({seed: each.mean for seed, each in waits.items()}).as_cells(1)
-            row += side_of({seed: each.people_hours for seed, each in waits.items()}).as_cells(1)
+            row += side_of(
+                {seed: waits_of_seed.mean for seed, waits_of_seed in waits.items()}
+            ).as_cells(1)
+            row += side_of(
+                {seed: waits_of_seed.people_hours for seed, waits_of_seed in waits.items()}
+            ).as_cells(1)
             row += side_of(more).as_cells(1, "+") if more else ["-", "-"]
             rows.append(row)
     return table(head, rows)
@@ -331,7 +335,7 @@ def _cells_of(period: Period) -> list[str]:
     return [
         f"{waits.starts:,}",
         f"{waits.late_percent:.2f}",
-        *(f"{each:.1f}" for each in seconds),
+        *(f"{second:.1f}" for second in seconds),
         f"{waits.people_hours:.1f}",
         f"{period.node_hours:,.0f}",
         f"{apart.late_percent:.2f}",

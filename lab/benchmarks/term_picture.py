@@ -60,7 +60,9 @@ def draw(term: Term, weeks: Mapping[str, Played]) -> str:
     """The picture: a panel for each arm."""
     steps = {arm: list(_steps(played.looks)) for arm, played in weeks.items()}
     users_a_node = _users_a_node(term)
-    most = max(_greatest(step, users_a_node) for each in steps.values() for step in each)
+    most = max(
+        _greatest(step, users_a_node) for steps_of_term in steps.values() for step in steps_of_term
+    )
     scale = Scale(most, users_a_node, list(_class_days(term)))
     parts: list[str] = []
     for place, (arm, played) in enumerate(weeks.items()):
@@ -128,10 +130,10 @@ def _panel(top: float, title: str, steps: Sequence[Look], scale: Scale) -> Itera
 
 def _class_days(term: Term) -> Iterator[float]:
     """When classes begin in the picture's week: days since its Monday."""
-    for number, each in enumerate(term.classes):
+    for number, course in enumerate(term.classes):
         if _takes_place(term, number):
-            minutes = each.minute + each.late_minutes.get(PICTURE_WEEK, 0)
-            yield each.weekday + (each.hour + minutes / 60) / 24
+            minutes = course.minute + course.late_minutes.get(PICTURE_WEEK, 0)
+            yield course.weekday + (course.hour + minutes / 60) / 24
 
 
 def _takes_place(term: Term, number: int) -> bool:

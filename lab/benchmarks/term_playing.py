@@ -166,12 +166,12 @@ def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: s
         changes["events"] = {"enabled": True, "booked": booked}
     if arm == ORACLE or learn:
         changes["placeholders"] = imported_sets(scenario)
-    for each in changes.get("placeholders", ()):
+    for placeholder_set in changes.get("placeholders", ()):
         if arm == ORACLE:
-            each.pop("learn", None)
-            each["replicas"] = 0
+            placeholder_set.pop("learn", None)
+            placeholder_set["replicas"] = 0
         else:
-            each["learn"] = {**each.get("learn", {}), **dict(learn)}
+            placeholder_set["learn"] = {**placeholder_set.get("learn", {}), **dict(learn)}
     if not changes:
         return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, "")
     with tempfile.TemporaryDirectory() as folder:
@@ -203,11 +203,11 @@ def timetable_of(term: Term) -> list[JSONObject]:
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(("weekday", "time", "people", "until", "name", "image"))
-    for number, each in enumerate(term.classes, 1):
-        weekday = figures.DAY_NAMES[each.weekday]
-        clock = f"{each.hour}:{each.minute:02}"
-        image = term.images[each.image].ref if len(term.images) > 1 else ""
-        lines.writerow((weekday, clock, each.people, last_day, f"class {number}", image))
+    for number, course in enumerate(term.classes, 1):
+        weekday = figures.DAY_NAMES[course.weekday]
+        clock = f"{course.hour}:{course.minute:02}"
+        image = term.images[course.image].ref if len(term.images) > 1 else ""
+        lines.writerow((weekday, clock, course.people, last_day, f"class {number}", image))
     rules = TimetableRules(
         file="the timetable",
         zone=term.time_zone,
@@ -216,7 +216,7 @@ def timetable_of(term: Term) -> list[JSONObject]:
         limits_of=lambda _entry: Limits(sets=(SET_NAME,), max_people=MOST_PEOPLE),
         profiles=None,
     )
-    return [dict(each.entry) for each in read_timetable(text.getvalue().encode(), rules)]
+    return [dict(booking.entry) for booking in read_timetable(text.getvalue().encode(), rules)]
 
 
 def history_text(launches: Iterable[Launch], policy: Policy) -> str:
@@ -449,7 +449,7 @@ def _run_of(entry: Mapping[str, Any]) -> Run:
         before=_period_of(entry["before"]),
         weeks=tuple(map(_period_of, entry["weeks"])),
         later=_period_of(entry["later"]),
-        late_classes=tuple(LateClass(**each) for each in entry["late_classes"]),
+        late_classes=tuple(LateClass(**late_class) for late_class in entry["late_classes"]),
         seconds=entry["seconds"],
         told=None if told is None else figures.Told(**told),
     )

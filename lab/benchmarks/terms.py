@@ -222,10 +222,10 @@ def _with_exceptions(chance: random.Random, classes: Sequence[Class], weeks: int
         number = chance.randrange(len(classes))
         late[week, number] = chance.randrange(4, 11)
     found = []
-    for place, each in enumerate(classes):
+    for place, course in enumerate(classes):
         weeks_left_out = sorted({week for week, number in left_out if number == place})
         ours = {week: minutes for (week, number), minutes in late.items() if number == place}
-        found.append(each._replace(weeks_left_out=tuple(weeks_left_out), late_minutes=ours))
+        found.append(course._replace(weeks_left_out=tuple(weeks_left_out), late_minutes=ours))
     return found
 
 
@@ -266,17 +266,17 @@ class _LaunchDraw:
     def _classes_of(self, day: int, classes: Sequence[Class]) -> None:
         chance = self._chance
         week = day // DAYS_A_WEEK + 1
-        for number, each in enumerate(classes):
-            if day % DAYS_A_WEEK != each.weekday or week in each.weeks_left_out:
+        for number, course in enumerate(classes):
+            if day % DAYS_A_WEEK != course.weekday or week in course.weeks_left_out:
                 continue
             left = 1 - self._habits.decline * (week - 1)
-            people = each.people * left * chance.uniform(0.85, 1.0)
+            people = course.people * left * chance.uniform(0.85, 1.0)
             for _ in range(int(people)):
-                begin = each.minute + each.late_minutes.get(week, 0)
+                begin = course.minute + course.late_minutes.get(week, 0)
                 # Most come within five minutes, around the first minute of the class.
                 minutes = begin + max(-6.0, chance.gauss(1, 2.5))
-                at = self._time(day, hours=each.hour, minutes=minutes)
-                self._launch(at, each.image, self._session_minutes(), number)
+                at = self._time(day, hours=course.hour, minutes=minutes)
+                self._launch(at, course.image, self._session_minutes(), number)
 
     def _people_one_by_one(self, day: int) -> None:
         chance = self._chance
@@ -355,7 +355,9 @@ def first_weeks(term: Term, weeks: int) -> Term:
     end = term.begin_of(weeks + 1)
     is_exam_in = term.exam is not None and term.exam.day < weeks * DAYS_A_WEEK
     shorter = replace(term, weeks=min(weeks, term.weeks), exam=term.exam if is_exam_in else None)
-    return _with_launches(shorter, (each for each in term.launches if each.attempt.moment < end))
+    return _with_launches(
+        shorter, (launch for launch in term.launches if launch.attempt.moment < end)
+    )
 
 
 def without_exam(term: Term) -> Term:
@@ -372,10 +374,10 @@ def every_second_week(term: Term) -> Term:
     # With weeks before the first, which `weeks_before` draws.
     all_weeks = range(1 - MOST_WEEKS_BEFORE, term.weeks + 1)
     classes = []
-    for number, each in enumerate(term.classes):
+    for number, course in enumerate(term.classes):
         others = {week for week in all_weeks if not _comes_in(number, week)}
-        left_out = sorted(others | set(each.weeks_left_out))
-        classes.append(each._replace(weeks_left_out=tuple(left_out)))
+        left_out = sorted(others | set(course.weeks_left_out))
+        classes.append(course._replace(weeks_left_out=tuple(left_out)))
 
     def comes(launch: Launch) -> bool:
         is_of_class = launch.group is not None and launch.group != EXAM

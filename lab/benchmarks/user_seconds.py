@@ -223,15 +223,20 @@ def pairs(people: int, rounds: int) -> None:
         " HTTP 200:"
     )
     rows = [
-        [name, *(f"{one:.2f}" for one in row), f"{median(row):.2f}"] for name, row in took.items()
+        [name, *(f"{seconds:.2f}" for seconds in row), f"{median(row):.2f}"]
+        for name, row in took.items()
     ]
-    say(table(["", *(f"round {one + 1}" for one in range(rounds)), "median"], rows))
+    say(
+        table(
+            ["", *(f"round {round_number + 1}" for round_number in range(rounds)), "median"], rows
+        )
+    )
     say(
         f"With Roost, {median(ratios):.2f} of the time ({min(ratios):.2f} to {max(ratios):.2f})."
         " Where it went, means:"
     )
     means = [
-        [name, *(f"{median(one[step] for one in row):.2f}" for step in STEPS)]
+        [name, *(f"{median(seconds[step] for seconds in row):.2f}" for step in STEPS)]
         for name, row in spent.items()
     ]
     say(table(["", *STEPS], means))
@@ -322,7 +327,7 @@ def storm(people: int, seconds: float, boot_seconds: float, pull_seconds: float)
             if arm == "booked":
                 book(cluster, namespace, people)
             visits = start(
-                hub.url, [f"u{one}" for one in range(people)], ["light"], gap=seconds / people
+                hub.url, [f"u{number}" for number in range(people)], ["light"], gap=seconds / people
             )
             rows.append([arm, *told(visits), str(len(nodes.names))])
             ends = Counter((visit.failure or visit.fault or "answered")[:60] for visit in visits)
@@ -342,7 +347,9 @@ def rehearsed(people: int, seconds: float, boot_seconds: float) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "storm.jsonl")
         trace.write_text(
-            "".join(f"{json.dumps(launch(seconds * one / people))}\n" for one in range(people))
+            "".join(
+                f"{json.dumps(launch(seconds * number / people))}\n" for number in range(people)
+            )
         )
         assumed = {**REHEARSED, "boot_median_seconds": boot_seconds}
         options = [text for name, value in assumed.items() for text in ("--set", f"{name}={value}")]
@@ -387,7 +394,7 @@ def launch(after_seconds: float) -> dict[str, Any]:
 def told(visits: Sequence[Visit]) -> list[str]:
     """Seconds from click to answer, who was told to come again, and who got none."""
     took = [visit.seconds for visit in visits if visit.answered_at]
-    refused = sum(any(" 429 " in one for one in visit.broken) for visit in visits)
+    refused = sum(any(" 429 " in answer for answer in visit.broken) for visit in visits)
     without = sum(not visit.answered_at for visit in visits)
     return [
         *(f"{percentile(took, share):.1f}" for share in (0.5, 0.95, 0.99)),
@@ -451,9 +458,9 @@ def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> str:
                 " histogram"
             )
     own = {
-        f"jupyter-{one.user}": one.ready_at - one.clicked_at
-        for one in visits
-        if one.ready_at and not one.broken
+        f"jupyter-{visit.user}": visit.ready_at - visit.clicked_at
+        for visit in visits
+        if visit.ready_at and not visit.broken
     }
     apart = [seconds - took[name] for name, seconds in own.items()]
     for share in (0.5, 0.95):

@@ -112,8 +112,8 @@ class ReleaseSettings:
         )
         return frozenset(
             name
-            for name, each in profiles.items()
-            if isinstance(each, dict) and each.get("strategy") == "pack"
+            for name, profile in profiles.items()
+            if isinstance(profile, dict) and profile.get("strategy") == "pack"
         )
 
     @cached_property

@@ -307,7 +307,7 @@ class ExpressionCompiler:
         if isinstance(value, str):
             return Expression(_quote(value), self.plain("string"), is_string=True)
         if isinstance(value, Mapping):
-            pairs = (f" {_quote(key)} {self._constant(each).go}" for key, each in value.items())
+            pairs = (f" {_quote(key)} {self._constant(item).go}" for key, item in value.items())
             return Expression(f"(dict{''.join(pairs)})", self.plain("object"))
         raise self.fault(f"the constant {value!r}: only strings, whole numbers, true and false")
 
@@ -392,7 +392,7 @@ class ExpressionCompiler:
                 raise self.fault(f"filter '{node.name}' is not in the subset")
 
     def _comparison(self, node: nodes.Compare) -> Expression:
-        if [one.op for one in node.ops] == ["in"] and isinstance(node.expr, nodes.Const):
+        if [op.op for op in node.ops] == ["in"] and isinstance(node.expr, nodes.Const):
             whole = self.expression(node.ops[0].expr)
             self._need_string(whole, "in")
             return Expression(
@@ -456,7 +456,7 @@ class ExpressionCompiler:
             return Expression(
                 f"(concat {words})",
                 Shape(
-                    tuple(s for one in given for s in one.shape.alternatives),
+                    tuple(s for argument in given for s in argument.shape.alternatives),
                     given[0].shape.definitions,
                 ),
             )

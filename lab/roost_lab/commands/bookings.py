@@ -78,7 +78,7 @@ class Bookings:
         text = ((self._found or {}).get("data") or {}).get(EVENTS_KEY) or "[]"
         try:
             entries = load_foreign(text)
-            names = {str(each["name"]) for each in entries}
+            names = {str(entry["name"]) for entry in entries}
         except (ValueError, TypeError, KeyError):
             entries = ()
             names = {""}
@@ -88,7 +88,7 @@ class Bookings:
                 " list of events with names of their own. Nothing was changed: mend it, or say"
                 " another --config-map"
             )
-        self.entries: dict[str, dict[str, Any]] = {str(each["name"]): each for each in entries}
+        self.entries: dict[str, dict[str, Any]] = {str(entry["name"]): entry for entry in entries}
 
     def require_reader(self) -> None:
         """Raise UsageError if the release is known and reads no bookings."""
@@ -184,7 +184,11 @@ class Bookings:
         nodes: list[Node | None] = []
         with suppress(ClusterError):
             nodes = [node_or_none(item) for item in self.client.get("/api/v1/nodes")["items"]]
-        entry = next(each for each in self.document["placeholders"] if each["name"] == set_name)
+        entry = next(
+            placeholder_set
+            for placeholder_set in self.document["placeholders"]
+            if placeholder_set["name"] == set_name
+        )
         return Seats(entry, [node for node in nodes if node])
 
 

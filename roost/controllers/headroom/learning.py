@@ -158,7 +158,11 @@ def observe(
 
 def _most_text(learned: Learned, snapshot: Snapshot, settings: HeadroomSettings) -> int:
     """How long a set's text may be beside those of other sets, and what is left of former ones."""
-    names = {each.name for each in settings.sets if each.learn is not None}
+    names = {
+        placeholder_set.name
+        for placeholder_set in settings.sets
+        if placeholder_set.learn is not None
+    }
     others = sum(
         len(key) + len(text) for key, text in (snapshot.histories or {}).items() if key not in names
     )

@@ -224,7 +224,11 @@ class _Plan:
         self._counts_placeholders = counts_placeholders(snapshot)
         self._settings = settings
         self._now = now
-        learning = [each for each in settings.sets if each.learn is not None]
+        learning = [
+            placeholder_set
+            for placeholder_set in settings.sets
+            if placeholder_set.learn is not None
+        ]
         self._pools = SharedPools(learning, snapshot)
         self._booked = plan_booked(snapshot, settings, now.wall)
         self.actions: list[Action] = []

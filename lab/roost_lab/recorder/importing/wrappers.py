@@ -136,12 +136,12 @@ def _otlp_value(held: Any) -> Any:  # noqa: ANN401 - JSON
     inner = value.get("values") if isinstance(value, dict) else None
     if key == "kvlistValue" and isinstance(inner, list):
         return {
-            str(one.get("key")): _otlp_value(one.get("value"))
-            for one in inner
-            if isinstance(one, dict)
+            str(item.get("key")): _otlp_value(item.get("value"))
+            for item in inner
+            if isinstance(item, dict)
         }
     if key == "arrayValue" and isinstance(inner, list):
-        return [_otlp_value(one) for one in inner]
+        return [_otlp_value(item) for item in inner]
     if key == "intValue" and isinstance(value, str) and value.lstrip("-").isdecimal():
         return int(value)  # protobuf writes 64 bits as text
     return value if key in ("stringValue", "boolValue", "intValue", "doubleValue") else held

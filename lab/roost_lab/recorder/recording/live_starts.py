@@ -132,9 +132,9 @@ class LiveStarts:
         """A hub's verdict on a start; no records when no pod awaits it."""
         awaited = self._awaited.get(namespace, {})
         found = [
-            one
-            for name, one in awaited.items()
-            if news.is_about(name) and one.created.at_us <= news.when.at_us
+            image
+            for name, image in awaited.items()
+            if news.is_about(name) and image.created.at_us <= news.when.at_us
         ]
         if not found:
             return []

@@ -246,7 +246,7 @@ class Model:
         # Of scored nodes, by name.
         totals = dict(zip(table.nodes, table.totals, strict=True)) if table is not None else {}
         by_plugin = table.points.items() if table is not None else ()
-        points = {plugin: dict(zip(totals, one, strict=True)) for plugin, one in by_plugin}
+        points = {plugin: dict(zip(totals, scores, strict=True)) for plugin, scores in by_plugin}
         return Candidates(
             node_name=names,
             users=[by_class.get(USER, 0) for by_class in counts],
