@@ -24,11 +24,8 @@ run "docs/values.md is fresh" "$bin/python" -m tools.write_values_reference --ch
 run "chart's README is fresh" "$bin/python" -m tools.write_chart_pages --check
 run "pages of the command line are fresh" "$bin/python" -m tools.write_command_line --check
 run "lab/docs/simulator.md is fresh" "$bin/python" -m tools.write_simulator_tables --check
-<<<<<<< HEAD
 run "sentences and words" "$bin/python" -m tools.check_prose
-=======
 run "figures on pages are fresh" "$bin/python" -m tools.write_figures --check
->>>>>>> b1605e52 (Figures of replays come from results files; mybinder.org as felt)
 # Five seconds, from scratch: a page that is not read again repeats no warning. `make setup` installs Sphinx.
 [ ! -x "$bin/sphinx-build" ] || run "documentation" tools/docs.sh
 exit $failed
