@@ -27,6 +27,14 @@ _HARMLESS: Final = frozenset(
     ]
 )
 _KNOWN: Final = frozenset({*dir(builtins), *sys.stdlib_module_names, "c"})
+# Modules whose functions change nothing of what they are given.
+_PURE_MODULES: Final = frozenset(
+    ["copy", "datetime", "fnmatch", "html", "re", "string", "textwrap", "time", "unicodedata"]
+)
+# What may be taken out of a profile besides.
+_MAY_GO: Final = _HARMLESS | {"unlisted_choice"}
+# Methods that yield the values of a dict.
+_VALUES: Final = frozenset(["items", "values"])
 # Methods that add to a list.
 _ADDERS: Final = frozenset(["append", "extend", "insert"])
 # Methods that change a dict, and the trait itself.
@@ -61,7 +69,45 @@ def leaves_out(tree: ast.Module, value: ast.expr) -> bool:
     own = {name for name, item in zip(names, given, strict=False) if _is_of(item, same)}
     if len(own) != len(given):
         return False
-    return _returns_members(function, same | own)
+    return _returns_members(function, same | own, _pure_functions(tree))
+
+
+def _pure_functions(tree: ast.Module) -> frozenset[str]:
+    """Names that the code imports from modules whose functions change nothing."""
+    return frozenset(
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in _PURE_MODULES
+        for alias in node.names
+    )
+
+
+def only_leaves_out(code: str) -> bool:
+    """Whether all that a piece of code does to `profile_list` is to leave profiles out."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    lists = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr == "profile_list"
+    ]
+    named = any(
+        isinstance(node, ast.Constant) and node.value == "profile_list" for node in ast.walk(tree)
+    )
+    given = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == _LIST
+    ]
+    written = [node for node in lists if isinstance(node.ctx, ast.Store)]
+    return (
+        not named
+        and bool(given)
+        and len(written) == len(given)
+        and all(leaves_out(tree, value) for value in given)
+    )
 
 
 def _names_of_the_list(tree: ast.Module) -> frozenset[str]:
@@ -79,14 +125,17 @@ def _names_of_the_list(tree: ast.Module) -> frozenset[str]:
 
 
 def _returns_members(
-    function: ast.FunctionDef | ast.AsyncFunctionDef, same: Collection[str]
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    same: Collection[str],
+    pure_functions: Collection[str],
 ) -> bool:
     """Whether a function returns the list, parts of it or its members, and nothing else.
 
     same: names of the list: the code's own, and those of parameters that are given it.
+    pure_functions: names of imported functions that change nothing.
     """
     nodes = [node for statement in function.body for node in ast.walk(statement)]
-    if not _is_harmless(nodes):
+    if not _is_harmless(nodes, pure_functions):
         return False
     members = _names_of_members(nodes, same)
     if not (_hold_only_members(nodes, members) and _gain_only_members(nodes, members)):
@@ -177,25 +226,82 @@ def _picks(index: ast.expr) -> bool:
     )
 
 
-def _is_harmless(nodes: Sequence[ast.AST]) -> bool:
+def _is_harmless(nodes: Sequence[ast.AST], pure_functions: Collection[str]) -> bool:
     """Whether nothing in a function writes to what decides about a profile's pod.
 
-    It may not hide such a write either. So it calls by name only built-in functions and imports
-    nothing. It has no `global` and makes no dict with content, which could be a new profile.
+    It may not hide such a write either. So it calls by name only built-in and pure functions, and
+    imports nothing. It has no `global` and makes no dict with content, which could be a new
+    profile.
     """
-    return all(_node_is_harmless(node) for node in nodes)
+    kept = set(_entries_kept(nodes))
+    return all(
+        node in kept if _writes_by_name(node) else _node_is_harmless(node, pure_functions)
+        for node in nodes
+    )
 
 
-def _node_is_harmless(node: ast.AST) -> bool:
+def _writes_by_name(node: ast.AST) -> bool:
+    """Whether an entry is set whose key isn't written out: `choices[name] = choice`."""
+    return (
+        isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Store)
+        and not isinstance(node.slice, ast.Constant)
+    )
+
+
+def _entries_kept(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
+    """Targets of assignments that keep entries of a dict: into a dict that begins empty, from a
+    loop over another dict's entries.
+    """
+    begins_empty = {
+        name
+        for name, value in _assigned(nodes)
+        if isinstance(value, ast.Dict)
+        and not value.keys
+        and [other for other, _ in _assigned(nodes)].count(name) == 1
+    }
+    entries = {
+        target.id
+        for node in nodes
+        if isinstance(node, ast.For) and _loops_over_values(node.iter)
+        for target in ast.walk(node.target)
+        if isinstance(target, ast.Name)
+    }
+    entries -= {name for name, _ in _assigned(nodes)}
+    for node in nodes:
+        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)):
+            continue
+        (target, *more) = node.targets
+        if (
+            not more
+            and node.value.id in entries
+            and isinstance(target, ast.Subscript)
+            and isinstance(target.value, ast.Name)
+            and target.value.id in begins_empty
+        ):
+            yield target
+
+
+def _loops_over_values(iterated: ast.expr) -> bool:
+    return (
+        isinstance(iterated, ast.Call)
+        and isinstance(iterated.func, ast.Attribute)
+        and iterated.func.attr in _VALUES
+    )
+
+
+def _node_is_harmless(node: ast.AST, pure_functions: Collection[str]) -> bool:
     if isinstance(node, ast.Subscript):
         key = node.slice.value if isinstance(node.slice, ast.Constant) else ""
-        return isinstance(node.ctx, ast.Load) or key in _HARMLESS
+        may_change = _MAY_GO if isinstance(node.ctx, ast.Del) else _HARMLESS
+        return isinstance(node.ctx, ast.Load) or key in may_change
     if isinstance(node, ast.Attribute):
         return isinstance(node.ctx, ast.Load) and node.attr not in _WRITERS
     if isinstance(node, ast.Constant):
         return node.value != "kubespawner_override"
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        return node.func.id in _KNOWN and node.func.id not in _RUNNERS
+        name = node.func.id
+        return name in pure_functions or (name in _KNOWN and name not in _RUNNERS)
     if isinstance(node, ast.Dict):
         return not node.keys
     return not isinstance(node, ast.Import | ast.ImportFrom | ast.Global)

@@ -6,11 +6,13 @@ Nothing is guessed of Python code; it is named.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from generator.checks.contract import mapping, text
+from generator.importing.profile_filters import only_leaves_out
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child, kind_of
 from generator.importing.traits import camel_case, is_trait, nearest_trait
@@ -165,9 +167,15 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
             _note_spawner_class(draft, hub, spawner, *at[1:])
         words = sorted(
             word
-            for word in {*_SPAWNER_WORDS.findall(code)}
+            for word in {*_SPAWNER_WORDS.findall(_without_comments(code))}
             if word.rpartition(".")[2] not in followed
         )
+        if "profile_list" in words and only_leaves_out(code):
+            words.remove("profile_list")
+            draft.notes.append(
+                f"{hub.show(at)} leaves profiles out for some users: those that the file lists"
+                " stand."
+            )
         if words:
             reason = (
                 f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't"
@@ -179,6 +187,27 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
             f"{hub.show(codes[0][0][:2])} is Python that may change pods at run time: what it sets"
             " was read where it is written out."
         )
+
+
+def _without_comments(code: str) -> str:
+    """Code without comments and docstrings, which set nothing; as it is, if it can't be read."""
+    try:
+        tree = ast.parse(code)
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if isinstance(body, list):
+                node.body = [line for line in body if not _is_text(line)] or [ast.Pass()]  # type: ignore[attr-defined]
+        return ast.unparse(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return code
+
+
+def _is_text(line: ast.AST) -> bool:
+    return (
+        isinstance(line, ast.Expr)
+        and isinstance(line.value, ast.Constant)
+        and isinstance(line.value.value, str)
+    )
 
 
 def python_of(hub: HubSection) -> list[tuple[Path, str]]:
