@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Final
 
 from roost_core.objects.pod import Pod
-from roost_core.release.classes import Classes
+from roost_core.objects.selectors import read_label_selector
+from roost_core.release.classes import Classes, namespace_matches
 from roost_core.release.image_gate import ImageGate, read_image_gate, read_mappings
 from roost_core.release.placeholder_sets import PlaceholderSet, read_placeholder_sets
 from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector
@@ -85,6 +86,28 @@ class ReleaseSettings:
         """Whether it is a user's pod."""
         found = self.class_of(pod, namespaces)
         return found is not None and found.is_of_users
+
+    def users_namespaces(
+        self, namespaces: Mapping[str, Mapping[str, str]] | None
+    ) -> frozenset[str] | None:
+        """The namespaces whose users' pods have a class; None: not all of them are known.
+
+        namespaces: labels, as far as known.
+        """
+        found: set[str] = set()
+        for pod_class in self.classes.values():
+            if not pod_class.is_of_users:
+                continue
+            if pod_class.namespace_selector is None:
+                found.add(self.namespace)
+                continue
+            requirements = read_label_selector(pod_class.namespace_selector)
+            if namespaces is None or requirements is None:
+                return None
+            found |= {
+                name for name in namespaces if namespace_matches(requirements, name, namespaces)
+            }
+        return frozenset(found)
 
     @cached_property
     def gate(self) -> ImageGate:

@@ -67,6 +67,8 @@ class StatefulSetState:
     replicas: int
     # Its template changed, and not all of its pods have been replaced yet.
     is_rolling: bool = False
+    # Its number is the one that controllers wrote last, not one of the values or of another's hand.
+    is_scaled_by_us: bool = False
     # Of its template: the container's resources as written, and the PriorityClass's name.
     resources: Mapping[str, Any] = field(default_factory=dict)
     priority_class: str = ""

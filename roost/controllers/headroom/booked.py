@@ -21,6 +21,7 @@ from roost.controllers.contract.bookings import (
     reads_source,
 )
 from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.headroom.quota_room import rooms_for_people
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.headroom_windows import local_time
@@ -42,6 +43,8 @@ class Booked:
     # People who have yet to come to the release's namespace, by name of the set, however many
     # placeholders they get.
     people: Mapping[str, int] = field(default_factory=dict)
+    # Placeholders that quotas of hubs' namespaces leave no people for, by name of the set.
+    cut: Mapping[str, int] = field(default_factory=dict)
     # The events that they are for, by name of the set, in words.
     why: Mapping[str, str] = field(default_factory=dict)
     # When that may change although nothing in the cluster does.
@@ -67,7 +70,14 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
     needs = Counter[str]()
     for booking, number in zip(bookings, came, strict=True):
         needs[booking.hub] += booking.event.people - number
-    left = share_out(needs, events.max_placeholders)
+    # What the release's own namespace leaves is looked at with all that is there.
+    elsewhere = needs.keys() - {"", snapshot.namespace}
+    rooms = rooms_for_people(elsewhere, snapshot, settings)
+    for hub, room in rooms.items():
+        needs[hub] = min(needs[hub], room.people)
+    shares = share_out(needs, events.max_placeholders)
+    left = dict(shares)
+    quota_cut = Counter[str]()
     for booking, number in zip(bookings, came, strict=True):
         event = booking.event
         need = min(left[booking.hub], event.people - number)
@@ -75,14 +85,20 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
         extra[event.set_name] = extra.get(event.set_name, 0) + need
         if booking.hub in ("", snapshot.namespace):
             people[event.set_name] += event.people - number
-        cut = ", as many as events.maxPlaceholders allows" if need < event.people - number else ""
+        cut = ""
+        if need < event.people - number:
+            cut = ", as many as events.maxPlaceholders allows"
+            quotas_room = rooms.get(booking.hub)
+            if quotas_room is not None and shares[booking.hub] == quotas_room.people:
+                cut = f", as many as {quotas_room.why}"
+                quota_cut[event.set_name] += event.people - number - need
         at = local_time(booking.start, event.starts.time_zone)
         why.setdefault(event.set_name, []).append(
             f"event {event.name} at {at} with {event.people} people{cut}"
         )
     seconds_left = FOLLOW_SECONDS if seconds_left is None else min(seconds_left, FOLLOW_SECONDS)
     texts = {name: " and ".join(reasons) for name, reasons in why.items()}
-    return Booked(extra, people, texts, seconds_left)
+    return Booked(extra, people, quota_cut, texts, seconds_left)
 
 
 def share_out(needs: Mapping[str, int], total: int) -> dict[str, int]:

@@ -35,6 +35,7 @@ from roost.controllers.headroom.quota_room import (
     counts_placeholders,
     cut_by_quotas,
     demand_of,
+    room_of_all,
 )
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost.controllers.headroom.shared_pools import SharedPools
@@ -203,6 +204,8 @@ class _Number(NamedTuple):
     why: str
     is_learned: bool
     demand: Demand
+    # Placeholders that quotas of hubs' namespaces leave no people for.
+    cut_elsewhere: int
     # What to remember.
     memory: SetMemory
 
@@ -231,6 +234,7 @@ class _Plan:
         ]
         self._pools = SharedPools(learning, snapshot)
         self._booked = plan_booked(snapshot, settings, now.wall)
+        self._room_of_hubs = room_of_all(snapshot, settings) if learning else None
         self.actions: list[Action] = []
         self.waits: list[float] = (
             [] if self._booked.seconds_left is None else [self._booked.seconds_left]
@@ -279,15 +283,23 @@ class _Plan:
             self._show_learned(name, learn, learned)
             people = _people_ahead(learned)
         replicas = min(MAX_REPLICAS, replicas)
+        cut_elsewhere = self._booked.cut.get(name, 0)
+        fewer = ""
+        room = self._room_of_hubs if learn is not None else None
+        if room is not None and replicas > room.people:
+            cut_elsewhere += replicas - room.people
+            replicas = room.people
+            fewer = f"; no more people than {room.why}"
         # Each placeholder stands for somebody who may come, and so do bookings without one.
         people = max(people, replicas - extra + self._booked.people.get(name, 0))
         return _Number(
             placeholder_set,
             keeper,
             replicas,
-            why or _why(placeholder_set, period),
+            f"{why or _why(placeholder_set, period)}{fewer}",
             bool(why),
             demand_of(name, keeper, placeholder_set.requests, replicas=replicas, people=people),
+            cut_elsewhere,
             replace(before, period=(computed_at, period), learned=learned),
         )
 
@@ -299,11 +311,13 @@ class _Plan:
         replicas = number.replicas if cut is None else cut.replicas
         why = number.why
         after = replace(before, is_cut=cut is not None)
+        lost = number.cut_elsewhere + number.replicas - replicas
         if cut is None:
             after = replace(after, told_cut=None)
         else:
             why = f"{why}; {cut.why}"
-            self.gauges["headroom_quota_cut"][name,] = number.replicas - replicas
+        if lost:
+            self.gauges["headroom_quota_cut"][name,] = lost
         is_scaled = name in self._settings.scaled
         if is_scaled:
             self.gauges["headroom_replicas"][name,] = replicas
@@ -311,7 +325,9 @@ class _Plan:
             return after
         if self._waits_for_quotas:
             replicas = min(replicas, keeper.replicas)
-        if is_scaled or self._counts_placeholders or before.is_cut:
+        # Controllers before these may have cut it for a quota that is gone, or by windows that are.
+        is_ours = is_scaled or self._counts_placeholders or before.is_cut or keeper.is_scaled_by_us
+        if is_ours:
             self._scale(name, keeper, replicas, why, is_learned=number.is_learned)
         if cut is not None:
             after = self._tell_of_cut(number, keeper, cut, after)

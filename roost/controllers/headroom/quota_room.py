@@ -54,6 +54,65 @@ class _Tight(NamedTuple):
     why: str
 
 
+class PeopleRoom(NamedTuple):
+    """How many more people the quotas of a hub's namespace let in."""
+
+    people: int
+    # The quota that lets in fewest, in words.
+    why: str
+
+
+def rooms_for_people(
+    namespaces: Iterable[str], snapshot: Snapshot, settings: HeadroomSettings
+) -> dict[str, PeopleRoom]:
+    """How many more people quotas let into each of these namespaces; without those that may take
+    any number.
+
+    Placeholders for more would wait for people who can't come. So a person counts as no larger than
+    the smallest user there, or the smallest placeholder: who can come always has one.
+    """
+    placeholders = [
+        counted_container({"requests": placeholder_set.requests})
+        for placeholder_set in settings.sets
+    ]
+    by_namespace: dict[str, list[Quota]] = {namespace: [] for namespace in namespaces}
+    for _, quota in sorted((snapshot.quotas or {}).items()):
+        if quota.namespace in by_namespace:
+            by_namespace[quota.namespace].append(quota)
+    rooms: dict[str, PeopleRoom] = {}
+    for namespace, quotas in by_namespace.items():
+        if not quotas:
+            continue
+        there = _There(snapshot, settings, namespace)
+        for quota in quotas:
+            for key, hard in quota.hard.items():
+                one = there.smallest_person(quota, key, placeholders)
+                if not one:
+                    continue
+                people = max(0, hard - there.taken_by_others(quota, key)) // one
+                if namespace not in rooms or people < rooms[namespace].people:
+                    why = (
+                        f"ResourceQuota {quota.name} of namespace {namespace} lets in: it allows"
+                        f" {amount_in_words(key, hard)} {key}"
+                    )
+                    rooms[namespace] = PeopleRoom(people, why)
+    return rooms
+
+
+def room_of_all(snapshot: Snapshot, settings: HeadroomSettings) -> PeopleRoom | None:
+    """How many more people quotas let into all namespaces of users together; None: any number, or
+    the users' are the release's own, of which `cut_by_quotas` knows more.
+    """
+    namespaces = settings.users_namespaces(snapshot.namespaces)
+    if not namespaces or namespaces == {snapshot.namespace}:
+        return None
+    rooms = rooms_for_people(namespaces, snapshot, settings)
+    if rooms.keys() != namespaces:
+        return None
+    people = sum(room.people for room in rooms.values())
+    return PeopleRoom(people, f"ResourceQuotas of {len(rooms)} namespaces let in")
+
+
 def cut_by_quotas(
     demands: Sequence[Demand], snapshot: Snapshot, settings: HeadroomSettings
 ) -> dict[str, Cut]:
@@ -66,7 +125,7 @@ def cut_by_quotas(
     if not quotas:
         return {}
     defaults = tuple(snapshot.container_defaults.values())
-    return cut_by(demands, quotas, defaults, _There(snapshot, settings))
+    return cut_by(demands, quotas, defaults, _There(snapshot, settings, snapshot.namespace))
 
 
 def cut_by(
@@ -156,16 +215,16 @@ class TakenAsTold:
 
 
 class _There:
-    """The pods of the release's namespace, as quotas count them."""
+    """The pods of one namespace, as quotas count them."""
 
-    def __init__(self, snapshot: Snapshot, settings: HeadroomSettings) -> None:
+    def __init__(self, snapshot: Snapshot, settings: HeadroomSettings, namespace: str) -> None:
         self.users: list[Counted] = []
         # Users' too; without our placeholders.
         self.others: list[Counted] = []
         self.finished: list[Counted] = []
         self.placeholders: list[Counted] = []
         for pod in snapshot.pods.values():
-            if pod.namespace != snapshot.namespace:
+            if pod.namespace != namespace:
                 continue
             counted = counted_pod(pod)
             if _is_own_placeholder(pod, snapshot.release):
@@ -195,6 +254,14 @@ class _There:
             return 0
         mean = -(-sum(user.amount(key) for user in users) // len(users)) if users else 0
         return max(mean, *(placeholder.amount(key) for placeholder in placeholders))
+
+    def smallest_person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
+        """How much of the key one more person takes at least; 0: it isn't known, or nothing."""
+        counted = [user for user in self.users or placeholders if quota.counts(user)]
+        if not counted:
+            return 0
+        sizes = [each.amount(key) for each in (*counted, *placeholders)]
+        return min(sizes)
 
 
 def _is_own_placeholder(pod: Pod, release: str) -> bool:

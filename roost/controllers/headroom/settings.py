@@ -25,6 +25,8 @@ class HeadroomSettings:
     history_name: str = ""
     # Whether a pod is a user's, by its labels and those of its namespace, as a Snapshot has them.
     is_user: Callable[[Pod, Mapping[str, Mapping[str, str]] | None], bool]
+    # The namespaces of users, by the labels that a Snapshot has; None: not all of them are known.
+    users_namespaces: Callable[[Mapping[str, Mapping[str, str]] | None], frozenset[str] | None]
 
 
 def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
@@ -43,4 +45,5 @@ def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
         events=release.events,
         history_name=release.history_name,
         is_user=release.is_users,
+        users_namespaces=release.users_namespaces,
     )

@@ -73,7 +73,11 @@ class _Hub:
             lambda: "used" in (self._api.get(path).get("status") or {}), SOON_SECONDS, "the quota"
         )
 
-    def book(self, people: int) -> None:
+    def label(self, labels: dict[str, str]) -> None:
+        path = f"/api/v1/namespaces/{self._namespace}"
+        self._api.patch(path, {"metadata": {"labels": labels}})
+
+    def book(self, people: int, name: str = "bookings") -> None:
         start = datetime.now(UTC) + timedelta(minutes=6)
         event = {
             "name": "lecture",
@@ -85,7 +89,7 @@ class _Hub:
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {
-                "name": "bookings",
+                "name": name,
                 "namespace": self._namespace,
                 "labels": {"roost.hub.jupyter.org/events": "hub"},
             },
@@ -178,6 +182,60 @@ def test_everybody_is_created_who_would_be_without_placeholders(
         wait_until(lambda: hub.placeholders() == 0, SOON_SECONDS, "no placeholder")
         assert hub.refused(USERS) == []
         assert f"ResourceQuota team allows {PODS} pods" in hub.said("HeadroomQuota")[0]
+
+
+def test_a_cut_goes_with_its_quota_though_other_controllers_made_it(
+    counting_plane: ControlPlane,
+) -> None:
+    namespace = counting_plane.create_namespace("quota-gone")
+    hub = _Hub(counting_plane, namespace)
+    values = _values(3, learns=False, books=False)
+    with Stack(
+        counting_plane,
+        namespace,
+        values,
+        controllers=True,
+        webhook=False,
+        scheduler=False,
+        own_certificates=True,
+    ) as stack:
+        hub.set_quota(pods=str(PODS + 2))
+        wait_until(lambda: hub.wanted() == 2, SOON_SECONDS, "what people leave")
+        stack.controllers[0].process.kill()
+        counting_plane.api.delete(f"/api/v1/namespaces/{namespace}/resourcequotas/team")
+        stack.start_controllers().wait_leading()
+        wait_until(lambda: hub.wanted() == 3, SOON_SECONDS, "the values' number again")
+
+
+def test_the_quota_of_one_of_many_hubs_bounds_what_that_hub_books(
+    counting_plane: ControlPlane,
+) -> None:
+    release = counting_plane.create_namespace("quota-release")
+    hubs = [_Hub(counting_plane, counting_plane.create_namespace(f"quota-hub-{n}")) for n in "ab"]
+    served = {"namespaceSelector": {"matchLabels": {"quota-hub": "yes"}}}
+    values = {
+        **_values(0, learns=False, books=True),
+        "podClasses": {"user": {"match": served}, "build": {"match": served}},
+    }
+    for hub in hubs:
+        hub.label({"quota-hub": "yes"})
+    with Stack(
+        counting_plane,
+        release,
+        values,
+        controllers=True,
+        webhook=False,
+        scheduler=False,
+        own_certificates=True,
+    ):
+        for hub in hubs:
+            hub.book(PEOPLE, name="roost-events")
+        wanted = _Hub(counting_plane, release).wanted
+        wait_until(lambda: wanted() == 2 * PEOPLE, SOON_SECONDS, "placeholders for both hubs")
+        hubs[0].set_quota(pods=str(PODS))
+        wait_until(lambda: wanted() == PEOPLE + PODS, SOON_SECONDS, "fewer for the one hub")
+        assert hubs[0].refused(PODS) == []
+        wait_until(lambda: wanted() == PEOPLE, SOON_SECONDS, "none for the hub that is full")
 
 
 def test_what_a_larger_quota_leaves_is_kept_and_goes_as_people_come(

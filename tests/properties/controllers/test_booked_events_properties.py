@@ -79,7 +79,11 @@ def _booking_settings(events: list[Event], lead: int, most: int) -> BookingSetti
 def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(
     booked_by: BookingSettings, at: int
 ) -> None:
-    headroom = HeadroomSettings(events=booked_by, is_user=lambda _pod, _namespaces: False)
+    headroom = HeadroomSettings(
+        events=booked_by,
+        is_user=lambda _pod, _namespaces: False,
+        users_namespaces=lambda _namespaces: frozenset({NAMESPACE}),
+    )
     most, now = booked_by.max_placeholders, at + 0.25
     snapshot = Snapshot(RELEASE, NAMESPACE)
     booked = plan_booked(snapshot, headroom, now)

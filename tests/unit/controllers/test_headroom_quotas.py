@@ -1,5 +1,6 @@
 """Placeholders and ResourceQuotas: nobody is refused for a placeholder."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import Notice, Planned, ScaleSet
+from roost.controllers.contract.bookings import BookingSource
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
+from roost.controllers.runtime.watching.stateful_sets import read_stateful_set
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.quotas import (
     AT_ONCE,
@@ -20,6 +23,8 @@ from roost_core.objects.quotas import (
 )
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
+from roost_core.release.events import Limits, parse_events
+from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, release_document
 from tests.unit.controllers.planners import planner_from
 
@@ -29,8 +34,13 @@ NOW = parse_moment("2026-10-05T12:00", "Europe/Berlin")
 TINY = {"requests": {"cpu": "100m", "memory": "128Mi"}}
 
 
-def _planner(*sets: dict[str, Any], events: dict[str, Any] | None = None) -> Planner[Any]:
-    document = release_document({"placeholders": [{"name": each["name"]} for each in sets]})
+def _planner(
+    *sets: dict[str, Any],
+    events: dict[str, Any] | None = None,
+    values: dict[str, Any] | None = None,
+) -> Planner[Any]:
+    named = {"placeholders": [{"name": each["name"]} for each in sets]}
+    document = release_document({**named, **(values or {})})
     for entry, each in zip(document["placeholders"], sets, strict=True):
         entry |= {"resources": TINY, **each}
     if events is not None:
@@ -38,10 +48,15 @@ def _planner(*sets: dict[str, Any], events: dict[str, Any] | None = None) -> Pla
     return planner_from(HEADROOM, document)
 
 
-def _quota(name: str = "team", scopes: dict[str, Any] | None = None, **hard: Any) -> Quota:
+def _quota(
+    name: str = "team",
+    scopes: dict[str, Any] | None = None,
+    namespace: str = NAMESPACE,
+    **hard: Any,
+) -> Quota:
     given = {key.replace("__", "/").replace("_", "."): str(most) for key, most in hard.items()}
     spec = {"hard": given, **(scopes or {})}
-    return read_quota({"metadata": {"name": name, "namespace": NAMESPACE}, "spec": spec})
+    return read_quota({"metadata": {"name": name, "namespace": namespace}, "spec": spec})
 
 
 def _pod(name: str, labels: dict[str, str], **changes: Any) -> Pod:
@@ -76,13 +91,19 @@ def _plan(
     defaults: ContainerDefaults | None = None,
     sets: tuple[str, ...] = ("default",),
     knows_quotas: bool = True,
+    is_scaled_by_us: bool = False,
     steady: float = 1000.0,
 ) -> Planned[Any]:
     states = {}
     for name in sets:
         keeper = f"{RELEASE}-roost-placeholder-{name}"
         states[keeper] = StatefulSetState(
-            keeper, f"uid-{name}", replicas, resources=resources or TINY, priority_class=CLASS
+            keeper,
+            f"uid-{name}",
+            replicas,
+            is_scaled_by_us=is_scaled_by_us,
+            resources=resources or TINY,
+            priority_class=CLASS,
         )
     snapshot = Snapshot(
         RELEASE,
@@ -172,6 +193,109 @@ def test_a_number_that_a_quota_cut_comes_back_when_the_quota_goes() -> None:
     static = _planner({"name": "default", "replicas": 3})
     assert _number(_plan(static, _quota(pods=20), replicas=3), 3) == 0
     assert _number(_plan(static, replicas=0), 0) == 3
+
+
+def test_it_comes_back_too_where_the_controllers_that_cut_it_are_gone() -> None:
+    static = _planner({"name": "default", "replicas": 3})
+    assert _number(_plan(static, replicas=0, is_scaled_by_us=True), 0) == 3
+    # What an operator scaled by hand stays.
+    assert _number(_plan(static, replicas=0), 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_ours"),
+    [
+        ([("roost-controllers", {"f:spec": {"f:replicas": {}}})], True),
+        (
+            [("roost-controllers", {"f:status": {}}), ("kubectl", {"f:spec": {"f:replicas": {}}})],
+            False,
+        ),
+        ([("helm", None)], False),
+        # Kubernetes' own, which counts what is there.
+        ([("roost-controllers", {"f:status": {"f:replicas": {}}})], False),
+        (None, False),
+    ],
+)
+def test_whose_number_a_set_has_is_read_from_its_managed_fields(
+    entries: list[tuple[str, Any]] | None, is_ours: bool
+) -> None:
+    fields = [{"manager": manager, "fieldsV1": owned} for manager, owned in entries or ()]
+    body = {
+        "metadata": {"name": "set", **({"managedFields": fields} if entries else {})},
+        "spec": {"replicas": 3},
+    }
+    assert read_stateful_set(body).is_scaled_by_us == is_ours
+
+
+HUBS = {"podClasses": {"user": {"match": {"namespaceSelector": {"matchLabels": {"hub": "yes"}}}}}}
+LABELS = {NAMESPACE: {}, "physics": {"hub": "yes"}, "biology": {"hub": "yes"}, "team": {}}
+
+
+def _plan_hubs(
+    planner: Planner[Any],
+    *quotas: Quota,
+    bookings: tuple[BookingSource, ...] = (),
+    pods: list[Pod] | None = None,
+    histories: dict[str, str] | None = None,
+) -> Planned[Any]:
+    keeper = f"{RELEASE}-roost-placeholder-default"
+    snapshot = Snapshot(
+        RELEASE,
+        NAMESPACE,
+        pods={pod.key: pod for pod in pods or ()},
+        stateful_sets={keeper: StatefulSetState(keeper, "uid", 1, resources=TINY)},
+        quotas={f"{quota.namespace}/{quota.name}": quota for quota in quotas},
+        bookings={f"{source.hub}/{source.name}": source for source in bookings},
+        namespaces=LABELS,
+        histories=histories,
+    )
+    return planner.plan(snapshot, Moment(NOW, 1000.0))
+
+
+def _booking(hub: str, people: int) -> BookingSource:
+    read = Reader()
+    events = parse_events(
+        read, [{**BOOKED["booked"][0], "people": people}], "events", Limits(("default",), 500)
+    )
+    assert not read.faults
+    return BookingSource("roost-events", f"uid-{hub}", events, hub=hub)
+
+
+def test_no_placeholders_for_people_whom_the_quota_of_their_own_namespace_keeps_out() -> None:
+    planner = _planner(NONE, events={}, values=HUBS)
+    both = (_booking("physics", 30), _booking("biology", 30))
+    assert _number(_plan_hubs(planner, bookings=both)) == 60
+    planned = _plan_hubs(planner, _quota(pods=12, namespace="physics"), bookings=both)
+    assert _number(planned) == 42
+    assert planned.gauges["headroom_quota_cut"]["default",] == 18
+    (scale,) = (action for action in planned.actions if isinstance(action, ScaleSet))
+    assert "ResourceQuota team of namespace physics lets in: it allows 12 pods" in scale.why
+    # Another team's quota is nobody's affair, and a quota of the release's own has its own rule.
+    for namespace in ("team", "elsewhere"):
+        other = _quota(pods=0, namespace=namespace)
+        assert _number(_plan_hubs(planner, other, bookings=both)) == 60
+
+
+def test_who_is_there_takes_of_that_quota_and_the_smallest_user_says_how_many_more_fit() -> None:
+    planner = _planner(NONE, events={}, values=HUBS)
+    there = [replace(user, namespace="physics") for user in _users(4)]
+    quota = _quota(pods=12, requests_cpu="1", namespace="physics")
+    booked = (_booking("physics", 30),)
+    # 600 of 1000 millicores are left, a user takes 100.
+    assert _number(_plan_hubs(planner, quota, bookings=booked, pods=there)) == 6
+    large = [
+        replace(user, spec=PodSpec(requests=(("cpu", 200), ("memory", 128 * MIB))))
+        for user in there
+    ]
+    assert _number(_plan_hubs(planner, quota, bookings=booked, pods=large)) == 2
+
+
+def test_what_is_learned_is_bounded_by_the_quotas_of_all_hubs_together() -> None:
+    learns = {"name": "default", "replicas": 40, "learn": {"min": 0, "max": 200, "timeZone": "UTC"}}
+    planner = _planner(learns, values=HUBS)
+    quotas = [_quota(pods=12, namespace="physics"), _quota(pods=10, namespace="biology")]
+    assert _number(_plan_hubs(planner, quotas[0])) == 40
+    assert _number(_plan_hubs(planner, *quotas)) == 22
 
 
 @pytest.mark.parametrize(

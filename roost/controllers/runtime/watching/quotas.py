@@ -10,20 +10,34 @@ from roost_core.objects.quotas import ContainerDefaults, Quota, read_container_d
 
 
 class WatchedQuotas(Watched[Quota]):
-    """The quotas of the release's namespace."""
+    """The quotas of the release's namespace, and of all others where users may be elsewhere.
 
-    def __init__(self, watches: Watches, release: ReleaseDocument) -> None:
+    The two are apart: where others' may not be read, nothing is missing of the release's own.
+    """
+
+    def __init__(self, watches: Watches, release: ReleaseDocument, *, all_namespaces: bool) -> None:
         super().__init__(None)
-        if release.placeholder_sets:
-            path = quotas_path(release.namespace)
-            self.cache = watches.add(path, read_quota, kind="resourcequotas")
+        self._elsewhere: Watched[Quota] = Watched(None)
+        if not release.placeholder_sets:
+            return
+        self.cache = watches.add(quotas_path(release.namespace), read_quota, kind="resourcequotas")
+        has_hubs = any(
+            pod_class.is_of_users and pod_class.namespace_selector is not None
+            for pod_class in release.classes.values()
+        )
+        if has_hubs and all_namespaces:
+            self._elsewhere.cache = watches.add(
+                quotas_path(), read_quota, kind="resourcequotas of hubs"
+            )
 
     @property
     def by_name(self) -> Mapping[str, Quota] | None:
         """`Snapshot.quotas`."""
         if self.cache is None:
             return {}
-        return self.cache.objects() if self.cache.synced else None
+        if not self.cache.synced:
+            return None
+        return {**self._elsewhere.objects(), **self.cache.objects()}
 
 
 class WatchedLimitRanges(Watched[ContainerDefaults]):

@@ -9,7 +9,7 @@ from roost.controllers.contract.snapshot import StatefulSetState
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import Watched, Watches
 from roost_core.objects.fields import JSONObject
-from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
+from roost_core.placement.labels import CONTROLLERS_MANAGER, OWN_PART, PART_OF_LABEL
 
 
 class WatchedStatefulSets(Watched[StatefulSetState]):
@@ -42,8 +42,21 @@ def read_stateful_set(body: JSONObject) -> StatefulSetState:
         uid=body["metadata"].get("uid") or "",
         replicas=1 if replicas is None else int(replicas),
         is_rolling=_is_rolling(body["metadata"], status),
+        is_scaled_by_us=_is_scaled_by_us(body["metadata"]),
         resources=containers[0].get("resources") or {},
         priority_class=pod.get("priorityClassName") or "",
+    )
+
+
+def _is_scaled_by_us(metadata: JSONObject) -> bool:
+    """Whether the API server says that the number is of the controllers' last write.
+
+    It never says so of 0, which its Scale leaves out.
+    """
+    return any(
+        entry.get("manager") == CONTROLLERS_MANAGER
+        and "f:replicas" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
+        for entry in metadata.get("managedFields") or ()
     )
 
 

@@ -64,7 +64,7 @@ class WatchedCluster:
         self.device_classes = WatchedDeviceClasses(others, all_namespaces=all_namespaces)
         self.histories = WatchedHistories(others, release)
         self.hold_ups = WatchedHoldUps(others, release, on_minor_change)
-        self.quotas = WatchedQuotas(others, release)
+        self.quotas = WatchedQuotas(others, release, all_namespaces=all_namespaces)
         self.limit_ranges = WatchedLimitRanges(others, release)
         self.bookings = WatchedBookings(
             vital, others, release, self.namespaces, all_namespaces=all_namespaces
