@@ -301,6 +301,12 @@ class ClusterAutoscaler:
     def adopt(self, pool: str, node: str) -> None:
         next(one for one in self._groups if one.pool.name == pool).nodes.append(node)
 
+    def lose(self, node: str) -> None:
+        """A cloud took the node back: its group may have another in its place."""
+        for group in self._groups:
+            if node in group.nodes:
+                group.nodes.remove(node)
+
     @property
     def is_growing(self) -> bool:
         return any(not one.is_ready for one in self.added)

@@ -31,6 +31,9 @@ NAMESPACE = "jhub"
 TEAM = "team"
 # Labels of the namespaces whose hubs share nodes.
 SHARED = {"pool": "users"}
+# Labels of the namespaces whose hubs a release serves, where it serves several; and some of those.
+SERVED = {"hub.jupyter.org/users": "true"}
+OTHER_HUBS = ("physics", "biology")
 BUILD = "build"
 # The first arrival's moment, as values have it.
 START = "2027-01-15T08:00"
@@ -180,6 +183,16 @@ class Outage(NamedTuple):
     secret: str = ""
 
 
+class Reclaim(NamedTuple):
+    """A cloud takes a node back, with all that runs there; its users start their servers again."""
+
+    at_seconds: float
+    node: str
+    # How long before the node is cordoned, and tainted with this key; "": cordoned alone.
+    notice_seconds: float = 0.0
+    taint: str = ""
+
+
 class Foreseen(NamedTuple):
     """People for whom Roost keeps room: as many come, fewer, or more."""
 
@@ -250,6 +263,7 @@ class Case:
     volumes: tuple[tuple[str, str], ...] = ()
     unbound_volumes: frozenset[str] = frozenset()
     troubles: tuple[Trouble, ...] = ()
+    reclaims: tuple[Reclaim, ...] = ()
     # None: the values keep their own placeholders.
     foreseen: Foreseen | None = None
     # For how long it is played in the model after the last arrival.
@@ -279,6 +293,16 @@ class Case:
             seconds for at_image, at, seconds in self.slow_pulls if (at_image, at) == (image, node)
         )
         return max(slow, default=self.pull_seconds)
+
+    @property
+    def serves_many(self) -> bool:
+        """Whether one release serves hubs of several namespaces, by the label of these."""
+        return any(SERVED.items() <= profile.namespace_labels.items() for profile in self.profiles)
+
+    def many_values(self) -> JSONObject:
+        """What the operator of such a release adds to its values."""
+        served = {"match": {"namespaceSelector": {"matchLabels": SERVED}}}
+        return {"podClasses": {"user": served, BUILD: served}}
 
     def profile(self, name: str) -> Profile:
         return next(one for one in self.profiles if one.name == name)
@@ -519,6 +543,8 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
     }
     pools = [_size(chance, pool, is_first=pool is pools[0], **sizes) for pool in pools]
     profiles = [_vary(chance, profile, classes) for profile in profiles]
+    if hub is None and not is_odd:
+        profiles = _in_hubs(Random(f"hubs {seed}"), profiles)
     arrivals = _arrivals(chance, [one.name for one in profiles])
     pull_seconds = 90.0 if is_tight else chance.choice([1.0, 6.0, 12.0, 90.0])
     nodes = [f"{pool.name}-{index}" for pool in pools for index in range(pool.at_first)]
@@ -528,6 +554,7 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         # Some come when Roost must have noticed.
         arrivals = (*arrivals, *burst(profiles[0].name, 3, at=45.0))
     of = {one.name: one.namespace for one in profiles}
+    reclaims = _reclaims(Random(f"reclaims {seed}"), nodes)
     volumes, unbound = _volumes(
         chance, [f"{of[a.profile]}/jupyter-{a.profile}-{i}" for i, a in enumerate(arrivals)], zones
     )
@@ -555,11 +582,16 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         ),
         quotas=(
             *_quotas(chance, namespace),
-            *(_own_quotas(Random(f"quota {seed}"), profiles, arrivals) if is_plain else ()),
+            *(
+                _own_quotas(Random(f"quota {seed}"), profiles, arrivals, reclaims)
+                if is_plain
+                else ()
+            ),
         ),
         limit_ranges=_limit_ranges(chance, namespace),
         slow_pulls=_slow(chance, profiles, nodes),
         outages=outages,
+        reclaims=reclaims,
         odd=json.dumps(_odd(Random(f"odd {seed}"))) if is_odd else "",
         foreseen=_foreseen(Random(f"foreseen {seed}"), arrivals) if is_plain else None,
         **more,
@@ -725,6 +757,43 @@ def _registries(
     return varied, tuple(outages)
 
 
+def _in_hubs(chance: Random, profiles: Sequence[Profile]) -> list[Profile]:
+    """Mostly one hub's; else each profile is one of two or three hubs that a release serves."""
+    if chance.random() > 0.3:
+        return [*profiles]
+    hubs = chance.choice([(NAMESPACE, OTHER_HUBS[0]), OTHER_HUBS, (NAMESPACE, *OTHER_HUBS)])
+    found = []
+    for hub in hubs:
+        # The first hub has the default profile, others some, and names of their own.
+        kept = [profile for profile in profiles[1:] if chance.random() < 0.6]
+        kept = [profiles[0], *kept] if hub == hubs[0] or not kept else kept
+        found += [
+            replace(
+                profile,
+                name=profile.name if hub == hubs[0] else f"{profile.name}-{hub}",
+                namespace=hub,
+                namespace_labels=SERVED,
+            )
+            for profile in kept
+        ]
+    return found
+
+
+def _reclaims(chance: Random, nodes: Sequence[str]) -> tuple[Reclaim, ...]:
+    """Spot nodes that are taken back: mostly none."""
+    if chance.random() > 0.25 or not nodes:
+        return ()
+    return tuple(
+        Reclaim(
+            at_seconds=chance.uniform(0.0, 60.0),
+            node=node,
+            notice_seconds=chance.choice([0.0, 15.0, 30.0]),
+            taint=chance.choice(["", "aws-node-termination-handler/spot-itn"]),
+        )
+        for node in chance.sample([*nodes], chance.randint(1, min(2, len(nodes))))
+    )
+
+
 def _arrivals(chance: Random, names: Sequence[str]) -> tuple[Arrival, ...]:
     arrivals: list[Arrival] = []
     at = 0.0
@@ -844,7 +913,10 @@ def _quotas(chance: Random, namespace: str) -> tuple[JSONObject, ...]:
 
 
 def _own_quotas(
-    chance: Random, profiles: Sequence[Profile], arrivals: Sequence[Arrival]
+    chance: Random,
+    profiles: Sequence[Profile],
+    arrivals: Sequence[Arrival],
+    reclaims: Sequence[Reclaim],
 ) -> tuple[JSONObject, ...]:
     """Quotas of hubs' namespaces in which all users find room, and not many pods more."""
     found = []
@@ -853,8 +925,9 @@ def _own_quotas(
             continue
         of_hub = {profile.name: profile for profile in profiles if profile.namespace == namespace}
         users = [of_hub[one.profile] for one in arrivals if one.profile in of_hub]
-        # Pullers' pods and builds are there, too.
-        pods = len(users) + 16 + chance.choice([0, 0, 5, 20, 40])
+        # Pullers' pods and builds are there, too; those of nodes that replace others' besides.
+        beside = 16 + 4 * len(reclaims)
+        pods = len(users) + beside + chance.choice([0, 0, 5, 20, 40])
         # As many more of requests, each as large as the largest user.
         cpu = max((user.cpu for user in users), default=1.0)
         hard: JSONObject = chance.choice(

@@ -116,7 +116,13 @@ def _layers(case: Case) -> tuple[str, ...]:
     first = case.profiles[0]
     placeholder = {"cpu": str(first.cpu), "memory": f"{first.memory_gib}Gi"}
     foreseen = case.foreseen.values(placeholder) if case.foreseen is not None else {}
-    return values, *([json.dumps(foreseen)] if foreseen else []), *([case.odd] if case.odd else [])
+    many = [json.dumps(case.many_values())] if case.serves_many else []
+    return (
+        values,
+        *many,
+        *([json.dumps(foreseen)] if foreseen else []),
+        *([case.odd] if case.odd else []),
+    )
 
 
 @cache

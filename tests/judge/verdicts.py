@@ -56,9 +56,12 @@ class Played(Protocol):
 def find_victims(
     case: Case, without: Played, with_roost: Played, *, late_seconds: float = LATE_SECONDS
 ) -> Iterable[Victim]:
-    kinds = dict.fromkeys(fate.kind for fate in without.fates.values())
+    kinds = dict.fromkeys(fate.kind for fate in without.fates.values() if not fate.is_again)
+    yield from _find_again(with_roost.fates, late_seconds)
     for key, fate in with_roost.fates.items():
-        if not fate.is_own and fate.refused and not without.fates[key].refused:
+        # Who starts again in one world alone would have been refused by nothing but Roost's pods.
+        refused = without.fates[key].refused if key in without.fates else ""
+        if not fate.is_own and fate.refused and not refused:
             yield Victim(fate.kind, "refused", f"{key}: {fate.refused}")
         for what, why in (("misplaced", fate.misplaced), ("misjudged", fate.misjudged)):
             if why:
@@ -79,6 +82,22 @@ def find_victims(
         yield from _compare(
             case, kind, before, after, late_seconds, pre_empts_anyway=kind in causes
         )
+
+
+def _find_again(fates: Mapping[str, Fate], late: float) -> Iterable[Victim]:
+    """Who started again as a node was taken back: which users these are is chance, so each alone is
+    judged.
+    """
+    for key, fate in fates.items():
+        if not fate.is_again or fate.is_excused:
+            continue
+        if fate.kept_waiting > late:
+            yield Victim(fate.kind, "late", f"{key}: kept waiting for {fate.kept_waiting:.0f} s")
+        if fate.respawns and (fate.lured or fate.crowded):
+            why = f"{key}: {fate.lured} times lured, {fate.crowded} crowded out"
+            yield Victim(fate.kind, "re-spawned", why, is_told=not fate.lured)
+        if fate.deleted is not None and fate.is_deleted_by_roost:
+            yield Victim(fate.kind, "deleted", f"{key} for {fate.deleted_for}")
 
 
 def _compare(

@@ -47,6 +47,8 @@ SETTLE_SECONDS = 10
 # A server that hasn't started by then is deleted, and its user tries again: so often.
 START_TIMEOUT, RETRIES = 40.0, 2
 BACK_OFF_SECONDS, FAULT_SECONDS = 10.0, 2.0
+# Users whose node was taken back click so soon.
+RETURN_SECONDS = 3.0
 SCAN_SECONDS = 4
 NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
 DAEMON_TOLERATIONS = [
@@ -106,6 +108,8 @@ class Fate:
     node: str = ""
     # It names a scheduler that is no longer there, from a moment when nobody could know.
     is_excused: bool = False
+    # Its node was taken back while an earlier pod of this name ran there, which chance decides.
+    is_again: bool = False
 
 
 def _histories(case: cases.Case) -> dict[str, str]:
@@ -147,6 +151,8 @@ class World:
         # spread.
         self._tried: dict[str, tuple[int, int]] = {}
         self._binds = 0
+        # The users that came: how their pods are sent, by key.
+        self._arrived: dict[str, tuple[JSONObject, cases.Profile]] = {}
         # Pods as they were sent, and by uid at which version of the world each had room, or hadn't.
         self._sent: dict[str, Pod] = {}
         self._had_room: dict[str, tuple[int, bool]] = {}
@@ -264,6 +270,8 @@ class World:
             self.at(case.fault_at_seconds, self._kill_controllers)
         for trouble in case.troubles:
             self.at(trouble.at_seconds, partial(self._strike, trouble))
+        for reclaim in case.reclaims:
+            self.at(reclaim.at_seconds, partial(self._announce, reclaim))
 
     def _kill_controllers(self) -> None:
         self._say("controllers are killed")
@@ -291,6 +299,43 @@ class World:
                 )
         elif trouble.what is cases.TroubleKind.UPGRADE:
             roost.upgrade(upgraded(self.case))
+
+    def _announce(self, reclaim: cases.Reclaim) -> None:
+        """A node is to be taken back."""
+        self._say(f"{reclaim.node} is taken back in {reclaim.notice_seconds:.0f} s")
+        if reclaim.notice_seconds:
+            node = self.nodes[reclaim.node]
+            taints = [Taint(reclaim.taint, "", "NoSchedule")] if reclaim.taint else []
+            self._set_node(replace(node, unschedulable=True, taints=(*node.taints, *taints)))
+        self.at(self.now + reclaim.notice_seconds, partial(self._take_back, reclaim.node))
+
+    def _take_back(self, name: str) -> None:
+        """The node goes, and its pods with it; the users among them start their servers again."""
+        self._say(f"{name} is taken back")
+        del self.nodes[name]
+        self._state.remove_node(name)
+        self._scaler.lose(name)
+        self._held[name].clear()
+        if self._roost is not None:
+            self._roost.tell_node(name, None)
+        self._version += 1
+        for key, pod in list(self.pods.items()):
+            if pod.node_name == name:
+                self._remove(key)
+                if key in self._arrived:
+                    self.at(self.now + RETURN_SECONDS, partial(self._return, key))
+
+    def _return(self, key: str) -> None:
+        """A user whose node is gone starts a server again. If an earlier one ran, that start is
+        judged apart: who was on that node is chance.
+        """
+        body, profile = self._arrived[key]
+        earlier = self.fates[key]
+        if earlier.running is not None:
+            kind = f"{earlier.kind} again"
+            self.fates[f"{key} before {self.now:.0f} s"] = earlier
+            self.fates[key] = Fate(kind, self.now, is_again=True)
+        self._start_server(body, profile, self.fates[key].kind)
 
     # Nodes
 
@@ -357,12 +402,22 @@ class World:
     def _arrive(self, name: str, arrival: cases.Arrival) -> None:
         profile = self.case.profile(arrival.profile)
         body = cases.user_pod(name, profile)
-        self._create(body, profile.name, namespace=profile.namespace)
-        self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, 1))
+        self._arrived[f"{profile.namespace}/{body['metadata']['name']}"] = body, profile
+        self._start_server(body, profile, profile.name)
 
-    def _retry(self, body: JSONObject, profile: cases.Profile, tries: int) -> None:
+    def _start_server(
+        self, body: JSONObject, profile: cases.Profile, kind: str, tries: int = 1
+    ) -> None:
+        self._create(body, kind, namespace=profile.namespace)
+        pod = self.pods.get(f"{profile.namespace}/{body['metadata']['name']}")
+        if pod is not None:
+            self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, pod.uid, tries))
+
+    def _retry(self, body: JSONObject, profile: cases.Profile, uid: str, tries: int) -> None:
         """The hub gives a server up that hasn't started, and its user tries again."""
         key = f"{profile.namespace}/{body['metadata']['name']}"
+        if key not in self.pods or self.pods[key].uid != uid:
+            return
         fate = self.fates[key]
         if fate.running is not None or fate.refused or fate.deleted is not None or tries > RETRIES:
             return
@@ -375,8 +430,7 @@ class World:
             for image in set(self.pods[key].spec.images) - self._held[fate.node]:
                 self._failed.setdefault((fate.node, image, secret), self.now)
         self._remove(key)
-        self._create(body, profile.name, namespace=profile.namespace)
-        self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, tries + 1))
+        self._start_server(body, profile, fate.kind, tries + 1)
 
     def _create(
         self, body: JSONObject, kind: str, *, namespace: str = NAMESPACE, node: str = ""
@@ -721,27 +775,50 @@ class World:
 
     def _pull(self, node: str, image: str, secret: str) -> None:
         if (node, image, secret) not in self._pulls:
+            self._try_pull(node, image, secret)
+
+    def _try_pull(self, node: str, image: str, secret: str) -> None:
+        """Ask the registry: at once it refuses, or all of the image comes."""
+        before = self._pulls.setdefault((node, image, secret), "")
+        if node not in self.nodes:
+            return
+        if self._is_refused(node, image, secret):
+            seconds = 0.0 if before else FAULT_SECONDS
+            self.at(self.now + seconds, lambda: self._refuse(node, image, secret))
+        else:
             self._pulls[node, image, secret] = ""
-            fails = self._is_refused(node, image, secret)
-            seconds = FAULT_SECONDS if fails else self.case.pull_takes(node, image)
+            # What others pulled meanwhile is there.
+            is_there = image in self._held[node]
+            seconds = 0.0 if is_there else self.case.pull_takes(node, image)
             self.at(self.now + seconds, lambda: self._pulled(node, image, secret))
 
     def _is_refused(self, node: str, image: str, secret: str) -> bool:
         is_out = self.case.is_out(image, secret, self.now)
         return self.case.pull_fails(node, image) or is_out
 
+    def _refuse(self, node: str, image: str, secret: str) -> None:
+        if node not in self.nodes:
+            return
+        if not self._pulls[node, image, secret]:
+            self._say(f"the pull of {image} fails on {node}")
+        self._pulls[node, image, secret] = "ErrImagePull"
+        self.at(self.now + BACK_OFF_SECONDS, lambda: self._try_pull(node, image, secret))
+        self._sync_all(node, image, secret)
+
     def _pulled(self, node: str, image: str, secret: str) -> None:
-        # What others pulled meanwhile is there.
+        if node not in self.nodes:
+            return
         if image not in self._held[node] and self._is_refused(node, image, secret):
-            if not self._pulls[node, image, secret]:
-                self._say(f"the pull of {image} fails on {node}")
-            self._pulls[node, image, secret] = "ErrImagePull"
-            self.at(self.now + BACK_OFF_SECONDS, lambda: self._pulled(node, image, secret))
-        else:
-            self._pulls[node, image, secret] = ""
-            self._say(f"{image} is on {node}")
-            self._held[node].add(image)
-            self._set_node(self._with_images(self.nodes[node]))
+            self._refuse(node, image, secret)
+            return
+        self._pulls[node, image, secret] = ""
+        self._say(f"{image} is on {node}")
+        self._held[node].add(image)
+        self._set_node(self._with_images(self.nodes[node]))
+        self._sync_all(node, image, secret)
+
+    def _sync_all(self, node: str, image: str, secret: str) -> None:
+        """The kubelet looks at all its pods, as a pull ended."""
         for key, pod in list(self.pods.items()):
             if pod.node_name == node:
                 if image in self._held[node] and _secret_of(self.bodies[key]) == secret:
