@@ -17,6 +17,7 @@ from generator.values.files import read_values
 from generator.values.helm_release import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import left_out, read_pod_file
+from roost.doctor.causes import CauseTree, group_by_cause
 from roost.doctor.checks import BEFORE, FELT, INSTALLED, run_checks
 from roost.doctor.contract import CheckOutcome, Finding, Install
 from roost.doctor.now import find_waits, show_waits
@@ -63,11 +64,25 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
 
 
 def _as_json(outcomes: list[CheckOutcome]) -> str:
+    """Each check with its findings; causedBy: the check that found the first cause of one."""
+    causes = {
+        (check, finding): tree.check
+        for tree in group_by_cause(outcomes)
+        for check, finding in tree.consequences
+    }
     found = [
         {
             "check": outcome.check,
             "lookedAt": outcome.looked_at,
-            "findings": [finding._asdict() for finding in outcome.findings],
+            "findings": [
+                {
+                    "severity": finding.severity,
+                    "evidence": finding.evidence,
+                    "fix": finding.fix,
+                    "causedBy": causes.get((outcome.check, finding)),
+                }
+                for finding in outcome.findings
+            ],
         }
         for outcome in outcomes
     ]
@@ -88,17 +103,20 @@ def _felt(outcomes: list[CheckOutcome]) -> set[tuple[str, Finding]]:
 
 def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     """What users feel first, then other faults, then what is well; the last line says what
-    follows.
+    follows. Below a cause stands what follows from it, whose fixes aren't needed.
     """
     found = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
     felt = set() if before else _felt(outcomes)
-    found.sort(key=lambda pair: (pair not in felt, _SEVERITIES.index(pair[1].severity)))
+    trees = group_by_cause(outcomes)
+    trees.sort(key=lambda tree: _urgency(tree, felt))
     lines: list[str] = []
-    for check, finding in found:
+    for tree in trees:
         lines += [
-            f"{finding.severity:8} {check}: {finding.evidence}",
-            f"         Fix: {finding.fix}",
+            f"{tree.finding.severity:8} {tree.check}: {tree.finding.evidence}",
+            f"         Fix: {tree.finding.fix}",
         ]
+        for check, finding in tree.consequences:
+            lines.append(f"         So also {check}: {finding.evidence}")
     lines += [
         f"ok       {outcome.check}: {outcome.looked_at}"
         for outcome in outcomes
@@ -115,7 +133,18 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
         head = "Users are affected."
     else:
         head = "Users start, but not as the values say." if has_errors else "Users aren't affected."
-    return "\n".join([*lines, f"{head} First: {found[0][0]}: {found[0][1].fix}" if found else head])
+    if trees:
+        head = f"{head} First: {trees[0].check}: {trees[0].finding.fix}"
+    return "\n".join([*lines, head])
+
+
+def _urgency(tree: CauseTree, felt: set[tuple[str, Finding]]) -> tuple[bool, int]:
+    """A cause is as urgent as the most urgent of what follows from it."""
+    found = [(tree.check, tree.finding), *tree.consequences]
+    return (
+        not any(pair in felt for pair in found),
+        min(_SEVERITIES.index(finding.severity) for _, finding in found),
+    )
 
 
 def _exit_code(outcomes: list[CheckOutcome], *, before: bool) -> int:

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any, Final, Literal, NamedTuple
 
 from generator.values.helm_release import Release
+from roost.doctor.conditions import Condition
 from roost_core.kube.client import Client
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_or_none
@@ -86,6 +87,9 @@ class Finding(NamedTuple):
     # What was seen, with the names of objects.
     evidence: str
     fix: str
+    # What it brings about, and what it may follow from: of one cause, the rest stands below it.
+    brings: frozenset[Condition] = frozenset()
+    follows: frozenset[Condition] = frozenset()
 
 
 # Findings of each severity, of evidence and fix.

@@ -19,7 +19,10 @@ _FOLLOWERS: Final = {
     "fleet": "Fleet",
 }
 _HELM: Final = "helm"
+_CLIENT_SIDE: Final = "kubectl-client-side-apply"
 _SERVER_SIDE: Final = "Apply"
+# They take away what they have installed and the values no longer render.
+INSTALLERS: Final = (_HELM, _CLIENT_SIDE)
 
 
 def apply_again(install: Install, live: Iterable[JSONObject]) -> str:
@@ -52,6 +55,6 @@ def command_of(install: Install, live: Iterable[JSONObject]) -> str:
         return f"`{helm}`"
     if ("kubectl", _SERVER_SIDE) in managers:
         return f"`{render} | kubectl apply --server-side --force-conflicts -f -`"
-    if any(manager == "kubectl-client-side-apply" for manager, _ in managers):
+    if any(manager == _CLIENT_SIDE for manager, _ in managers):
         return f"`{render} | kubectl apply -f -`"
     return "apply it again"

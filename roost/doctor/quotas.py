@@ -2,14 +2,16 @@
 them.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
 from generator.importing.quantities import memory_quantity
+from roost.doctor.conditions import State, conditions
 from roost.doctor.contract import Install, Told, error, warning
-from roost.doctor.evidence import name_of, some
+from roost.doctor.evidence import name_of, path_of, some
 from roost_core.kube.client import Client
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
@@ -34,6 +36,16 @@ _COUNTED: Final = {
 
 # Of a limit, too, comes a request.
 BOUNDS: Final = ("default", "defaultRequest", "min", "max")
+
+
+# In the API server's words.
+EXCEEDED: Final = "exceeded quota"
+
+
+def quota_in_refusal(refusal: str) -> str:
+    """The first ResourceQuota that a refusal names; "": none."""
+    match = re.search(rf"{EXCEEDED}: ([^,\s]+)", refusal)
+    return match[1] if match else ""
 
 
 def find_refused(install: Install) -> Told:
@@ -73,18 +85,23 @@ def find_counted(install: Install) -> Told:
     quotas = counting(install.client, install.release.namespace)
     counted = [quota for quota in quotas if quota["spec"].get("hard", {}).keys() & _COUNTED]
     sets = []
+    # Sets that learn: their number is nobody's yet, and its bound isn't what they will have.
+    learning = False
     entries = {
         placeholder_set["name"]: placeholder_set
         for placeholder_set in install.values["placeholders"]
     }
     for body in install.of_kind("StatefulSet"):
-        # The most that there may be, events aside: a StatefulSet with windows doesn't say.
+        # The most that the values say, events aside: a StatefulSet with windows doesn't say.
         entry = entries.get(name_of(body).rpartition("-placeholder-")[2], {})
         numbers = [
             entry.get("replicas"),
             *(window.get("replicas") for window in entry.get("windows") or ()),
-            (entry.get("learn") or {}).get("max"),
         ]
+        if entry.get("learn"):
+            learning = True
+            live = install.client.find(path_of(body)) or {}
+            numbers.append((live.get("spec") or {}).get("replicas"))
         most = max(number or 0 for number in numbers)
         sets.append((most, body["spec"]["template"]["spec"]))
     if counted and sets:
@@ -97,11 +114,14 @@ def find_counted(install: Install) -> Told:
             cpu += number * requests.get(CPU, 0)
             memory += number * requests.get(MEMORY, 0)
         needs = f"{pods} pods, CPU {cpu}m, memory {memory_quantity(memory)}"
+        needs += " now; sets that learn may come to more" if learning else ""
+        full = conditions(State.QUOTA_FULL, *(quota["metadata"]["name"] for quota in counted))
         yield warning(
             f"{named('ResourceQuota', counted)} counts placeholders, too: once it is used up, users"
             " are refused, and no placeholder makes room for them.",
             f"Raise it by their requests ({needs}), or have it count other pods alone"
             " (scopeSelector PriorityClass).",
+            follows=full,
         )
 
 

@@ -11,7 +11,7 @@ import datetime as dt
 import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -155,14 +155,63 @@ def _with_key(
     )
 
 
+class CertificateFacts(NamedTuple):
+    """What a certificate says of itself; `ends_at` in Unix seconds."""
+
+    subject: str
+    issuer: str
+    names: tuple[str, ...]
+    ends_at: float
+
+
+def certificate_facts(pem: bytes) -> CertificateFacts | None:
+    """What the first certificate of a PEM file says; None if it holds none."""
+    try:
+        certificate = x509.load_pem_x509_certificate(pem)
+        return CertificateFacts(
+            certificate.subject.rfc4514_string(),
+            certificate.issuer.rfc4514_string(),
+            _alternative_names(certificate),
+            certificate.not_valid_after_utc.timestamp(),
+        )
+    except ValueError:
+        return None
+
+
+def is_trusted(chain: bytes, bundle: bytes) -> bool:
+    """Whether a chain (leaf first) ends at a certificate of a bundle, by signatures alone: ends and
+    names aside.
+    """
+    try:
+        certificates = x509.load_pem_x509_certificates(chain)
+    except ValueError:
+        return False
+    roots = split_bundle(bundle)
+    certificate = certificates[0]
+    for issuer in [*certificates[1:], None]:
+        if _pem(certificate) in roots or any(_has_signed(root, certificate) for root in roots):
+            return True
+        if issuer is None or not _has_signed(_pem(issuer), certificate):
+            return False
+        certificate = issuer
+    return False
+
+
 def leaf_names(leaf: Certificate) -> tuple[str, ...]:
     """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names
     none.
     """
     try:
-        extensions = x509.load_pem_x509_certificate(leaf.certificate_pem).extensions
-        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, x509.ExtensionNotFound):
+        return _alternative_names(x509.load_pem_x509_certificate(leaf.certificate_pem))
+    except ValueError:
+        return ()
+
+
+def _alternative_names(certificate: x509.Certificate) -> tuple[str, ...]:
+    """Raises ValueError where the extensions can't be parsed."""
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
         return ()
     return tuple(str(name.value) for name in names)
 

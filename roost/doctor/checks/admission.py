@@ -5,8 +5,10 @@ cluster.
 from hashlib import sha256
 from typing import Final
 
-from roost.doctor.contract import Install, Told, error, warning
+from roost.doctor.conditions import UNREVIEWED, Condition, State, conditions
+from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import TRIED, admits, labels_of, name_of, namespace_of, path_of
+from roost.doctor.quotas import EXCEEDED, quota_in_refusal
 from roost.doctor.try_pod import make_pod, opted_out, refusal_of, try_pod
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, RELEASE_KEY
@@ -23,6 +25,8 @@ _FORBIDDEN: Final = (
     "If it names CrossNamespacePodAffinity: set sharedPools.namespaceSelector: null, or give the"
     " namespace a ResourceQuota of that scope. Otherwise set to null what it names of the class."
 )
+# Others than Roost refuse a pod in these words, and not for want of a right to create it.
+_BY_OTHERS: Final = (EXCEEDED, "denied the request", "denied request", "violates PodSecurity")
 _NETWORK: Final = (
     ", or a pod network that the control plane isn't part of (webhook.hostNetwork: true)"
 )
@@ -57,7 +61,10 @@ def check(install: Install) -> Told:
         except ApiError as refusal:
             is_forbidden = refusal.status == 403
             if is_forbidden and refusal_of(install.client, namespace, opted_out(pod)):
-                raise
+                if not any(words in str(refusal) for words in _BY_OTHERS):
+                    raise
+                yield _refused_by_others(name, namespace, str(refusal))
+                continue
             how = "refused, and admitted without Roost" if is_forbidden else "refused"
             yield error(
                 f"A pod of class {name} is {how}: {refusal}",
@@ -69,7 +76,7 @@ def check(install: Install) -> Told:
                 f"A pod of class {name}, made with dryRun, came back without"
                 f" {POLICY_REVISION_ANNOTATION}"
             )
-            yield error(f"{what}: nothing of Roost's reached it.", unreached)
+            yield error(f"{what}: nothing of Roost's reached it.", unreached, follows=UNREVIEWED)
         elif revision and trial.revision != revision:
             evidence = (
                 f"The webhook places pods by revision {trial.revision}, and {rules} has {revision}."
@@ -85,8 +92,25 @@ def check(install: Install) -> Told:
         elif pod_class.get("profile") and has_scheduler and trial.scheduler == "default-scheduler":
             fix = "The webhook holds Roost's scheduler to be away: see the check leaders."
             yield warning(
-                f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.", fix
+                f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.",
+                fix,
+                follows=conditions(State.UNLED, "scheduler"),
             )
+
+
+def _refused_by_others(name: str, namespace: str, refusal: str) -> Finding:
+    """What is said of a pod that is refused whether or not Roost places it."""
+    quota = quota_in_refusal(refusal)
+    full: frozenset[Condition] = conditions(State.QUOTA_FULL, quota) if quota else frozenset()
+    fix = (
+        f"`kubectl --namespace {namespace} describe resourcequota {quota}` says what is used up:"
+        " raise it, or end what uses it."
+        if quota
+        else "It isn't Roost that refuses it: whoever wrote the rule that it names can say why."
+    )
+    return error(
+        f"A pod of class {name} is refused, with Roost and without it: {refusal}", fix, full, full
+    )
 
 
 def _rules(install: Install) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from roost.doctor.conditions import State, component_of, conditions
 from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import age_seconds
 
@@ -27,4 +28,10 @@ def check(install: Install) -> Told:
         if not spec.get("holderIdentity") or age is None or age > SILENT_SECONDS:
             state = f"was renewed {age:.0f} s ago" if age is not None else "has no holder"
             fix = f"kubectl --namespace {namespace} logs deployment/{name}"
-            yield error(f"Lease {namespace}/{name} {state}: nobody leads.", fix)
+            component = component_of(body)
+            yield error(
+                f"Lease {namespace}/{name} {state}: nobody leads.",
+                fix,
+                conditions(State.UNLED, component),
+                conditions(State.DOWN, component),
+            )

@@ -1,5 +1,6 @@
 """The release's namespace is there."""
 
+from roost.doctor.conditions import NO_NAMESPACE
 from roost.doctor.contract import Install, Told, error
 
 
@@ -8,4 +9,4 @@ def check(install: Install) -> Told:
     yield f"namespace {name}"
     if install.client.find(f"/api/v1/namespaces/{name}") is None:
         fix = "Give the hub's namespace by --namespace: Roost looks for users' pods there."
-        yield error(f"There is no namespace {name}.", fix)
+        yield error(f"There is no namespace {name}.", fix, NO_NAMESPACE)

@@ -1,5 +1,6 @@
 """No NetworkPolicy of the namespace keeps the API server's reviews from the webhook."""
 
+from roost.doctor.conditions import UNREVIEWED
 from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import label_items, some
 from roost_core.objects.fields import JSONObject
@@ -29,6 +30,7 @@ def check(install: Install) -> Told:
             "Name its addresses in networkPolicy.ingress.webhookReviews (and leave"
             " networkPolicy.enabled on), or nothing to let all reach it. The check admission tells"
             " whether it gets through.",
+            UNREVIEWED,
         )
 
 

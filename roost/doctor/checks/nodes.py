@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from roost.doctor.conditions import State, conditions
 from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import count, node_age_seconds, some
 from roost_core.placement.labels import PULLING, pulled_prefix
@@ -24,4 +25,5 @@ def check(install: Install) -> Told:
             f" need: {some(old)}.",
             "kubectl describe node shows Roost's Events. Does the puller run there, and can the"
             " node pull it?",
+            follows=conditions(State.UNLED, "controllers") | conditions(State.BROKEN, "puller"),
         )

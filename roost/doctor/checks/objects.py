@@ -1,33 +1,58 @@
-"""The release's objects are there as the values render them: as `kubectl diff --server-side` sees
-it.
+"""The release's objects are there as the values render them, and hold nothing that somebody else
+wrote into them.
+
+What the values render is compared as `kubectl diff --server-side` does, the rest with a dry run of
+the object's creation.
 """
 
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
 from typing import Any, Final
 
 from generator.faults import show_path
 from generator.render.diff import compare
 from generator.render.manifests import Identity
-from roost.doctor.contract import Install, Told, error, unknown
-from roost.doctor.evidence import count, name_of, path_of, some
-from roost.doctor.installer import apply_again, command_of
-from roost_core.kube.client import ApiError
+from roost.doctor.conditions import (
+    CUT_OFF,
+    NO_NAMESPACE,
+    Condition,
+    State,
+    component_of,
+    conditions,
+)
+from roost.doctor.contract import Install, Told, error, unknown, warning
+from roost.doctor.evidence import collection_of, count, name_of, path_of, some
+from roost.doctor.foreign_fields import ForeignField, find_foreign, in_words, patch_command
+from roost.doctor.installer import INSTALLERS, apply_again, command_of
+from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
 
 _MANAGER: Final = "roost-doctor"
 _UNPROCESSABLE: Final = 422
+# Commands that are told at a time.
+_SHOWN: Final = 3
 
 
 def check(install: Install) -> Told:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
     told: dict[str, list[str]] = {"missing": [], "refused": [], "fixed": [], "denied": []}
+    # Components of the objects that are told, in the same lists.
+    components: dict[str, set[str]] = {"missing": set(), "refused": set(), "differing": set()}
     there = []
     before = {}
     after = {}
+    bodies = {}
+    # What whoever installs has rendered earlier, and takes away by itself.
+    left_over = {}
+    foreign: list[tuple[JSONObject, list[ForeignField]]] = []
     for body in install.rendered:
         live = install.client.find(path_of(body))
         name = name_of(body)
         if live is None:
             told["missing"].append(name)
+            components["missing"].add(component_of(body))
             continue
         there.append(live)
         try:
@@ -39,31 +64,44 @@ def check(install: Install) -> Told:
                 kind = "fixed"
             else:
                 kind = "refused"
+                components["refused"].add(component_of(body))
             told[kind].append(f"{name} ({refusal})")
             continue
         identity = Identity(body["apiVersion"], body["kind"], "", name)
         before[identity] = _of_values(live, body)
         after[identity] = _of_values(applied, body)
-    differing = [
-        f"{change.identity.name} ({some(fields)})"
-        for change in compare(before, after)
+        bodies[identity] = body
+        fields = _foreign_fields(install, body, applied)
+        by_hand = [field for field in fields if field.manager not in INSTALLERS]
+        left_over[identity] = [field.path for field in fields if field.manager in INSTALLERS]
+        if by_hand:
+            foreign.append((body, by_hand))
+    differing = []
+    changes = {change.identity: change.fields for change in compare(before, after)}
+    for identity, body in bodies.items():
         # The check programs tells of replicas.
-        if (
-            fields := [
-                show_path(field.path)
-                for field in change.fields
-                if field.path != ("spec", "replicas")
-            ]
-        )
-    ]
+        paths = [
+            show_path(field.path)
+            for field in changes.get(identity, ())
+            if field.path != ("spec", "replicas")
+        ]
+        paths += [show_path(path) for path in left_over[identity]]
+        if paths:
+            differing.append(f"{name_of(body)} ({some(paths)})")
+            components["differing"].add(component_of(body))
     all_ = len(install.rendered)
-    for names, evidence in (
-        (told["missing"], f"{len(told['missing'])} of {all_} objects are missing"),
-        (told["refused"], "As the values render them, the API server refuses"),
-        (differing, f"{count(len(differing), 'object')} not as the values render"),
+    for names, evidence, of in (
+        (told["missing"], f"{len(told['missing'])} of {all_} objects are missing", "missing"),
+        (told["refused"], "As the values render them, the API server refuses", "refused"),
+        (differing, f"{count(len(differing), 'object')} not as the values render", "differing"),
     ):
         if names:
-            yield error(f"{evidence}: {some(names)}.", apply_again(install, there))
+            yield error(
+                f"{evidence}: {some(names)}.",
+                apply_again(install, there),
+                _broken(components[of]),
+                CUT_OFF | NO_NAMESPACE,
+            )
     if told["fixed"]:
         names = [text.split()[1] for text in told["fixed"]]
         yield error(
@@ -72,9 +110,35 @@ def check(install: Install) -> Told:
             f"`kubectl delete priorityclass {' '.join(names)}` (pods that are there keep their"
             f" priority), then {command_of(install, there)}.",
         )
+    if foreign:
+        number = sum(len(fields) for _, fields in foreign)
+        evidence = some([in_words(body, fields) for body, fields in foreign])
+        commands = [patch_command(body, fields) for body, fields in foreign[:_SHOWN]]
+        yield warning(
+            f"{count(number, 'field')} that the values don't render: {evidence}. Installing again"
+            " leaves them.",
+            f"Write them into the values, or take them back: `{'; '.join(commands)}`.",
+        )
     if told["denied"]:
         fix = "Run it with an account that may patch these objects."
         yield unknown(f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
+
+
+def _broken(components: Iterable[str]) -> frozenset[Condition]:
+    return conditions(State.BROKEN, *(name for name in components if name))
+
+
+def _foreign_fields(install: Install, body: JSONObject, applied: JSONObject) -> list[ForeignField]:
+    """What an object would still hold beside the values, once they are applied."""
+    metadata = {**body["metadata"], "name": f"roost-trial-{secrets.token_hex(4)}"}
+    try:
+        fresh = install.client.create(
+            f"{collection_of(body)}?dryRun=All", {**body, "metadata": metadata}
+        )
+    except ClusterError:
+        # Another object of that kind may not be made (rights, a quota): nothing to compare with.
+        return []
+    return find_foreign({"kind": body["kind"], **applied}, fresh)
 
 
 def _of_values(found: JSONObject, body: JSONObject) -> JSONObject:

@@ -2,6 +2,7 @@
 
 import re
 
+from roost.doctor.conditions import State, component_of, conditions
 from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import (
     LINE_LENGTH,
@@ -29,6 +30,9 @@ def check(install: Install) -> Told:
     some_of = f"{len(live)} of " if len(live) < len(wanted) else ""
     yield f"{some_of}{len(wanted)} Deployments, {len(others)} other workloads"
     for body, found in live:
+        component = component_of(body)
+        broken = conditions(State.BROKEN, component)
+        down = conditions(State.DOWN, component)
         replicas = found["spec"].get("replicas", 1)
         ready = found.get("status", {}).get("readyReplicas", 0)
         if replicas != body["spec"].get("replicas", 1):
@@ -37,6 +41,7 @@ def check(install: Install) -> Told:
                 f"{name_of(body)}: {replicas} replicas, the values say"
                 f" {body['spec'].get('replicas', 1)}.",
                 "Install the values again, or write the number into them.",
+                frozenset() if replicas else down,
             )
         held_up = _held_up(found)
         pods = labelled(install.pods, found["spec"]["selector"]["matchLabels"])
@@ -62,10 +67,17 @@ def check(install: Install) -> Told:
             fix = f"{fix}; /readyz says what a program waits for."
         if ready < replicas:
             evidence = f"{name_of(body)}: {ready} of {replicas} pods are ready{which}"
-            yield Finding("error" if ready == 0 else "warning", evidence, fix)
+            if ready == 0:
+                yield error(evidence, fix, down, broken)
+            else:
+                yield warning(evidence, fix, follows=broken)
         else:
             why = held_up or "its newest pods don't start"
-            yield error(f"{name_of(body)}: {why}, so older pods serve by older values{which}", fix)
+            yield error(
+                f"{name_of(body)}: {why}, so older pods serve by older values{which}",
+                fix,
+                follows=broken,
+            )
 
     for body in others:
         # Placeholders wait for room at each peak: it makes an autoscaler act.
@@ -77,6 +89,7 @@ def check(install: Install) -> Told:
                 "An image that can't be pulled: copy it to a registry that nodes reach, with pull"
                 " secrets if it asks for any (imagePullSecrets, singleuser.image.pullSecrets)."
                 " Else: kubectl logs --previous.",
+                follows=conditions(State.BROKEN, component_of(body)),
             )
 
 

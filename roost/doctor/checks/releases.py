@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from roost.doctor.conditions import CUT_OFF
 from roost.doctor.contract import Finding, Install, Told, error
 from roost.doctor.evidence import name_of, other_webhooks
 from roost_core.kube.client import ClusterError
@@ -55,6 +56,7 @@ def _find_pending(install: Install) -> Iterator[Finding]:
                 f"Helm's revision {labels.get('version', '?')} of release {release} is {status}: it"
                 ' was cut off, and Helm refuses another one ("another operation is in progress").',
                 f"If no helm runs now: `{fix}`, then install or upgrade again.",
+                CUT_OFF,
             )
 
 

@@ -4,10 +4,13 @@ quotas.
 
 from typing import Final
 
+from roost.doctor.conditions import NO_NAMESPACE, State, component_of, conditions
 from roost.doctor.contract import Install, Told, error
-from roost.doctor.evidence import name_of
+from roost.doctor.evidence import name_of, some
+from roost.doctor.quotas import EXCEEDED, quota_in_refusal
 from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 
 # What a refusal says, and how to mend it.
 _REFUSALS: Final = {
@@ -19,7 +22,7 @@ _REFUSALS: Final = {
         "OpenShift gives each namespace users of its own: set podSecurityContext: "
         "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/how-to/openshift.md)."
     ),
-    "exceeded quota": "Raise the namespace's ResourceQuota, or lower the component's resources.",
+    EXCEEDED: "Raise the namespace's ResourceQuota, or lower what its pods request.",
 }
 
 
@@ -30,6 +33,7 @@ def check(install: Install) -> Told:
         for body in install.of_kind(kind)
     ]
     yield f"dry-run pods of {len(workloads)} workloads"
+    refused: dict[str, list[tuple[JSONObject, str]]] = {}
     for workload in workloads:
         try:
             try_template(install.client, install.release.namespace, workload["spec"]["template"])
@@ -37,4 +41,16 @@ def check(install: Install) -> Told:
             reason = next((reason for reason in _REFUSALS if reason in str(refusal)), None)
             if reason is None:
                 raise
-            yield error(f"Pods of {name_of(workload)} are refused: {refusal}", _REFUSALS[reason])
+            refused.setdefault(reason, []).append((workload, str(refusal)))
+    for reason, found in refused.items():
+        names = some([name_of(workload) for workload, _ in found])
+        _, first = found[0]
+        quota = quota_in_refusal(first)
+        components = [component_of(workload) for workload, _ in found]
+        yield error(
+            f"Pods of {names} are refused: {first}",
+            _REFUSALS[reason],
+            conditions(State.BROKEN, *components)
+            | (conditions(State.QUOTA_FULL, quota) if quota else frozenset()),
+            NO_NAMESPACE,
+        )

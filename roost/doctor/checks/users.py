@@ -1,5 +1,6 @@
 """The users that run now were placed, and wait for a scheduler that there is."""
 
+from roost.doctor.conditions import UNREVIEWED, State, conditions
 from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, replaced, some, users_of
 from roost_core.objects.fields import JSONObject
@@ -20,6 +21,7 @@ def check(install: Install) -> Told:
             f"{len(missed)} of {len(users)} users' pods were made without Roost: {some(missed)}.",
             "Older than the install: nothing to do. Else the API server didn't reach the webhook"
             " then: its metric apiserver_admission_webhook_fail_open_count tells how often.",
+            follows=UNREVIEWED,
         )
     yield from _find_other_schedulers(install, users)
 
@@ -48,4 +50,7 @@ def _find_other_schedulers(install: Install, users: list[JSONObject]) -> Told:
                 if scheduler == "default-scheduler"
                 else f"Their author chose it. {replaced(install, [scheduler])}"
             ),
+            follows=conditions(State.UNLED, "scheduler")
+            if scheduler == "default-scheduler"
+            else frozenset(),
         )

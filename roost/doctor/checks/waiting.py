@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from roost.doctor.conditions import Condition, State, conditions
 from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import (
     age_seconds,
@@ -35,7 +36,9 @@ def check(install: Install) -> Told:
         if ignored := _IGNORED.fullmatch(wait.cause):
             waiting.setdefault(ignored[1], []).append(wait.pod)
     for scheduler, names in sorted(waiting.items()):
+        follows: frozenset[Condition] = frozenset()
         if scheduler in known:
+            follows = conditions(State.UNLED, "scheduler")
             fix = "Does it lead, and run with that profile (checks leaders and profiles)?"
         elif known and scheduler.startswith(own):
             fix = (
@@ -48,6 +51,7 @@ def check(install: Install) -> Told:
             f"Pods wait for scheduler {scheduler}, which has not looked at them for"
             f" {_PATIENCE_SECONDS:.0f} s and longer: {some(names)}.",
             fix,
+            follows=follows,
         )
     yield from _find_waiting_users(install)
 

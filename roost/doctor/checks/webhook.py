@@ -1,17 +1,42 @@
 """The API server can tell the webhook from an impostor, and has somewhere to send reviews."""
 
-import base64
-from datetime import UTC, datetime
+from __future__ import annotations
 
-from roost.doctor.contract import Install, Told, error
+import base64
+import binascii
+from datetime import UTC, datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from roost.doctor.conditions import UNREVIEWED, Condition, State, conditions
+from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import name_of, now_seconds, path_of, some
-from roost_core.kube.pki import bundle_end_seconds
+from roost_core.kube.client import ApiError
+from roost_core.kube.pki import (
+    CertificateFacts,
+    bundle_end_seconds,
+    certificate_facts,
+    is_trusted,
+    split_bundle,
+)
 from roost_core.objects.fields import JSONObject
+
+# The volume of the webhook's pods with its certificate, and the file in it.
+_VOLUME: Final = "certificate"
+_FILE: Final = "tls.crt"
+# Whoever brings a certificate by hand needs days for the next one.
+_NOTICE_SECONDS: Final = 7 * 86400.0
+_DOWN: Final = conditions(State.DOWN, "webhook")
+_BROKEN: Final = conditions(State.BROKEN, "webhook")
 
 
 def check(install: Install) -> Told:
     configurations = install.of_kind("MutatingWebhookConfiguration")
-    yield "the webhook's caBundle and Service" if configurations else "no webhook is used"
+    yield (
+        "the webhook's certificate, caBundle and Service"
+        if configurations
+        else ("no webhook is used")
+    )
     for body in configurations:
         found = install.client.find(path_of(body))
         if found is None:
@@ -26,8 +51,11 @@ def check(install: Install) -> Told:
                 "The controllers' leader writes it (webhook.certificates.mode self): see their log."
                 " certManager: does cert-manager's ca-injector run? secret: give"
                 " webhook.certificates.caBundle.",
+                UNREVIEWED,
+                _of_leader(install),
             )
-        yield from _find_expired(name_of(body), entries, now_seconds(install))
+        yield from _find_expired(install, name_of(body), entries)
+        yield from _find_certificate(install, name_of(body), entries)
         for service in {
             entry["clientConfig"]["service"]["name"]
             for entry in entries
@@ -39,26 +67,200 @@ def check(install: Install) -> Told:
                     " placed.",
                     "kubectl logs of the webhook's pods; /readyz says what a replica waits for "
                     "(docs/troubleshooting.md#is-the-webhook-healthy).",
+                    UNREVIEWED,
+                    _DOWN,
                 )
 
 
-def _find_expired(name: str, entries: list[JSONObject], now: float) -> Told:
+def _of_leader(install: Install) -> frozenset[Condition]:
+    """What keeps the certificates of mode `self` from being renewed."""
+    is_own = install.values["webhook"]["certificates"]["mode"] == "self"
+    return conditions(State.UNLED, "controllers") if is_own else frozenset()
+
+
+def _find_expired(install: Install, name: str, entries: list[JSONObject]) -> Told:
     """CA bundles by which the API server can trust no certificate."""
+    now = now_seconds(install)
     wrong: dict[str, None] = {}
     for entry in entries:
-        bundle = entry["clientConfig"].get("caBundle")
-        ends = bundle_end_seconds(base64.b64decode(bundle)) if bundle else None
+        bundle = _bundle_of(entry)
+        ends = bundle_end_seconds(bundle) if bundle else None
         if bundle and ends is None:
             wrong[f"{entry['name']} (not a certificate)"] = None
         elif ends is not None and ends <= now:
-            wrong[f"{entry['name']} (expired {datetime.fromtimestamp(ends, UTC):%Y-%m-%d})"] = None
+            wrong[f"{entry['name']} (expired {_day(ends)})"] = None
     if wrong:
         yield error(
             f"{name}: a caBundle by which nothing can be trusted: {some(list(wrong))}. Pods are"
             " created without Roost.",
             "The controllers' leader renews it (mode self; check leaders). certManager: does its"
             " ca-injector run? secret: give a new webhook.certificates.caBundle.",
+            UNREVIEWED,
+            _of_leader(install),
         )
+
+
+def _find_certificate(install: Install, name: str, entries: list[JSONObject]) -> Told:
+    """The certificate that the webhook serves: its end, its names, and who trusts it.
+
+    Who may not get the Secret is told nothing of it.
+    """
+    secret = _secret_name(install)
+    mode = install.values["webhook"]["certificates"]["mode"]
+    namespace = install.release.namespace
+    if not secret:
+        return
+    try:
+        found = install.client.find(f"/api/v1/namespaces/{namespace}/secrets/{secret}")
+    except ApiError:
+        return
+    fix = _certificate_fix(install, mode, secret)
+    text = ((found or {}).get("data") or {}).get(_FILE, "")
+    chain = _decoded(text)
+    facts = certificate_facts(chain)
+    if facts is None:
+        state = "is missing" if found is None else f"holds no certificate in {_FILE}"
+        yield error(
+            f"Secret {namespace}/{secret}, with the webhook's certificate, {state}.",
+            fix,
+            _BROKEN,
+            _of_leader(install),
+        )
+        return
+    whose = f"The webhook's certificate (Secret {namespace}/{secret}, of {_issuer(facts)})"
+    ends = facts.ends_at
+    now = now_seconds(install)
+    left = ends - now
+    if left <= 0:
+        yield error(
+            f"{whose} expired {_date(ends)}: the API server doesn't trust the webhook, and creates"
+            " pods without it.",
+            fix,
+            _BROKEN | UNREVIEWED,
+            _of_leader(install),
+        )
+    elif mode == "secret" and left <= _NOTICE_SECONDS:
+        yield warning(f"{whose} expires {_date(ends)}.", fix)
+    strangers: dict[str, None] = {}
+    for entry in entries:
+        bundle = _bundle_of(entry)
+        # One that is no certificate, or has ended, is told by itself.
+        can_be_used = (bundle_end_seconds(bundle) or 0.0) > now
+        if can_be_used and not is_trusted(chain, bundle):
+            strangers[_subjects(bundle)] = None
+    if strangers:
+        yield error(
+            f"{name}: its caBundle is of another CA ({some([*strangers])}) than {whose[0].lower()}"
+            f"{whose[1:]}: the API server doesn't trust the webhook, and creates pods without it.",
+            _bundle_fix(install, mode, name, fix),
+            UNREVIEWED,
+            _of_leader(install),
+        )
+    hosts = {_host(entry) for entry in entries} - {""}
+    lacking = sorted(host for host in hosts if not _is_for(facts, host))
+    if lacking:
+        yield error(
+            f"{whose} isn't for {some(lacking)}, which the API server asks"
+            f" ({some(list(facts.names)) or 'it names no host'}).",
+            fix,
+            UNREVIEWED,
+            _of_leader(install),
+        )
+
+
+def _certificate_fix(install: Install, mode: str, secret: str) -> str:
+    """How the webhook gets another certificate."""
+    namespace = install.release.namespace
+    if mode == "self":
+        return (
+            f"The controllers' leader makes it: `kubectl --namespace {namespace} logs --selector"
+            " app.kubernetes.io/component=controllers --tail=-1 | grep certificate` says what"
+            " hinders it."
+        )
+    if mode == "certManager":
+        return (
+            f"`kubectl --namespace {namespace} describe certificate,certificaterequest` and"
+            " cert-manager's log say why it isn't renewed."
+        )
+    return (
+        f"`kubectl --namespace {namespace} create secret tls {secret} --cert tls.crt --key tls.key"
+        " --dry-run=client -o yaml | kubectl apply -f -` with a new pair, and"
+        " webhook.certificates.caBundle if its CA is new."
+    )
+
+
+def _bundle_fix(install: Install, mode: str, name: str, fix: str) -> str:
+    """How the caBundle becomes that of the certificate's CA."""
+    if mode == "self":
+        restart = (
+            f"`kubectl --namespace {install.release.namespace} rollout restart"
+            f" deployment/{install.release.name}-roost-controllers`"
+        )
+        return (
+            f"The controllers' leader writes it within seconds. If it doesn't: {restart}, and see"
+            " their log."
+        )
+    if mode == "certManager":
+        return (
+            "cert-manager's ca-injector writes it: does it run, and has"
+            f" {name} the annotation cert-manager.io/inject-ca-from?"
+        )
+    return f"Give that CA as webhook.certificates.caBundle, in base64. {fix}"
+
+
+def _secret_name(install: Install) -> str:
+    """The Secret that the webhook's pods mount their certificate from; "": none."""
+    webhook = install.component("webhook")
+    volumes = webhook["spec"]["template"]["spec"].get("volumes") or [] if webhook else []
+    return next(
+        (
+            str(volume["secret"]["secretName"])
+            for volume in volumes
+            if volume["name"] == _VOLUME and "secret" in volume
+        ),
+        "",
+    )
+
+
+def _host(entry: JSONObject) -> str:
+    """The host that the API server asks for, by an entry of the configuration."""
+    service = entry["clientConfig"].get("service")
+    if service:
+        return f"{service['name']}.{service['namespace']}.svc"
+    return urlsplit(str(entry["clientConfig"].get("url", ""))).hostname or ""
+
+
+def _is_for(facts: CertificateFacts, host: str) -> bool:
+    """Whether a certificate names a host, or all of its domain."""
+    return host in facts.names or f"*.{host.partition('.')[2]}" in facts.names
+
+
+def _issuer(facts: CertificateFacts) -> str:
+    return facts.issuer.removeprefix("CN=") or "an issuer without a name"
+
+
+def _subjects(bundle: bytes) -> str:
+    found = [certificate_facts(pem) for pem in split_bundle(bundle)]
+    return some([facts.subject.removeprefix("CN=") for facts in found if facts is not None])
+
+
+def _bundle_of(entry: JSONObject) -> bytes:
+    return _decoded(str(entry["clientConfig"].get("caBundle") or ""))
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError):
+        return b"not base64"
+
+
+def _day(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
+
+
+def _date(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _has_ready_address(install: Install, service: str) -> bool:

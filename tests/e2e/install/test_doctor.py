@@ -4,6 +4,7 @@ with its fix.
 
 import copy
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -78,12 +79,12 @@ def test_an_api_server_is_asked_what_it_serves_and_which_gates_are_on(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     assert asked(control_plane, namespace, "features") == []
-    ((severity, evidence, _),) = asked(
+    ((severity, evidence, *_),) = asked(
         control_plane, namespace, "features", "monitoring: {serviceMonitor: {enabled: true}}"
     )
     assert (severity, "ServiceMonitor (monitoring.coreos.com/v1)" in evidence) == ("error", True)
     stranger = account_that_may(control_plane, namespace, "create", "pods")
-    ((severity, evidence, _),) = asked(control_plane, namespace, "features", kubeconfig=stranger)
+    ((severity, evidence, *_),) = asked(control_plane, namespace, "features", kubeconfig=stranger)
     assert (
         severity,
         "Not allowed to look whether the API server has ImageVolume on" in evidence,
@@ -125,9 +126,8 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
         for by in (["--server-side"], []):
             control_plane.kubectl("apply", *by, "-f", str(file))
             said = asked(control_plane, namespace, "objects")
-            assert (
-                (["(data.old)" in one.evidence for one in said] == [True]) if by else said == []
-            ), said
+            assert ["(data.old)" in one.evidence for one in said] == [True], said
+            assert [one.severity for one in said] == ["error"], said
             control_plane.kubectl("delete", "-f", str(file), "--wait=false")
         for body in rendered:
             control_plane.api.create(body, body["metadata"].get("namespace"))
@@ -140,6 +140,60 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
         assert differs.severity == "error"
         where = f"Deployment {namespace}/hub-roost-webhook (spec.template.spec.containers.webhook."
         assert (where in differs.evidence, "replicas" in differs.evidence) == (True, False), differs
+    finally:
+        control_plane.kubectl("delete", "-f", str(file), "--ignore-not-found", "--wait=false")
+
+
+@pytest.mark.parametrize("way", ["create", "apply", "apply --server-side"])
+def test_what_was_changed_by_hand_is_told_and_the_told_command_takes_it_back(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, way: str
+) -> None:
+    merged = parse_values(LISTED.encode(), "values.yaml").values
+    rendered: Any = [
+        manifest.body
+        for manifest in render(merged, Release("hub", namespace, f"v{control_plane.minor}.0"))
+    ]
+    file = tmp_path / "rendered.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": rendered}))
+    here = ["--namespace", namespace]
+    affinity = '{"spec": {"sessionAffinity": "ClientIP"}}'
+    dns = '[{"op": "add", "path": "/spec/template/spec/dnsPolicy", "value": "Default"}]'
+    # By what is told of each.
+    by_hand = {
+        "hub-roost-webhook (spec.template.spec.containers.webhook.env": (
+            *("set", "env", "deployment/hub-roost-webhook", "HTTP_PROXY=http://a:1", "B=2"),
+        ),
+        "hub-roost-controllers (spec.template.spec.dnsPolicy, by kubectl-patch)": (
+            *("patch", "deployment", "hub-roost-controllers", "--type=json", "--patch", dns),
+        ),
+        "hub-roost-webhook (spec.sessionAffinity": (
+            *("patch", "service", "hub-roost-webhook", "--patch", affinity),
+        ),
+        "hub-roost-release (data.more, by kubectl-patch)": (
+            *("patch", "configmap", "hub-roost-release", "--patch", '{"data": {"more": "1"}}'),
+        ),
+    }
+    harmless = [
+        ("rollout", "restart", "deployment/hub-roost-webhook"),
+        ("annotate", "deployment", "hub-roost-webhook", "a=b"),
+        ("label", "service", "hub-roost-webhook", "a=b"),
+    ]
+    try:
+        control_plane.kubectl(*way.split(), "-f", str(file))
+        assert asked(control_plane, namespace, "objects") == []
+        for command in harmless:
+            control_plane.kubectl(*here, *command)
+        assert asked(control_plane, namespace, "objects") == []
+        seen = []
+        for evidence, change in by_hand.items():
+            control_plane.kubectl(*here, *change)
+            (told,) = asked(control_plane, namespace, "objects")
+            seen.append((told.severity, evidence in told.evidence))
+            # As an operator pastes it into a shell.
+            advice = told.fix.partition("`")[2].rpartition("`")[0]
+            control_plane.kubectl(*shlex.split(advice.removeprefix("kubectl ")))
+            assert asked(control_plane, namespace, "objects") == []
+        assert seen == [("warning", True)] * len(by_hand), seen
     finally:
         control_plane.kubectl("delete", "-f", str(file), "--ignore-not-found", "--wait=false")
 
@@ -226,7 +280,7 @@ def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_le
     assert (early.severity, "node-a (65)" in early.evidence) == ("error", True)
 
     stranger = account_that_may(cluster, namespace, "list", "nodes")
-    ((severity, evidence, fix),) = asked(
+    ((severity, evidence, fix, *_),) = asked(
         cluster, namespace, "kubelets", values, kubeconfig=stranger
     )
     assert (severity, "Not allowed to look" in evidence, "nodes/proxy" in fix) == (

@@ -316,7 +316,7 @@ def check_doctor(world: World, namespace: str, *arguments: str) -> None:
     if not arguments:
         code, said = ask("absent")
         print(said)  # noqa: T201 - the same
-        assert (code, "error    objects: " in said, "error    leaders: " in said) == (
+        assert (code, "error    objects: " in said, "So also leaders: " in said) == (
             1,
             True,
             True,

@@ -120,7 +120,7 @@ def test_a_rollout_that_stopped_is_no_running_program_though_older_pods_are_read
     cluster.tells("programs", "error", older, "w-2 Unschedulable (0/3 nodes)")
     deployment["status"] = {"readyReplicas": 2, "observedGeneration": 1}
     deployment["metadata"]["generation"] = 2
-    ((_, evidence, _),) = cluster.said("programs")
+    ((_, evidence, *_),) = cluster.said("programs")
     assert "isn't rolled out yet (observedGeneration)" in evidence
     # Before a deadline has passed, the newest pods tell.
     deployment["status"]["observedGeneration"] = 2
@@ -273,7 +273,7 @@ def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:
     assert "webhook.hostNetwork" in user[2]
     on_host = Cluster("webhook: {hostNetwork: true}")
     on_host.admitted = {"annotations": {}}
-    assert not any("webhook.hostNetwork" in fix for _, _, fix in on_host.said("admission"))
+    assert not any("webhook.hostNetwork" in fix for _, _, fix, *_ in on_host.said("admission"))
 
 
 def test_a_refused_pod_says_why_a_forbidden_one_is_unknown_the_default_schedulers_a_warning() -> (
@@ -281,13 +281,13 @@ def test_a_refused_pod_says_why_a_forbidden_one_is_unknown_the_default_scheduler
 ):
     cluster = Cluster()
     cluster.scheduler = "default-scheduler"
-    assert {severity for severity, _, _ in cluster.said("admission")} == {"warning"}
+    assert {severity for severity, *_ in cluster.said("admission")} == {"warning"}
     cluster.admitted = ApiError(500, "failed calling webhook: context deadline exceeded")
     assert all(
-        "context deadline exceeded" in evidence for _, evidence, _ in cluster.said("admission")
+        "context deadline exceeded" in evidence for _, evidence, *_ in cluster.said("admission")
     )
     cluster.admitted = cluster.refusal = ApiError(403, "POST: 403 Forbidden: pods is forbidden")
-    ((severity, evidence, _),) = found(
+    ((severity, evidence, *_),) = found(
         run_checks(cluster.install, {"admission": admission.check}), "admission"
     )
     assert (severity, "403" in evidence) == ("unknown", True)
@@ -307,7 +307,7 @@ def test_a_pod_that_the_cluster_forbids_for_what_roost_adds_is_an_error() -> Non
 def test_rights_that_lack_are_named_by_resource() -> None:
     cluster = Cluster()
     cluster.denied = {"clusterroles", "deployments"}
-    ((severity, evidence, _),) = found(run_checks(cluster.install, BEFORE), "rights")
+    ((severity, evidence, *_),) = found(run_checks(cluster.install, BEFORE), "rights")
     assert severity == "error"
     assert "clusterroles.rbac.authorization.k8s.io" in evidence
     assert "deployments.apps in jhub" in evidence

@@ -50,7 +50,7 @@ def test_users_of_another_hub_on_the_same_node_are_told_with_both_ways_to_join_t
         if stage == "installed"
         else found(run_checks(cluster.install, BEFORE), "hubs")
     )
-    ((severity, evidence, fix),) = said
+    ((severity, evidence, fix, *_),) = said
     assert (severity, "physics (1)" in evidence, "far" in evidence) == ("warning", True, False)
     assert "podClasses.user.match.namespaceSelector" in fix
     assert "sharedPools.namespaceSelector" in fix
@@ -59,7 +59,7 @@ def test_users_of_another_hub_on_the_same_node_are_told_with_both_ways_to_join_t
 @pytest.mark.parametrize("values", [POOL, ONE_RELEASE])
 def test_hubs_that_are_joined_are_fine_and_one_that_is_left_out_is_told(values: str) -> None:
     assert together(values, jhub="users", physics="users").said("hubs") == []
-    ((_, evidence, fix),) = together(values, jhub="users").said("hubs")
+    ((_, evidence, fix, *_),) = together(values, jhub="users").said("hubs")
     assert "physics (1)" in evidence
     assert fix.startswith("Label these namespaces as ")
     assert fix.removesuffix(" asks.").rpartition(" ")[2].split(".")[0] in values

@@ -223,6 +223,6 @@ def test_labels_of_nodes_that_are_nearly_those_required_are_named(
     # comes.
     cluster.lists["/apis/karpenter.sh/v1/nodepools"] = []
     cluster.lists[NODES] = [labelled("a", near)]
-    said = [each for severity, each, _ in found(run_checks(cluster.install, INSTALLED), "reach")]
+    said = [each for severity, each, *_ in found(run_checks(cluster.install, INSTALLED), "reach")]
     ((key, value),) = near.items()
     assert [f"; nodes have {key}={value}." in each for each in said] == [True]

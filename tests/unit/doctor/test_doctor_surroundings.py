@@ -306,7 +306,7 @@ def test_kubelets_that_do_not_answer_are_unknown_and_why_is_said_once() -> None:
     assert (never.severity, "n1" in never.evidence) == ("warning", True)
     cluster = with_kubelets(LISTED, {}, {})
     cluster.kubelets = dict.fromkeys(cluster.kubelets, ApiError(403, "nodes/proxy is forbidden"))
-    ((severity, evidence, fix),) = cluster.said("kubelets")
+    ((severity, evidence, fix, *_),) = cluster.said("kubelets")
     assert (severity, evidence.count("forbidden")) == ("unknown", 1)
     assert "nodes/proxy" in fix
     assert "nodeStatusMaxImages" in fix
@@ -401,7 +401,7 @@ def test_servers_of_days_are_told_where_they_are_many(long: int, short: int, hou
     cluster.lists[PODS] = users
     ((_, looked_at, findings),) = run_checks(cluster.install, {"idle-servers": idle_servers.check})
     is_told = long >= 3 and 10 * long >= long + short
-    assert [f"{long} of {long + short} users' servers" in said for _, said, _ in findings] == [
+    assert [f"{long} of {long + short} users' servers" in said for _, said, *_ in findings] == [
         True
     ] * is_told
     assert looked_at.startswith(f"how long {long + short} users' servers run")

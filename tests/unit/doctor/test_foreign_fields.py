@@ -1,0 +1,126 @@
+"""Fields that the values don't render are told; what API server and controllers add isn't."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import jsonpatch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roost.doctor.foreign_fields import find_foreign, in_words, patch_command
+from tests.unit.doctor.whole_cluster import APPS, Cluster
+
+DEPLOYMENT = f"{APPS}/deployments/hub-roost-webhook"
+
+
+def _fields_of(value: Any) -> dict[str, Any]:
+    """FieldsV1 of a whole value, as the API server writes them; lists without names are atomic."""
+    if isinstance(value, dict):
+        return {f"f:{key}": _fields_of(inner) for key, inner in value.items()}
+    if isinstance(value, list) and value and all("name" in item for item in value):
+        return {f'k:{{"name":"{item["name"]}"}}': {".": {}, **_fields_of(item)} for item in value}
+    return {}
+
+
+def _container(env: dict[str, str]) -> dict[str, Any]:
+    return {"name": "main", "env": [{"name": name, "value": env[name]} for name in sorted(env)]}
+
+
+def _live(env: dict[str, str], by_hand: dict[str, str], defaults: dict[str, str]) -> dict[str, Any]:
+    """An object with variables of the values and of somebody else, and with fields filled in."""
+    spec = {"containers": [_container({**env, **by_hand})], **defaults}
+    applied = {"spec": {"containers": [_container(env)]}}
+    other = {"spec": {"containers": [_container(by_hand)]}}
+    entries = [{"manager": "helm", "operation": "Apply", "fieldsV1": _fields_of(applied)}]
+    if by_hand:
+        entries.append(
+            {"manager": "kubectl-set", "operation": "Update", "fieldsV1": _fields_of(other)}
+        )
+    return {"kind": "Deployment", "metadata": {"managedFields": entries}, "spec": spec}
+
+
+_NAMES = st.sampled_from(["A", "B", "C", "D", "E"])
+_DEFAULTS = st.dictionaries(
+    st.sampled_from(["dnsPolicy", "restartPolicy", "schedulerName"]), st.sampled_from(["x", "y"])
+)
+
+
+@given(
+    env=st.dictionaries(_NAMES, st.just("1")),
+    by_hand=st.dictionaries(st.sampled_from(["U", "V", "W"]), st.just("2")),
+    defaults=_DEFAULTS,
+    newer=_DEFAULTS,
+)
+def test_the_patch_takes_back_what_was_written_by_hand_and_nothing_else(
+    env: dict[str, str], by_hand: dict[str, str], defaults: dict[str, str], newer: dict[str, str]
+) -> None:
+    live = _live(env, by_hand, defaults)
+    # The API server of today may fill in other defaults.
+    fresh = {"spec": {"containers": [_container(env)], **newer}}
+    found = find_foreign(live, fresh)
+    assert sorted(str(field.path[-1]) for field in found) == sorted(by_hand)
+    assert {field.manager for field in found} <= {"kubectl-set"}
+    patched = jsonpatch.apply_patch(live, [field.operation for field in found])
+    assert patched["spec"] == {"containers": [_container(env)], **defaults}
+
+
+def test_what_controllers_and_the_api_server_keep_is_no_drift() -> None:
+    live: dict[str, Any] = {
+        "kind": "Service",
+        "metadata": {
+            "annotations": {"a": "b"},
+            "managedFields": [
+                {"manager": "kubectl-edit", "fieldsV1": {"f:metadata": {"f:annotations": {}}}},
+                {"manager": "kube-controller-manager", "fieldsV1": {"f:spec": {"f:x": {}}}},
+                {"manager": "me", "subresource": "scale", "fieldsV1": {"f:spec": {"f:y": {}}}},
+                {"manager": "me", "fieldsV1": {"f:spec": {"f:clusterIP": {}, "f:replicas": {}}}},
+                {"manager": "injector", "fieldsV1": {"f:spec": {"f:caBundle": {}}}},
+            ],
+        },
+        "spec": {"x": 1, "y": 2, "z": 3, "clusterIP": "10.0.0.1", "replicas": 4, "caBundle": "A"},
+        "status": {"a": 1},
+    }
+    assert find_foreign(live, {"spec": {}}) == []
+    live["metadata"]["managedFields"].append(
+        {"manager": "kubectl-patch", "fieldsV1": {"f:spec": {"f:z": {}}}}
+    )
+    assert [field.path for field in find_foreign(live, {"spec": {}})] == [("spec", "z")]
+
+
+def test_a_variable_that_was_set_by_hand_is_told_with_the_command_that_takes_it_back() -> None:
+    cluster = Cluster()
+    live = cluster.objects[DEPLOYMENT]
+    container = live["spec"]["template"]["spec"]["containers"][0]
+    variable = {"name": "IT'S", "value": "secret"}
+    container["env"] = [*(container.get("env") or []), variable]
+    containers: dict[str, Any] = {
+        "k:" + '{"name":"webhook"}': {
+            "f:env": {'k:{"name":"IT\'S"}': {".": {}, "f:name": {}, "f:value": {}}}
+        }
+    }
+    live["metadata"]["managedFields"] = [
+        {
+            "manager": "kubectl-set",
+            "operation": "Update",
+            "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:containers": containers}}}},
+        }
+    ]
+    ((severity, evidence, fix, *_),) = cluster.said("objects")
+    assert severity == "warning"
+    assert "1 field that the values don't render: Deployment jhub/hub-roost-webhook (" in evidence
+    assert "containers.webhook.env" in evidence
+    assert "by kubectl-set" in evidence
+    assert "secret" not in evidence + fix
+    assert "kubectl --namespace jhub patch deployments hub-roost-webhook --type json" in fix
+
+
+def test_a_command_quotes_what_it_names() -> None:
+    live = _live({}, {"it's": "1"}, {})
+    body = {"kind": "Deployment", "metadata": {"name": "a", "namespace": "b"}}
+    fields = find_foreign(copy.deepcopy(live), {"spec": {"containers": [_container({})]}})
+    assert "it's" in in_words(body, fields)
+    assert patch_command(body, fields).endswith(
+        """--patch '[{"op": "remove", "path": "/spec/containers/0/env/0"}]'"""
+    )
