@@ -44,13 +44,11 @@ class KnownNodes:
         self._nodes = {node.name: node for node in nodes}
         self._without_node = running - sum(node.pods for node in nodes)
         self.loads = {node.name: node.pods for node in nodes}
+        self.pulls = {node.name: node.pulls for node in nodes}
         self.mark = object()
 
     def pods_on(self, node: str) -> int:
         return self._nodes[node].pods if node else self._without_node
-
-    def pulls_on(self, node: str) -> int:
-        return self._nodes[node].pulls
 
     def images_on(self, node: str) -> int:
         return self._nodes[node].images

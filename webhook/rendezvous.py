@@ -8,7 +8,7 @@ Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM ToN 6(1
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import blake2b
 from heapq import nlargest
 from typing import Final
@@ -26,30 +26,35 @@ def _decode(scored: bytes) -> str:
     return scored[_DIGEST_BYTES:].decode(errors="surrogatepass")
 
 
-def _score(key: str, names: Iterable[bytes]) -> list[bytes]:
-    """Return each name prefixed by its digest: sorted as bytes, the digest decides, and the name
-    breaks ties.
-
-    The bytes hashed are `<key>-<node>`. BinderHub compares (digest as a big-endian number, name),
-    and UTF-8 keeps the order of names, so bytes compare just as these pairs do.
-    """
+def _digests(key: str, names: Iterable[bytes]) -> list[bytes]:
+    """The digest of `<key>-<node>` for each name, which BinderHub compares as a number."""
     start = blake2b(encode_name(f"{key}-"), digest_size=_DIGEST_BYTES).copy
-    scored = []
+    digests = []
     for name in names:
         # The common prefix is hashed once.
         state = start()
         state.update(name)
-        scored.append(state.digest() + name)
-    return scored
+        digests.append(state.digest())
+    return digests
 
 
-def best_nodes(key: str, nodes: Iterable[bytes], count: int) -> list[str]:
+def best_nodes(key: str, nodes: Collection[bytes], count: int) -> list[str]:
     """The first `count` of `rank_nodes`, of names as `encode_name` gives them."""
-    return [_decode(scored) for scored in nlargest(count, _score(key, nodes))]
+    digests = _digests(key, nodes)
+    # Names are looked at only where digests are high enough: of thousands, few are.
+    highest = nlargest(count, digests)
+    scored = [
+        digest + name for digest, name in zip(digests, nodes, strict=True) if digest >= highest[-1]
+    ]
+    return list(map(_decode, nlargest(count, scored)))
 
 
 def rank_nodes(key: str, nodes: Iterable[str]) -> list[str]:
-    """Order `nodes` from the best home for `key` to the worst; the same in every process."""
-    return [
-        _decode(scored) for scored in sorted(_score(key, map(encode_name, nodes)), reverse=True)
-    ]
+    """Order `nodes` from the best home for `key` to the worst; the same in every process.
+
+    BinderHub compares (digest, name). UTF-8 keeps the order of names, so a digest and a name, one
+    after the other as bytes, compare just as these pairs do.
+    """
+    names = list(map(encode_name, nodes))
+    scored = [digest + name for digest, name in zip(_digests(key, names), names, strict=True)]
+    return list(map(_decode, sorted(scored, reverse=True)))

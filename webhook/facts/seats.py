@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, NodeTerm, node_term_matches
-from roost_core.placement.warm_sets import NEW_NODE_IMAGES, Spare, slots_of
+from roost_core.placement.warm_sets import MAX_NODES, NEW_NODE_IMAGES, Spare, slots_of
 from webhook.facts.warm import WarmFacts
 
 # Holders are looked up one by one while they are fewer than this share of the free nodes.
@@ -95,12 +95,13 @@ class Seats:
         loads = list(map(facts.loads.get, slots, repeat(0)))
         # Pods on nodes where these pods can't go don't load their set.
         size = self._set_size(facts.pods_on("") + sum(loads) + 1, spare)
-        has_room = list(map(lt, loads, slots.values()))
-        free = list(compress(zip(loads, slots, strict=True), has_room[:size]))
+        # Asked no further than needed: the set's nodes first, then some of those beyond it.
+        has_room = map(lt, loads, slots.values())
+        free = list(compress(zip(loads, slots, strict=True), islice(has_room, size)))
         # Sorting is stable: the oldest first, of those with as many pods.
         free.sort(key=itemgetter(0))
-        beyond = list(compress(islice(slots, size, None), has_room[size:]))
-        return FreeSeats(size, [name for _, name in free], beyond, facts)
+        beyond = compress(islice(slots, size, None), has_room)
+        return FreeSeats(size, [name for _, name in free], list(islice(beyond, MAX_NODES)))
 
     def _set_size(self, pods: int, spare: Spare) -> int:
         """As `set_size` counts."""
@@ -120,16 +121,13 @@ class Seats:
 class FreeSeats:
     """The nodes of a warm set that have room, and those beyond it."""
 
-    def __init__(
-        self, set_size: int, in_set: Sequence[str], beyond: Sequence[str], facts: WarmFacts
-    ) -> None:
+    def __init__(self, set_size: int, in_set: Sequence[str], beyond: Sequence[str]) -> None:
         # How many nodes the set has, full ones included.
         self.set_size = set_size
         # Of the set, those with the fewest pods first.
         self.in_set = in_set
-        # The oldest first.
+        # The oldest first; no more than a pod may name.
         self.beyond = beyond
-        self._facts = facts
         self._places: Mapping[str, int] | None = None
         self._to_pull: Sequence[str] | None = None
 
@@ -141,14 +139,21 @@ class FreeSeats:
             self._places = {name: place for place, name in enumerate(self.in_set)}
         return sorted(self._places.keys() & held, key=self._places.__getitem__)
 
-    @property
-    def to_pull(self) -> Sequence[str]:
+    def to_pull(self, facts: WarmFacts) -> Sequence[str]:
         """The set's, for a pod whose image they lack: those that pull least first, of these those
         that aren't new, and of these those with the fewest pods.
+
+        facts: those that it was made of. Keeping them here would keep whole tables alive, and free
+        them in the middle of a review.
         """
         if self._to_pull is None:
-            pulls, images = self._facts.pulls_on, self._facts.images_on
-            are_new = (count < NEW_NODE_IMAGES for count in map(images, self.in_set))
-            keys = zip(map(pulls, self.in_set), are_new, self.in_set, strict=True)
-            self._to_pull = [name for _, _, name in sorted(keys, key=itemgetter(0, 1))]
+            pulls = map(facts.pulls.get, self.in_set, repeat(0))
+            images = map(facts.images_on, self.in_set)
+            # The number of pulls decides, then whether the node is new.
+            ranks = [
+                2 * pulling + (known < NEW_NODE_IMAGES)
+                for pulling, known in zip(pulls, images, strict=True)
+            ]
+            order = sorted(zip(ranks, self.in_set, strict=True), key=itemgetter(0))
+            self._to_pull = [name for _, name in order]
         return self._to_pull

@@ -87,11 +87,12 @@ class WarmFacts:
         """
         return self._loads.get(node, 0)
 
-    def pulls_on(self, node: str) -> int:
-        """Pods of the class for which a node is pulling images, as far as is known: kubelets pull
-        one by one.
+    @property
+    def pulls(self) -> Mapping[str, int]:
+        """Pods of the class for which a node is pulling images, as far as is known, of the nodes
+        that have any: kubelets pull one by one.
         """
-        return self._pulls.get(node, 0)
+        return self._pulls
 
     def images_on(self, node: str) -> int:
         """How many images a node is known to have."""

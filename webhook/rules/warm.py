@@ -160,7 +160,7 @@ def order_warm_nodes(
     holders.sort(key=lambda name: doubt(since(name)))
     names = holders[: warm.nodes]
     if len(names) < warm.nodes:
-        to_pull = (name for name in free.to_pull if name not in held)
+        to_pull = (name for name in free.to_pull(facts) if name not in held)
         names += islice(to_pull, warm.nodes - len(names))
     names += free.beyond[: warm.nodes - len(names)]
     return WarmChoice(with_weights(names), sum(name in held for name in names), free.set_size)

@@ -203,11 +203,13 @@ def plain_order(
         [name for name in free if name in held][:MAX_HOLDERS], key=lambda name: doubt(since(name))
     )
     pulling = [name for name in free if name not in held]
-    pulling.sort(key=lambda name: (facts.pulls_on(name), facts.images_on(name) < NEW_NODE_IMAGES))
+    pulling.sort(
+        key=lambda name: (facts.pulls.get(name, 0), facts.images_on(name) < NEW_NODE_IMAGES)
+    )
     names = [*holders, *pulling, *beyond][: warm.nodes]
     return WarmChoice(with_weights(names), sum(name in held for name in names), size)
 
 
 @given(st.text(), st.sets(st.text()), st.integers(1, 5))
 def test_the_best_nodes_are_the_first_of_the_ranked(key: str, names: set[str], count: int) -> None:
-    assert best_nodes(key, map(encode_name, names), count) == rank_nodes(key, names)[:count]
+    assert best_nodes(key, list(map(encode_name, names)), count) == rank_nodes(key, names)[:count]

@@ -128,13 +128,13 @@ def test_images_since_counts_those_after_the_last_use_and_a_pod_uses_images_unti
 
 def test_a_node_pulls_for_a_pod_until_it_runs_if_no_pod_brought_its_images_before() -> None:
     facts = WarmFacts({"ns/a": on("n1", ("x",), is_starting=True), "ns/b": on("n1", ("x",), True)})
-    assert facts.pulls_on("n1") == 1
+    assert facts.pulls.get("n1", 0) == 1
     # Its status changes while it waits.
     facts = facts.updated({"ns/a": on("n1", ("x",), True), "ns/c": on("n1", ("y",), True)})
-    assert (facts.pulls_on("n1"), facts.pulls_on("n2")) == (2, 0)
-    assert facts.updated({"ns/a": on("n1", ("x",))}).pulls_on("n1") == 1
-    assert facts.updated({"ns/a": None, "ns/c": None}).pulls_on("n1") == 0
-    assert facts.pulls_on("n1") == 2
+    assert (facts.pulls.get("n1", 0), facts.pulls.get("n2", 0)) == (2, 0)
+    assert facts.updated({"ns/a": on("n1", ("x",))}).pulls.get("n1", 0) == 1
+    assert facts.updated({"ns/a": None, "ns/c": None}).pulls.get("n1", 0) == 0
+    assert facts.pulls.get("n1", 0) == 2
 
 
 def reported(*images: str, count: int | None = None) -> Node:
@@ -253,7 +253,7 @@ def test_a_node_that_turns_out_not_to_pull_an_image_does_not_hold_it() -> None:
     started = WarmFacts({"ns/a": on("n1", ("x", "y"), True), "ns/b": on("n2", ("x",))})
     assert started.holders("x") == {"n1", "n2"}
     failing = started.updated({"ns/a": PlacedPod("user", "n1", ("y",), True, ("x",))})
-    assert failing.pulls_on("n1") == 1
+    assert failing.pulls.get("n1", 0) == 1
     assert (failing.holders("x"), failing.holders("y")) == (frozenset({"n2"}), frozenset({"n1"}))
     gone = failing.updated({"ns/a": None})
     assert (gone.holders("x"), gone.holders("y")) == (frozenset({"n2"}), frozenset[str]())
