@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, at, mapping
+from generator.faults import Path
 from generator.values.helm_release import Release
 
 
@@ -11,8 +12,10 @@ def check(report: LintReport, _release: Release) -> None:
     bring users' images.
     """
     values = report.values
-    paths = [("image", "name"), ("recorder", "image", "name")]
-    for path in paths if at(values, "recorder", "enabled") is True else paths[:1]:
+    paths: list[Path] = [("image", "name")]
+    if at(values, "recorder", "enabled") is True:
+        paths.append(("recorder", "image", "name"))
+    for path in paths:
         if report.is_default(path):
             reason = (
                 "no registry has this image, so nodes can run Roost only if they were given it."

@@ -319,16 +319,20 @@ def _lint_plugin_config(
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
-        for key in unmodelled(name, arguments) if name in ARGUMENTS else ():
-            report.warn(
-                (*here, "args", key), f"{_UNMODELLED}.", "Leave it out, unless users need it."
-            )
+        if name in ARGUMENTS:
+            for key in unmodelled(name, arguments):
+                report.warn(
+                    (*here, "args", key), f"{_UNMODELLED}.", "Leave it out, unless users need it."
+                )
         for key in arguments:
             _lint_since(report, (*here, "args", key), key, _ARGUMENTS_SINCE, minor)
-        for key in arguments.keys() - {"apiVersion", "kind"} if name not in ARGUMENTS else ():
-            report.error(
-                (*here, "args", key), Phrase("an unknown argument"), "none: it takes no arguments"
-            )
+        if name not in ARGUMENTS:
+            for key in arguments.keys() - {"apiVersion", "kind"}:
+                report.error(
+                    (*here, "args", key),
+                    Phrase("an unknown argument"),
+                    "none: it takes no arguments",
+                )
         _lint_arguments(report, (*here, "args"), name, arguments)
     if entries and "PodTopologySpread" not in names:
         reason = (

@@ -22,7 +22,8 @@ By subject:
 - `profile_pools.py`, `lost_overrides.py`: profiles
 - `builds.py`: BinderHub
 - `reach.py`: what the hub sets beside the chart's keys; whether its users are within reach
-- `hub_code.py`, `python_names.py`, `profile_filters.py`: the hub's Python, read and never run
+- `hub_code.py`, `python_settings.py`, `python_names.py`, `profile_filters.py`: the hub's Python,
+  read and never run
 - `traits.py`, `chart_traits.py`: KubeSpawner's traits, and what the chart's keys set of them
 - `resources.py`, `quantities.py`: requests and limits of pods
 """

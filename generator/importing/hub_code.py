@@ -1,7 +1,7 @@
 """Read the hub's own Python: what it sets of its spawner, as far as that is written out.
 
-Followed are whole assignments, `setattr`, `update`, `append`, `extend`, `insert`, `+=`, `x = x + y`
-and names that stand for one value, of the configuration and in a `pre_spawn_hook`. Nothing is run.
+What one statement sets is in `python_settings.py`. Followed are also names that stand for one
+value, of the configuration and in a `pre_spawn_hook`. Nothing is run.
 A trait of which more is said than was understood is UNKNOWN: under a condition, in a loop, in a
 function that nobody registers, by a name that isn't written out.
 """
@@ -18,29 +18,33 @@ from typing import Final, NamedTuple
 
 from generator.importing.profile_filters import leaves_out
 from generator.importing.profile_pools import UNKNOWN_IMAGE
-from generator.importing.python_names import (
-    NotWrittenOutError,
-    parents_of,
-    without_names,
-    written_out,
+from generator.importing.python_names import parents_of, without_names, written_out
+from generator.importing.python_settings import (
+    ANY,
+    ANY_TRAIT,
+    JUPYTERHUB,
+    NOT_READ,
+    READERS,
+    SCOPES,
+    STRICT,
+    Setting,
+    Statement,
+    argument_names,
+    calls_in,
+    items_of,
+    key_of,
+    parts_of,
+    set_by,
+    statements_of,
+    steps_of,
 )
 from generator.importing.source import UNKNOWN
-from generator.importing.traits import (
-    LISTS,
-    NODES,
-    OLD_NAMES,
-    POD_AFFINITIES,
-    POD_KEYS,
-    SIZE_TRAITS,
-    camel_case,
-)
+from generator.importing.traits import LISTS, OLD_NAMES, POD_KEYS, camel_case
 
 LIMITS: Final = ("concurrent_spawn_limit", "active_server_limit")
 # Not of the spawner.
 OF_JUPYTERHUB: Final = ("spawner_class", *LIMITS)
-# Traits that are followed to where they are written out, and UNKNOWN where they aren't.
-_STRICT: Final = frozenset({*NODES, *POD_AFFINITIES, *SIZE_TRAITS, "priority_class_name"})
-_FOLLOWED: Final = _STRICT | {
+_FOLLOWED: Final = STRICT | {
     *("namespace", "component_label", "scheduler_name", "extra_pod_config", "image"),
     *("profile_list", "enable_user_namespaces", "group_overrides", *LIMITS),
 }
@@ -48,8 +52,8 @@ _WHERE: Final = ("node_selector",)
 _HOW_LARGE: Final = ("mem_guarantee",)
 # Words of a trait, or of a pod's field, and which trait is UNKNOWN if it isn't followed.
 _WORDS: Final[Mapping[str, tuple[str, ...]]] = {
-    **{trait: (trait,) for trait in _STRICT},
-    **{old: (new,) for old, new in OLD_NAMES.items() if new in _STRICT},
+    **{trait: (trait,) for trait in STRICT},
+    **{old: (new,) for old, new in OLD_NAMES.items() if new in STRICT},
     **dict.fromkeys(
         (
             *("nodeSelector", "affinity", "node_affinity", "nodeAffinity", "nodeName", "node_name"),
@@ -98,16 +102,7 @@ _PURE: Final = frozenset(
         "error",
     ]
 )
-_READERS: Final = frozenset(["copy", "count", "get", "index", "items", "keys", "values"])
 _LOGS: Final = frozenset(["critical", "debug", "error", "exception", "info", "log", "warning"])
-_ADDERS: Final = ("append", "extend", "insert")
-# A trait whose name isn't written out, and what may set one.
-ANY: Final = "*"
-_ANY_TRAIT: Final = ["c", "Spawner", ANY]
-_JUPYTERHUB: Final = ["c", "JupyterHub"]
-_SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
-# Functions and methods that set a trait by its name.
-_SETTERS: Final = ("setattr", "set_trait", "__setattr__", "__setitem__")
 _HOOKS: Final = {"pre_spawn_hook", "modify_pod_hook", "auth_state_hook", "spawner_class"}
 # Before a profile's overrides; what later hooks tell the spawner comes too late for its pod.
 _SPAWN_HOOK: Final = "pre_spawn_hook"
@@ -118,8 +113,6 @@ _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("metadata", ANY): ANY,
     ("spec", ANY): ANY,
 }
-# Methods in which a class makes pods.
-_MAKERS: Final = ("get_pod_manifest", "_build_common_labels", "_build_pod_labels")
 # By module, which of its names make objects, and change none: functions, and traits and classes
 # without any.
 _MADE_FROM: Final[Mapping[str | None, Callable[[str], bool]]] = {
@@ -138,37 +131,12 @@ KNOWN_NAMES: Final = frozenset(
     }
 )
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-# In place of a value that isn't written out.
-_NOT_READ: Final = ast.Name("not_read")
 _PROFILES: Final = ["c", "KubeSpawner", "profile_list"]
 # If the trait isn't known, this one isn't either.
 _WITH_IT: Final = {
     "profile_list": ("image", UNKNOWN_IMAGE),
     "enable_user_namespaces": ("namespace", UNKNOWN),
 }
-
-
-class _Statement(NamedTuple):
-    """A statement of the hub's Python, and where it stands."""
-
-    line: ast.AST
-    # In a hook the names of its arguments, which may be a spawner or a pod; in a class "".
-    owners: frozenset[str]
-    # Whether it runs for all users.
-    is_sure: bool
-    # The functions and classes around it.
-    scopes: tuple[str, ...] = ()
-
-
-class _Setting(NamedTuple):
-    """What a statement sets."""
-
-    # The names of which the target is made: c, KubeSpawner, namespace.
-    steps: list[str]
-    value: ast.expr
-    # Whether it is added to what was there.
-    is_part: bool = False
 
 
 class TraitValue(NamedTuple):
@@ -263,9 +231,9 @@ def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         yield ClassTrait("", ANY, "no valid Python")
         return
-    for statement in _statements(tree):
+    for statement in statements_of(tree):
         line = statement.line
-        parts = [*_parts(line)]
+        parts = [*parts_of(line)]
         is_sure = statement.is_sure and not statement.scopes
         is_sure = is_sure and not any(
             isinstance(part, ast.IfExp | ast.BoolOp | ast.comprehension | ast.Lambda)
@@ -279,8 +247,8 @@ def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
             for part in parts
         )
         followed = 0
-        for steps, value, is_part in _set_by(line, parts, ()):
-            if steps == _ANY_TRAIT:
+        for steps, value, is_part in set_by(line, parts, ()):
+            if steps == ANY_TRAIT:
                 yield ClassTrait("", ANY, ast.unparse(line).splitlines()[0])
             elif steps[0] == "c" and len(steps) > 2 and steps[1] in classes:
                 followed += 1
@@ -316,7 +284,7 @@ class _HubCode:
         """What is set, in the order in which it runs."""
         skipped: set[ast.AST] = set()
         # Hooks run when all else has been said.
-        for statement in sorted(_statements(self._tree), key=_is_in_hook):
+        for statement in sorted(statements_of(self._tree), key=_is_in_hook):
             line = statement.line
             if isinstance(line, ast.If) and self._never_runs(line):
                 for inner in line.body:
@@ -326,23 +294,23 @@ class _HubCode:
 
     def _never_runs(self, line: ast.If) -> bool:
         """Whether it asks for profiles where there are none."""
-        return not self._has_profiles and _steps(line.test) == _PROFILES
+        return not self._has_profiles and steps_of(line.test) == _PROFILES
 
-    def _traits_of(self, statement: _Statement) -> Iterator[TraitValue]:
+    def _traits_of(self, statement: Statement) -> Iterator[TraitValue]:
         line = statement.line
-        parts = [*_parts(line)]
-        owners = statement.owners | _arguments(line)
+        parts = [*parts_of(line)]
+        owners = statement.owners | argument_names(line)
         is_read = self._add_names(line, parts, owners)
         is_plain = statement.is_sure and not any(
             isinstance(part, ast.IfExp | ast.BoolOp | ast.comprehension) for part in parts
         )
-        settings = [*_set_by(line, parts, self._own_names)]
+        settings = [*set_by(line, parts, self._own_names)]
         if self._hands_over(parts, owners):
-            settings.append(_Setting(_ANY_TRAIT, _NOT_READ))
+            settings.append(Setting(ANY_TRAIT, NOT_READ))
         in_hook = bool(statement.scopes) or any(isinstance(part, ast.Lambda) for part in parts)
         followed: Counter[str] = Counter()
         for setting in settings:
-            if setting.steps == [*_JUPYTERHUB, ANY]:
+            if setting.steps == [*JUPYTERHUB, ANY]:
                 for limit in LIMITS:
                     yield TraitValue(limit, UNKNOWN)
             if _is_whole_pod(setting.steps, owners):
@@ -365,8 +333,8 @@ class _HubCode:
         self,
         trait: str,
         below: Sequence[str],
-        setting: _Setting,
-        statement: _Statement,
+        setting: Setting,
+        statement: Statement,
         *,
         is_plain: bool,
         in_hook: bool,
@@ -376,11 +344,11 @@ class _HubCode:
             # A part of the trait, by its first key.
             given = ast.Dict([ast.Constant(below[0])], [given])
         is_sure = is_plain and len(below) < 2
-        if trait in _STRICT:
+        if trait in STRICT:
             is_listed = below and (trait in LISTS or ANY in below)
             is_sure = is_sure and not is_listed and self._is_for_all(setting, statement)
         value = _known(trait, given, is_sure=is_sure)
-        if trait in _STRICT and UNKNOWN in str(value):
+        if trait in STRICT and UNKNOWN in str(value):
             value = UNKNOWN
         is_part = setting.is_part or bool(below)
         if trait == "extra_pod_config" and not is_sure and not is_part and isinstance(value, dict):
@@ -392,12 +360,12 @@ class _HubCode:
             if value == UNKNOWN and trait in _WITH_IT:
                 yield TraitValue(*_WITH_IT[trait], in_hook=in_hook)
 
-    def _is_for_all(self, setting: _Setting, statement: _Statement) -> bool:
+    def _is_for_all(self, setting: Setting, statement: Statement) -> bool:
         """Whether a trait is set for every start: by the configuration at once, or by the hook that
         is registered.
         """
         owner = setting.steps[0]
-        lambdas = [part for part in _parts(statement.line) if isinstance(part, ast.Lambda)]
+        lambdas = [part for part in parts_of(statement.line) if isinstance(part, ast.Lambda)]
         if not statement.scopes and not lambdas:
             return owner == "c" and setting.steps[1:2] == ["KubeSpawner"]
         if lambdas:
@@ -426,7 +394,7 @@ class _HubCode:
         said: Counter[str] = Counter()
         for part in parts:
             word = self._word_of(part)
-            if word in _STRICT:
+            if word in STRICT:
                 said[word] += 1
             elif word in _WORDS and not (carried and word != "extra_pod_config"):
                 if word == "extra_pod_config":
@@ -448,7 +416,7 @@ class _HubCode:
         if isinstance(part, ast.Attribute):
             word = part.attr
         elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
-            word = _key(part.slice)
+            word = key_of(part.slice)
         elif isinstance(part, ast.keyword):
             around = self._parents.get(part)
             called = ast.unparse(around.func) if isinstance(around, ast.Call) else ""
@@ -461,7 +429,7 @@ class _HubCode:
         if word not in _WORDS and word != "profile_list":
             return ""
         if isinstance(part, ast.Attribute | ast.Subscript):
-            steps = _steps(part)
+            steps = steps_of(part)
             is_other = steps[0] == "c" and not (
                 len(steps) > 1 and (steps[1].endswith("Spawner") or steps[1] in self._classes)
             )
@@ -483,7 +451,7 @@ class _HubCode:
         if isinstance(around, ast.Attribute):
             call = self._parents.get(around)
             is_called = isinstance(call, ast.Call) and call.func is around
-            return is_called and around.attr in _READERS
+            return is_called and around.attr in READERS
         if isinstance(around, ast.Call):
             called = ast.unparse(around.func).rpartition(".")[2]
             return part in around.args and called in _PURE
@@ -517,7 +485,7 @@ class _HubCode:
             for alias in line.names:
                 if makes_objects(alias.name):
                     self._known.add(alias.asname or alias.name)
-        if isinstance(line, _SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
+        if isinstance(line, SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
             self._known.add(line.name)
         elif is_read:
             self._known |= made
@@ -526,7 +494,7 @@ class _HubCode:
     def _hands_over(self, parts: Sequence[ast.AST], owners: frozenset[str]) -> bool:
         """Whether something that nobody has read gets a spawner or a pod."""
         given: set[str] = set()
-        for call in _calls(parts):
+        for call in calls_in(parts):
             called, _, _ = ast.unparse(call.func).partition(".")
             if called not in self._known | owners:
                 arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
@@ -534,189 +502,8 @@ class _HubCode:
         return bool(given & (owners - {"self"}))
 
 
-def _is_in_hook(statement: _Statement) -> bool:
+def _is_in_hook(statement: Statement) -> bool:
     return "spawner" in statement.owners
-
-
-def _arguments(line: ast.AST) -> frozenset[str]:
-    return frozenset(part.arg for part in _parts(line) if isinstance(part, ast.arg))
-
-
-def _calls(parts: Sequence[ast.AST]) -> list[ast.Call]:
-    return [part for part in parts if isinstance(part, ast.Call)]
-
-
-def _statements(
-    node: ast.AST,
-    owners: frozenset[str] = frozenset(),
-    scopes: tuple[str, ...] = (),
-    *,
-    is_sure: bool = True,
-) -> Iterator[_Statement]:
-    """The statements below a node. owners, scopes and is_sure: as of a _Statement, of the node
-    itself.
-    """
-    for line in ast.iter_child_nodes(node):
-        if not isinstance(line, ast.stmt | ast.excepthandler | ast.match_case):
-            continue
-        yield _Statement(line, owners, is_sure, scopes)
-        is_scope = isinstance(line, _SCOPES)
-        inner = owners
-        if isinstance(line, ast.ClassDef):
-            inner = frozenset({""})
-        elif is_scope:
-            inner = owners - {""} | {"spawner", "self"} | _arguments(line)
-        below = (*scopes, line.name) if isinstance(line, _SCOPES) else scopes
-        yield from _statements(line, inner, below, is_sure=is_sure and is_scope)
-        # Users for whom a hook has returned get nothing of what follows.
-        if is_sure and not is_scope:
-            is_sure = not any(isinstance(part, ast.Return) for part in ast.walk(line))
-
-
-def _parts(line: ast.AST) -> Iterator[ast.AST]:
-    """The expressions of a statement, without those of statements in it."""
-    for part in ast.iter_child_nodes(line):
-        if not isinstance(part, ast.stmt | ast.excepthandler | ast.match_case):
-            yield part
-            yield from _parts(part)
-
-
-def _set_by(
-    line: ast.AST, parts: Sequence[ast.AST], own_names: Collection[str]
-) -> Iterator[_Setting]:
-    """What a statement sets: itself, by calls in it, and by using what holds traits.
-
-    own_names: names that the code gives to things of its own.
-    """
-    yield from _set_by_statement(line)
-    # What is used, but for a key or a trait of it.
-    looked_into: set[ast.AST] = {
-        part.value for part in parts if isinstance(part, ast.Attribute | ast.Subscript)
-    }
-    for call in _calls(parts):
-        yield from _set_by_call(call)
-        called = _steps(call.func)[-1]
-        arguments = _arguments_of(call)
-        if called in _SETTERS and len(arguments) == 3:
-            looked_into |= {call.func, arguments[0]}
-        elif called == "setup_ui":
-            # Of jupyterhub_fancy_profiles: the form of profiles.
-            looked_into |= {*call.args}
-    names = [part for part in parts if isinstance(part, ast.Name | ast.Attribute)]
-    for name in names:
-        if isinstance(name.ctx, ast.Load) and name not in looked_into:
-            yield from _set_by_use(_steps(name), own_names)
-
-
-def _set_by_statement(line: ast.AST) -> Iterator[_Setting]:
-    """By `=`, `del`, an annotation or `|=`, which adds to what is there; and by a function, which
-    may be a hook, a default or a method that makes pods.
-    """
-    if isinstance(line, ast.Assign | ast.Delete):
-        for target in line.targets:
-            several = target.elts if isinstance(target, ast.Tuple | ast.List) else []
-            for element in several:
-                yield _Setting(_steps(element), _NOT_READ)
-            value = getattr(line, "value", _NOT_READ)
-            if len(line.targets) > 1 and not isinstance(value, ast.Constant):
-                # The other name may change it.
-                value = _NOT_READ
-            if _steps(target) == ["c", "KubeSpawner"]:
-                yield from _all_anew()
-            more = _added_to(target, value)
-            yield from _each(
-                _steps(target), value if more is None else more, is_part=more is not None
-            )
-    elif isinstance(line, ast.AnnAssign | ast.AugAssign) and line.value is not None:
-        is_part = isinstance(line, ast.AugAssign)
-        value = line.value
-        if isinstance(line, ast.AugAssign):
-            is_list = isinstance(line.op, ast.Add) and _is_listed(value)
-            is_mapping = isinstance(line.op, ast.BitOr) and _items(value) is not None
-            value = value if is_list or is_mapping else _NOT_READ
-        yield from _each(_steps(line.target), value, is_part=is_part)
-    elif isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef):
-        yield _Setting([ANY if line.name in _MAKERS else line.name], _NOT_READ)
-        yield _Setting([line.name.removesuffix("_default").lstrip("_")], _NOT_READ)
-        for decorator in line.decorator_list:
-            if isinstance(decorator, ast.Call) and decorator.args:
-                is_default = ast.unparse(decorator.func).endswith("default")
-                trait = _key(decorator.args[0]) if is_default else ""
-                yield _Setting([trait], _NOT_READ)
-
-
-def _set_by_call(call: ast.Call) -> Iterator[_Setting]:
-    """By `update`, which adds to what is there, a change of a list, or `setattr`."""
-    name = _steps(call.func)[-1]
-    arguments = _arguments_of(call)
-    if isinstance(call.func, ast.Attribute):
-        owner = _steps(call.func.value)
-        if name == "update" and owner == ["c"]:
-            yield from _all_anew()
-        if name == "update":
-            given = call.args[0] if call.args else ast.Call(ast.Name("dict"), [], call.keywords)
-            yield from _each(owner, given, is_part=True)
-        elif _holds_traits(owner) and name not in _READERS | {"setdefault", *_SETTERS}:
-            yield _Setting(_ANY_TRAIT, _NOT_READ)
-        elif name in _ADDERS:
-            yield _Setting(owner, _more_of(name, call), is_part=True)
-    if name in _SETTERS and len(arguments) == 3:
-        yield _Setting(_steps(ast.Subscript(arguments[0], arguments[1])), arguments[2])
-
-
-def _all_anew() -> Iterator[_Setting]:
-    """A spawner's whole section takes the place of what the chart had set."""
-    for trait in sorted({*_STRICT, "image"}):
-        yield _Setting(["c", "KubeSpawner", trait], _NOT_READ)
-
-
-def _more_of(name: str, call: ast.Call) -> ast.expr:
-    """What `append`, `extend` or `insert` adds, as a list."""
-    if call.keywords or len(call.args) != (2 if name == "insert" else 1):
-        return _NOT_READ
-    more = call.args[-1]
-    if name != "extend":
-        return ast.List([more], ast.Load())
-    return more if _is_listed(more) else _NOT_READ
-
-
-def _is_listed(value: ast.expr) -> bool:
-    """Whether an expression is a list for sure."""
-    try:
-        return isinstance(written_out(value), list)
-    except (NotWrittenOutError, RecursionError):
-        return False
-
-
-def _added_to(target: ast.expr, value: ast.expr) -> ast.expr | None:
-    """What `x = x + y`, `x = [*x, y]` and `x = {**x, y: z}` add to x; None: they are no such."""
-    name = ast.unparse(target)
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.BitOr):
-        for same, more in ((value.left, value.right), (value.right, value.left)):
-            is_dict = isinstance(value.op, ast.BitOr)
-            if _is_same(same, name) and (
-                _is_listed(more) if not is_dict else same is value.left and _items(more) is not None
-            ):
-                return more
-    if isinstance(value, ast.List) and value.elts:
-        same, *rest = value.elts
-        if isinstance(same, ast.Starred) and _is_same(same.value, name):
-            return ast.List(rest, ast.Load())
-        *rest, same = value.elts
-        if isinstance(same, ast.Starred) and _is_same(same.value, name):
-            return ast.List(rest, ast.Load())
-    is_wider = isinstance(value, ast.Dict) and bool(value.keys) and value.keys[0] is None
-    if isinstance(value, ast.Dict) and is_wider and _is_same(value.values[0], name):
-        return ast.Dict(value.keys[1:], value.values[1:])
-    return None
-
-
-def _is_same(value: ast.expr, name: str) -> bool:
-    """Whether an expression is what `name` is, or a copy of it."""
-    if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
-        called = ast.unparse(value.func).rpartition(".")[2]
-        return called in ("list", "dict", "copy", "deepcopy") and _is_same(value.args[0], name)
-    return ast.unparse(value) == name or ast.unparse(value) == f"{name}.copy()"
 
 
 def _is_whole_pod(steps: Sequence[str], owners: frozenset[str]) -> bool:
@@ -726,70 +513,6 @@ def _is_whole_pod(steps: Sequence[str], owners: frozenset[str]) -> bool:
 
 def _first_argument(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return function.args.args[0].arg if function.args.args else ""
-
-
-def _arguments_of(call: ast.Call) -> list[ast.expr]:
-    """Positional ones, the object of a method first."""
-    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
-    return [*owner, *call.args]
-
-
-def _holds_traits(steps: Sequence[str]) -> bool:
-    """Whether it is the configuration, or a spawner's."""
-    return steps[0] == "c" and (
-        len(steps) == 1 or (len(steps) == 2 and steps[1].endswith("Spawner"))
-    )
-
-
-def _set_by_use(steps: list[str], own_names: Collection[str]) -> Iterator[_Setting]:
-    """Whoever gets the whole configuration, or what sets any name, may set any trait."""
-    is_config = steps[0] == "c" and "c" not in own_names
-    is_spawner = len(steps) == 2 and steps[1].endswith("Spawner")
-    if (is_config and (steps == ["c"] or is_spawner)) or steps[0] in _SETS_ANY:
-        yield _Setting(_ANY_TRAIT, _NOT_READ)
-    if is_config and steps in (["c"], _JUPYTERHUB):
-        yield _Setting([*_JUPYTERHUB, ANY], _NOT_READ)
-
-
-def _each(steps: list[str], value: ast.expr, *, is_part: bool) -> Iterator[_Setting]:
-    """Of a mapping of traits or labels, or of one of classes, each entry."""
-    items = _items(value)
-    has_traits = steps[0] == "c" and len(steps) < 3
-    if steps[-2:] != ["metadata", "labels"] and not has_traits:
-        yield _Setting(steps, value, is_part)
-    elif items is not None:
-        for key, item in items:
-            yield from _each([*steps, key], item, is_part=False)
-    elif len(steps) == 2:
-        yield _Setting([*steps, ANY], value)
-
-
-def _steps(target: ast.expr) -> list[str]:
-    """The names of which `c.KubeSpawner["namespace"]` is made; ANY for one that isn't written
-    out.
-    """
-    is_call = isinstance(target, ast.Call) and len(target.args) > 1
-    if isinstance(target, ast.Call) and is_call and ast.unparse(target.func) == "getattr":
-        return [*_steps(target.args[0]), _key(target.args[1])]
-    if isinstance(target, ast.Attribute):
-        owner = _steps(target.value)
-        return owner if target.attr == "__dict__" else [*owner, target.attr]
-    if isinstance(target, ast.Subscript):
-        return [*_steps(target.value), _key(target.slice)]
-    return [ast.unparse(target)]
-
-
-def _key(key: ast.expr | None) -> str:
-    return str(key.value) if isinstance(key, ast.Constant) else ANY
-
-
-def _items(value: ast.expr) -> list[tuple[str, ast.expr]] | None:
-    """The entries of a dictionary that is written out, as `{"key": value}` or `dict(key=value)`."""
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
-        return [(keyword.arg or ANY, keyword.value) for keyword in value.keywords]
-    if isinstance(value, ast.Dict):
-        return [*zip(map(_key, value.keys), value.values, strict=True)]
-    return None
 
 
 def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]) -> list[str]:
@@ -823,9 +546,9 @@ def _known(trait: str, value: ast.expr, *, is_sure: bool) -> object:
         except (ValueError, TypeError, RecursionError):
             pass
         return UNKNOWN_IMAGE if trait == "image" else UNKNOWN
-    items = _items(value)
+    items = items_of(value)
     if items is None:
-        items = [(ANY, _NOT_READ)]
+        items = [(ANY, NOT_READ)]
     found: dict[str, object] = {}
     for name, item in items:
         known = _known("", item, is_sure=is_sure and name != ANY)

@@ -38,6 +38,16 @@ def map_images(draft: Draft, charts: Charts, traits: SetTraits) -> None:
     spawner's.
     """
     hub = charts.hub
+    _map_image(draft, hub, traits, is_binder=charts.binder is not None)
+    profiles = _map_profiles(draft, hub, traits)
+    draft.put("singleuser.nodeSelector", *node_selector(hub, traits))
+    _map_containers(draft, hub, traits)
+    _map_secrets(draft, hub, profiles)
+    _map_pullers(draft, charts)
+
+
+def _map_image(draft: Draft, hub: HubSection, traits: SetTraits, *, is_binder: bool) -> None:
+    """The image that users get who choose none."""
     image = {"name": hub.text("singleuser.image.name"), "tag": _tag(hub)}
     misread = any(("singleuser", "image", key) in hub.misfits for key in image)
     source: Path = ("singleuser", "image")
@@ -70,14 +80,18 @@ def map_images(draft: Draft, charts: Charts, traits: SetTraits) -> None:
         if is_reference(reference) and (always or moving([reference])):
             why = "pullPolicy: Always" if always else "a tag that moves"
             draft.notes.append(f"{hub.show(source)}: {why}; {STALE}. {FIX}")
-    elif image["name"] is None and charts.binder is None:
+    elif image["name"] is None and not is_binder:
         draft.notes.append(
             f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users"
             " back for images that singleuser.image, singleuser.profileList and"
             " prePuller.extraImages name, for no others."
         )
+
+
+def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[object]:
+    """What profiles say of images and their nodes. Returns the profiles as the hub has them."""
     profiles = hub.get("singleuser.profileList", "any")
-    keys = ("singleuser", "profileList")
+    keys: Path = ("singleuser", "profileList")
     listed, set_at = traits.get("profile_list", (profiles, keys))
     if isinstance(listed, list | Mapping):
         # The spawner's own setting takes the place of the chart's here, too.
@@ -86,46 +100,50 @@ def map_images(draft: Draft, charts: Charts, traits: SetTraits) -> None:
     if profiles and isinstance(profiles, Mapping):
         profiles = [profile for profile in by_key(profiles) if profile is not None]
         draft.notes.append(f"{hub.show(keys)}: its profiles were read in the order of their keys.")
-    if isinstance(profiles, list):
-        # Where only a function knows which profiles there are, none is the usual one.
-        known = [] if listed == UNKNOWN else profiles
-        usual = next(
-            (profile for profile in known if child(profile, "default")), known[0] if known else None
-        )
-        base = {trait: found[0] for trait in LISTS if (found := known_of(traits, trait))}
-        kept = {
-            at: read
-            for at, profile in enumerate(profiles)
-            if (read := profile_images(profile, base, is_usual=profile is usual))
-        }
-        if kept and known and usual is profiles[0] and 0 not in kept:
-            # Else the next would be taken for the default profile.
-            kept = {0: {"display_name": text(child(usual, "display_name"))}, **kept}
-        at = (*hub.path, *keys)
-        why = "Of the profiles, what says which images go to which nodes."
-        draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
-        note_lost(draft, at, profiles)
-        named_images = [
-            (text(override.get("image")), override.get("image_pull_policy"))
-            for profile in profiles
-            for override in overrides(profile)
-        ]
-        moved = [
-            image
-            for image, policy in named_images
-            if is_reference(image) and (policy == "Always" or moving([image]))
-        ]
-        if moved:
-            draft.notes.append(
-                f"{hub.show(keys)}: {some(moved, 1)}: a tag that moves, or is always pulled;"
-                f" {STALE}. {FIX}"
-            )
-    elif profiles is not None:
+    if profiles is None:
+        return []
+    if not isinstance(profiles, list):
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
-    draft.put("singleuser.nodeSelector", *node_selector(hub, traits))
-    _map_containers(draft, hub, traits)
-    _map_secrets(draft, hub, profiles if isinstance(profiles, list) else [])
-    _map_pullers(draft, charts)
+        return []
+    # Where only a function knows which profiles there are, none is the usual one.
+    known = [] if listed == UNKNOWN else profiles
+    marked = (profile for profile in known if child(profile, "default"))
+    usual = next(marked, known[0] if known else None)
+    base = {trait: found[0] for trait in LISTS if (found := known_of(traits, trait))}
+    kept = {}
+    for place, profile in enumerate(profiles):
+        images = profile_images(profile, base, is_usual=profile is usual)
+        if images:
+            kept[place] = images
+    if kept and known and usual is profiles[0] and 0 not in kept:
+        # Else the next would be taken for the default profile.
+        kept = {0: {"display_name": text(child(usual, "display_name"))}, **kept}
+    at = (*hub.path, *keys)
+    why = "Of the profiles, what says which images go to which nodes."
+    draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
+    note_lost(draft, at, profiles)
+    _note_moving_tags(draft, hub, keys, profiles)
+    return profiles
+
+
+def _note_moving_tags(
+    draft: Draft, hub: HubSection, keys: Path, profiles: Sequence[object]
+) -> None:
+    named_images = [
+        (text(override.get("image")), override.get("image_pull_policy"))
+        for profile in profiles
+        for override in overrides(profile)
+    ]
+    moved = [
+        image
+        for image, policy in named_images
+        if is_reference(image) and (policy == "Always" or moving([image]))
+    ]
+    if moved:
+        draft.notes.append(
+            f"{hub.show(keys)}: {some(moved, 1)}: a tag that moves, or is always pulled;"
+            f" {STALE}. {FIX}"
+        )
 
 
 def _map_containers(draft: Draft, hub: HubSection, traits: SetTraits) -> None:
@@ -137,11 +155,7 @@ def _map_containers(draft: Draft, hub: HubSection, traits: SetTraits) -> None:
         if found is not None and entries(found[0]) is not None:
             listed = entries_of(found[0])
             at = (*hub.path, *found[1])
-        kept = [
-            {part: named for part in ("name", "image") if (named := text(child(container, part)))}
-            for container in listed
-            if text(child(container, "image"))
-        ]
+        kept = [_named_image(container) for container in listed if text(child(container, "image"))]
         draft.put(f"singleuser.{key}", kept, at, "Their images are pulled to nodes, too.")
     old = hub.get("singleuser.cloudMetadata.enabled", "boolean")
     if not (
@@ -165,6 +179,12 @@ def _map_containers(draft: Draft, hub: HubSection, traits: SetTraits) -> None:
             " that small image is on a new node, a start there waits for it. Import what Helm made"
             " of all files (helm get values --all), or set singleuser.networkTools.image."
         )
+
+
+def _named_image(container: object) -> dict[str, str]:
+    """The container's name and image, as far as it has them."""
+    named = {part: text(child(container, part)) for part in ("name", "image")}
+    return {part: value for part, value in named.items() if value}
 
 
 def _map_secrets(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
@@ -264,11 +284,12 @@ def _override(
         images = [child(container, "image") for container in entries_of(containers)]
         if any(images):
             choice[key] = [{"image": image} for image in images if text(image)]
-    for key in ("cpu_guarantee", "mem_guarantee") if is_usual else ():
-        value = child(override, key)
-        size = cpu_quantity(value) if key == "cpu_guarantee" else spawner_memory(value)
-        if size is not None or (key in mapping(override) and value in (None, 0, "", "0")):
-            choice[key] = hub_size(value, size) if size is not None else 0
+    if is_usual:
+        for key in ("cpu_guarantee", "mem_guarantee"):
+            value = child(override, key)
+            size = cpu_quantity(value) if key == "cpu_guarantee" else spawner_memory(value)
+            if size is not None or (key in mapping(override) and value in (None, 0, "", "0")):
+                choice[key] = hub_size(value, size) if size is not None else 0
     flag: dict[str, object] = {"default": True} if child(holder, "default") else {}
     return {**flag, "kubespawner_override": choice} if choice else flag
 
@@ -346,5 +367,6 @@ def _map_puller_pods(draft: Draft, hub: HubSection) -> None:
     resources = kubernetes_resources(
         draft, hub, ("prePuller", "resources"), hub.mapping("prePuller.resources")
     )
-    for part, sizes in resources.items() if any(resources.values()) else ():
-        draft.put(f"prePuller.resources.{part}", sizes, (*hub.path, "prePuller", "resources"))
+    if any(resources.values()):
+        for part, sizes in resources.items():
+            draft.put(f"prePuller.resources.{part}", sizes, (*hub.path, "prePuller", "resources"))

@@ -300,13 +300,13 @@ def room_of(traits: Traits) -> Room:
     ):
         for name, value in mapping(traits.get(key)).items():
             # Kubernetes wants the same number of an extended resource in both.
-            for kind in ("requests", "limits") if "/" in name else (part,):
+            kinds = ("requests", "limits") if "/" in name else (part,)
+            for kind in kinds:
                 if (quantity(value) or 0) > 0:
                     sizes[kind][name] = str(value)
-    for name, least in sizes["requests"].items():
-        if name in sizes["limits"] and (quantity(sizes["limits"][name]) or 0) < (
-            quantity(least) or 0
-        ):
+    for name, request in sizes["requests"].items():
+        limit = sizes["limits"].get(name)
+        if limit is not None and (quantity(limit) or 0) < (quantity(request) or 0):
             del sizes["limits"][name]
     instead = _pod_config(traits)
     selector = mapping(instead.get("nodeSelector", traits["node_selector"]))

@@ -140,11 +140,12 @@ def _given_once(tree: ast.Module) -> dict[str, tuple[ast.Assign, ast.expr]]:
             times[node.name] += 1
     found: dict[str, tuple[ast.Assign, ast.expr]] = {}
     for holder in ast.walk(tree):
-        for statement in holder.body if isinstance(holder, _BODIES) else ():
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-                target = statement.targets[0]
-                if isinstance(target, ast.Name) and times[target.id] == 1:
-                    found[target.id] = (statement, statement.value)
+        if isinstance(holder, _BODIES):
+            for statement in holder.body:
+                if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                    target = statement.targets[0]
+                    if isinstance(target, ast.Name) and times[target.id] == 1:
+                        found[target.id] = (statement, statement.value)
     return found
 
 

@@ -15,7 +15,6 @@ from typing import Final
 from generator.checks.contract import mapping
 from generator.importing.chart_traits import chart_traits
 from generator.importing.hub_code import (
-    ANY,
     KNOWN_NAMES,
     OF_JUPYTERHUB,
     TraitValue,
@@ -24,6 +23,7 @@ from generator.importing.hub_code import (
 )
 from generator.importing.lost_overrides import note_lost_of_groups
 from generator.importing.profile_pools import UNKNOWN_IMAGE, mark_defaults
+from generator.importing.python_settings import ANY
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, HubSection, Path, child
 from generator.importing.traits import (

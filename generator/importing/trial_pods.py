@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from generator.checks.contract import at, listing, mapping, text
 from generator.importing import profile_pools
 from generator.importing.chart_traits import chart_traits
-from generator.importing.hub_code import ANY
+from generator.importing.python_settings import ANY
 from generator.importing.reach import traits_of
 from generator.importing.result import ImportResult
 from generator.importing.source import UNKNOWN

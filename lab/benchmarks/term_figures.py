@@ -349,10 +349,11 @@ def show_late_classes(runs: Runs, seed: int) -> str:
     rows = []
     for autoscaler, by_arm in runs.items():
         for arm, by_seed in by_arm.items():
-            for late in by_seed[seed].late_classes if arm != NONE else ():
-                name = f"{late.weekday} {late.time}{', exam' if late.is_exam else ''}"
-                row = [autoscaler, arm, str(late.week), name]
-                rows.append([*row, str(late.people), str(late.late), f"{late.p95:.0f}"])
+            if arm != NONE:
+                for late in by_seed[seed].late_classes:
+                    name = f"{late.weekday} {late.time}{', exam' if late.is_exam else ''}"
+                    row = [autoscaler, arm, str(late.week), name]
+                    rows.append([*row, str(late.people), str(late.late), f"{late.p95:.0f}"])
     return table(head, rows)
 
 

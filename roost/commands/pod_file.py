@@ -17,7 +17,7 @@ _CLAIMS = (
 
 
 def left_out(pod: Mapping[str, Any]) -> str:
-    """What no verdict on a pod takes into account; "" if all is."""
+    """What no check of a pod takes into account; "" if everything is."""
     return _CLAIMS if (pod.get("spec") or {}).get("resourceClaims") else ""
 
 
@@ -26,16 +26,13 @@ def read_pod_file(given: str) -> dict[str, Any]:
 
     Raises UsageError.
     """
-    name = "stdin" if given == "-" else "the argument" if given.startswith("{") else given
+    name = given
+    if given == "-":
+        name = "stdin"
+    elif given.startswith("{"):
+        name = "the argument"
     try:
-        text = (
-            sys.stdin.read()
-            if given == "-"
-            else given
-            if given.startswith("{")
-            else Path(given).read_text("utf-8")
-        )
-        pod = load_foreign(text)
+        pod = load_foreign(_text_of(given))
     except ForeignTextError as error:
         raise UsageError(f"--pod: {name}: found {error}, {_EXPECTED}.") from None
     except (OSError, ValueError) as error:
@@ -47,3 +44,11 @@ def read_pod_file(given: str) -> dict[str, Any]:
         if not isinstance(pod.get(key, {}), dict):
             raise UsageError(f"--pod: {name}: {key}: found {describe(pod[key])}, expected a map.")
     return pod
+
+
+def _text_of(given: str) -> str:
+    if given == "-":
+        return sys.stdin.read()
+    if given.startswith("{"):
+        return given
+    return Path(given).read_text("utf-8")

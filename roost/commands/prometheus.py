@@ -262,9 +262,10 @@ def _of_pods(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[f
     ends: dict[tuple[str, float], float] = {}
     for time_series in series:
         # A pod and the next one of its name may be one series.
-        for last, created in time_series["values"] if _is_of_users(time_series["metric"]) else ():
-            key = time_series["metric"]["pod"], created
-            ends[key] = max(ends.get(key, 0.0), last + step)
+        if _is_of_users(time_series["metric"]):
+            for last, created in time_series["values"]:
+                key = time_series["metric"]["pod"], created
+                ends[key] = max(ends.get(key, 0.0), last + step)
     return ((created, end) for (_, created), end in ends.items())
 
 

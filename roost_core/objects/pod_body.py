@@ -117,12 +117,13 @@ def read_pod_body(body: object, namespace: str) -> PodBody:
     if required is not None:
         terms = fields.child_list(required, "nodeSelectorTerms", f"{where}.required") or []
     pod_terms = {}
-    for branch in ("podAffinity", "podAntiAffinity") if affinity else ():
-        pod_affinity = fields.child_object(affinity, branch, "spec.affinity")
-        if pod_affinity is not None:
-            pod_terms[branch] = (
-                fields.child_list(pod_affinity, PREFERRED, f"spec.affinity.{branch}") or []
-            )
+    if affinity:
+        for branch in ("podAffinity", "podAntiAffinity"):
+            pod_affinity = fields.child_object(affinity, branch, "spec.affinity")
+            if pod_affinity is not None:
+                pod_terms[branch] = (
+                    fields.child_list(pod_affinity, PREFERRED, f"spec.affinity.{branch}") or []
+                )
     return PodBody(
         body=body,
         spec=spec,

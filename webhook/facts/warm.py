@@ -164,9 +164,10 @@ class WarmFacts:
             if before and now.image_count < before.image_count and not now.has_cut_names
         }
         unproven = self._unproven
-        for pod in self.pods.values() if needed else ():
-            if pod.node in needed:
-                needed[pod.node].update(pod.images)
+        if needed:
+            for pod in self.pods.values():
+                if pod.node in needed:
+                    needed[pod.node].update(pod.images)
         for node, (before, now) in reports.items():
             if before and before.images == now.images and node not in needed:
                 continue
@@ -262,8 +263,9 @@ class WarmFacts:
                         pulling[key] = pod.node
                         bump(pulls, pod.node, 1)
                         unproven.update(dict.fromkeys((pod.node, image) for image in missing))
-                    for image in () if pod.is_starting else pod.images:
-                        unproven.pop((pod.node, image), None)
+                    if not pod.is_starting:
+                        for image in pod.images:
+                            unproven.pop((pod.node, image), None)
                     on_node.update(dict.fromkeys(pod.images))
         for node, image in given_up & unproven.keys():
             # It may never have come.

@@ -357,7 +357,8 @@ def _descriptions(event: icalendar.Component) -> Iterator[str]:
     """What an event's descriptions say: plain, and in HTML as Outlook writes it beside."""
     for name in ("DESCRIPTION", "X-ALT-DESC"):
         found = event.get(name, [])
-        for text in found if isinstance(found, list) else [found]:
+        texts = found if isinstance(found, list) else [found]
+        for text in texts:
             # icalendar doesn't know the second, and leaves its escapes.
             yield str(text) if name == "DESCRIPTION" else _unescaped(str(text))
 

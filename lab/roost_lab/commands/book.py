@@ -194,18 +194,10 @@ def command(
     roost book --calendar course.ics
     """
     is_listing = people is None and not when
-    other_words = [
-        name,
-        cancel,
-        users_file,
-        *(text for key, text in words.items() if key != "zone"),
-    ]
-    if timetable and (calendar or not is_listing or any(other_words)):
-        raise UsageError("found --timetable beside what the file says, expected the file alone")
-    of_events = (cancel, users_file, *(words[key] for key in words if key not in ("zone", "until")))
-    if calendar and (not is_listing or any(of_events)):
-        raise UsageError("found --calendar beside what its events say, expected the calendar alone")
-    if first and not (timetable or calendar):
+    texts = {**words, "name": name, "cancel": cancel, "users": users_file}
+    if timetable or calendar:
+        _refuse_beside_file(timetable, calendar, texts, is_listing=is_listing)
+    elif first:
         raise UsageError("found --from without --timetable or --calendar, expected both")
     if not is_listing and cancel:
         raise UsageError("found --cancel beside PEOPLE and WHEN, expected one of them")
@@ -223,20 +215,11 @@ def command(
     try:
         client = connect_as_user(kubeconfig, context)
         bookings = Bookings(client, namespace or client.namespace, release, config_map)
-        if cancel and bookings.entries.pop(cancel, None) is None:
-            known = ", ".join(map(repr, bookings.entries)) or "none"
-            raise UsageError(
-                f"--cancel: found no booking {cancel!r}, expected one of ConfigMap {bookings.name}:"
-                f" {known}"
-            )
+        faults: Sequence[str] = ()
         if cancel:
-            bookings.write()
-            sys.stdout.write(f"Cancelled: {cancel}.\n")
+            text = _cancel(bookings, cancel)
         elif order:
-            said, faults = _book_calendar(bookings, order, data, now)
-            sys.stdout.write(said)
-            # What is right is booked all the same: one wrong line keeps no lecture from its room.
-            return refuse("book", "\n".join(faults), code=1) if faults else 0
+            text, faults = _book_calendar(bookings, order, data, now)
         elif timetable:
             # Else the same would be told of each line.
             bookings.require_reader()
@@ -248,23 +231,57 @@ def command(
                 limits_of=bookings.limits,
                 profiles=bookings.document.get("profiles", ()) if bookings.document else None,
             )
-            sys.stdout.write(_book_timetable(bookings, read_timetable(data, rules), rules))
+            text = _book_timetable(bookings, read_timetable(data, rules), rules)
         elif is_listing:
-            for entry in bookings.entries.values():
-                try:
-                    sys.stdout.write(line_of(entry, checked(entry, bookings.limits(entry)), now))
-                except UsageError as error:
-                    name = one_line(str(entry["name"]))
-                    sys.stdout.write(f"{one_line(f'{name}: refused: {error}')}\n")
-            sys.stdout.write(
-                "" if bookings.entries else f"No bookings in ConfigMap {bookings.name}.\n"
-            )
-            sys.stdout.write("".join(f"Seating: {line}\n" for line in bookings.seating()))
+            text = _list(bookings, now)
         else:
-            sys.stdout.write(_book(bookings, new, now, is_named=bool(name)))
+            text = _book(bookings, new, now, is_named=bool(name))
+        sys.stdout.write(text)
     except ClusterError as error:
         return refuse("book", error)
-    return 0
+    # What is right is booked all the same: one wrong line keeps no lecture from its room.
+    return refuse("book", "\n".join(faults), code=1) if faults else 0
+
+
+def _refuse_beside_file(
+    timetable: str, calendar: str, texts: Mapping[str, str], *, is_listing: bool
+) -> None:
+    """Raises UsageError for what a timetable or a calendar says itself.
+
+    texts: what was given by each option that takes a text; "": it wasn't.
+    """
+    given = {key for key, text in texts.items() if text}
+    if timetable and (calendar or not is_listing or given - {"zone"}):
+        raise UsageError("found --timetable beside what the file says, expected the file alone")
+    if calendar and (not is_listing or given - {"zone", "until", "name"}):
+        raise UsageError("found --calendar beside what its events say, expected the calendar alone")
+
+
+def _cancel(bookings: Bookings, name: str) -> str:
+    """Take a booking back. Raises UsageError when there is none of that name, ClusterError."""
+    if bookings.entries.pop(name, None) is None:
+        known = ", ".join(map(repr, bookings.entries)) or "none"
+        raise UsageError(
+            f"--cancel: found no booking {name!r}, expected one of ConfigMap {bookings.name}:"
+            f" {known}"
+        )
+    bookings.write()
+    return f"Cancelled: {name}.\n"
+
+
+def _list(bookings: Bookings, now: float) -> str:
+    """What is booked, a line each, and how seating does."""
+    lines = []
+    for entry in bookings.entries.values():
+        try:
+            lines.append(line_of(entry, checked(entry, bookings.limits(entry)), now))
+        except UsageError as error:
+            name = one_line(str(entry["name"]))
+            lines.append(f"{one_line(f'{name}: refused: {error}')}\n")
+    if not lines:
+        lines.append(f"No bookings in ConfigMap {bookings.name}.\n")
+    lines += [f"Seating: {line}\n" for line in bookings.seating()]
+    return "".join(lines)
 
 
 def _calendar_order(

@@ -115,9 +115,10 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
     for at_us in shown_us:
         date = as_date(at_us)
         day = f"{date.day} {date:%b}"
-        texts.append(
-            day if seconds >= _DAY else f"{date:%H:%M}" + (f"\n{day}" if day != before else "")
-        )
+        text = day if seconds >= _DAY else f"{date:%H:%M}"
+        if seconds < _DAY and day != before:
+            text += f"\n{day}"
+        texts.append(text)
         before = day
     # Where clocks are changed, an hour is there twice or not at all: the second guess is the right
     # one.

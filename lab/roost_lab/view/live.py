@@ -252,13 +252,14 @@ def _pod_row(pod: PodReading, node: NodeReading | None, classify: Classify) -> d
     steps = steps_of(pod)
     bound = steps.get((Phase.SCHEDULED, ""))
     progress, awaited = _progress(pod, node)
+    bound_us = None
+    if state.node_name:
+        bound_us = pod.created_us if bound is None else bound.at_us
     return {
         **asdict(record),
         "node_name": state.node_name,
         "node_uid": node.state.uid if node is not None else "",
-        "bound_us": (
-            (bound.at_us if bound is not None else pod.created_us) if state.node_name else None
-        ),
+        "bound_us": bound_us,
         "started_us": None,
         "state": progress,
         "awaits": awaited,

@@ -190,22 +190,23 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
     weighed: dict[str, Fact] = {}
     new_bytes: dict[str, int] = {}
     unlisted: list[ManagedImage] = []
-    for image in wanted if is_reporting else ():
-        name = image.normalised
-        known_bytes = image_bytes.get(name)
-        report = _observe_image(observed, image, known_bytes, earlier.get(name))
-        fact = _weigh(earlier.get(name), report, now)
-        weighed[name] = fact
-        if report.listed_bytes is not None and report.listed_bytes != known_bytes:
-            new_bytes[name] = report.listed_bytes
-        if fact.holds and not fact.confirmed:
-            seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
-            is_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
-            if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
-                # Then its absence from the list becomes proof, or is told.
-                waits.append(max(0.0, seconds_left))
-            elif is_elsewhere:
-                unlisted.append(image)
+    if is_reporting:
+        for image in wanted:
+            name = image.normalised
+            known_bytes = image_bytes.get(name)
+            report = _observe_image(observed, image, known_bytes, earlier.get(name))
+            fact = _weigh(earlier.get(name), report, now)
+            weighed[name] = fact
+            if report.listed_bytes is not None and report.listed_bytes != known_bytes:
+                new_bytes[name] = report.listed_bytes
+            if fact.holds and not fact.confirmed:
+                seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
+                is_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
+                if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
+                    # Then its absence from the list becomes proof, or is told.
+                    waits.append(max(0.0, seconds_left))
+                elif is_elsewhere:
+                    unlisted.append(image)
     images = weighed if is_reporting else earlier
     absent = tuple(
         image

@@ -113,23 +113,24 @@ def choose_targets(
         taint.key in ANY_LEAVING_TAINTS for taint in node.taints
     )
     labels: dict[str, LabelTarget] = {}
-    for image in facts.wanted if settings.labels_nodes else ():
-        label = node.labels.get(image.label)
-        if not facts.is_reporting:
-            target = _target_before_ready(observed, facts, image)
-        elif facts.images[image.normalised].holds:
-            target = _HELD
-        elif not settings.closes_nodes:
-            target = _NO_LABEL
-        elif is_draining:
-            # No pod is bound here. cluster-autoscaler models a group's new nodes on its last one,
-            # labels included: the copy must not say "pulling".
-            target = LabelTarget(OPENED) if label == OPENED else _NO_LABEL
-        elif facts.puller_taint is not None:
-            target = _target_under_taint(observed, facts, label)
-        else:
-            target = _target_while_absent(observed, facts, image)
-        labels[image.label] = target
+    if settings.labels_nodes:
+        for image in facts.wanted:
+            label = node.labels.get(image.label)
+            if not facts.is_reporting:
+                target = _target_before_ready(observed, facts, image)
+            elif facts.images[image.normalised].holds:
+                target = _HELD
+            elif not settings.closes_nodes:
+                target = _NO_LABEL
+            elif is_draining:
+                # No pod is bound here. cluster-autoscaler models a group's new nodes on its last
+                # one, labels included: the copy must not say "pulling".
+                target = LabelTarget(OPENED) if label == OPENED else _NO_LABEL
+            elif facts.puller_taint is not None:
+                target = _target_under_taint(observed, facts, label)
+            else:
+                target = _target_while_absent(observed, facts, image)
+            labels[image.label] = target
     # A node that was never Ready will soon be; one that was and isn't doesn't count as closed.
     is_closing = facts.is_reporting or not facts.was_ready
     closed = [label for label, target in labels.items() if target.value == PULLING and is_closing]
@@ -250,15 +251,16 @@ def _find_out_of_set(observed: ObservedNode, facts: NodeFacts) -> tuple[list[str
     """
     labels: list[str] = []
     waits: list[float] = []
-    for label, since in facts.unwanted.items() if not observed.node.deleting else ():
-        is_held = observed.node.labels[label] == HELD
-        seconds_left = since + LEFT_SET_SECONDS - observed.context.now.steady
-        if is_held and seconds_left > 0:
-            waits.append(seconds_left)
-            continue
-        is_required = is_held and label in observed.context.required_labels
-        if not is_required or (facts.is_reporting and _is_disproved(observed, label)):
-            labels.append(label)
+    if not observed.node.deleting:
+        for label, since in facts.unwanted.items():
+            is_held = observed.node.labels[label] == HELD
+            seconds_left = since + LEFT_SET_SECONDS - observed.context.now.steady
+            if is_held and seconds_left > 0:
+                waits.append(seconds_left)
+                continue
+            is_required = is_held and label in observed.context.required_labels
+            if not is_required or (facts.is_reporting and _is_disproved(observed, label)):
+                labels.append(label)
     return labels, min(waits, default=math.inf)
 
 

@@ -333,16 +333,17 @@ def find_warnings(
     without a registry that were pulled, and that the node doesn't list.
     """
     messages: set[str] = set()
-    for pod in evidence if faults else ():
-        for name, fault in pod.faults.items():
-            if name not in faults:
-                continue
-            cause = find_cause(fault)
-            message = _describe_fault(fault, cause, node.name, mode)
-            if message not in messages:
-                messages.add(message)
-                event = Notice.on_pod(pod.pod, "CannotPullImage", message, warning=True)
-                yield PullWarning((fault.reference, cause.value), event)
+    if faults:
+        for pod in evidence:
+            for name, fault in pod.faults.items():
+                if name not in faults:
+                    continue
+                cause = find_cause(fault)
+                message = _describe_fault(fault, cause, node.name, mode)
+                if message not in messages:
+                    messages.add(message)
+                    event = Notice.on_pod(pod.pod, "CannotPullImage", message, warning=True)
+                    yield PullWarning((fault.reference, cause.value), event)
     if unserved:
         effect = count_any(unserved, "image stays missing", "images stay missing")
         fix = "look for pending pods of the puller's DaemonSet, and at its tolerations"

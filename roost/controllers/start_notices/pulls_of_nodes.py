@@ -127,7 +127,9 @@ def follow_pulls(
     ended: list[tuple[str, float]] = []
     wanted: dict[str, dict[str, QueuedPull]] = defaultdict(dict)
     for uid, known in sorted(bound.items(), key=lambda item: item[1].place or 0):
-        for image in () if uid in failing or uid in held_up else known.lacking:
+        if uid in failing or uid in held_up:
+            continue
+        for image in known.lacking:
             wanted[known.node].setdefault(image, QueuedPull(image, known.since, known.place or 0))
     for node in wanted.keys() | before.queues.keys():
         queue, over = _next_queue(before.queues.get(node, ()), wanted[node], there[node], now)

@@ -227,14 +227,16 @@ def _too_large(story: PodStory, nodes: Sequence[Row]) -> Iterator[tuple[str, str
         for lack in row["lacks"]
         if lack["kind"] == ROOM and lack["resource"] != PODS
     }
-    for resource, asks in asked.items() if story.nodes else ():
-        has = max(node["allocatable"].get(resource, 0) for node in story.nodes)
-        if asks > has:
-            text = (
-                f"It asks {_amount(resource, asks)}, the largest node has {_amount(resource, has)}:"
-                " ask for less (the hub's or the profile's guarantee), or add larger nodes."
-            )
-            yield "too-large", text
+    if story.nodes:
+        for resource, asks in asked.items():
+            has = max(node["allocatable"].get(resource, 0) for node in story.nodes)
+            if asks > has:
+                text = (
+                    f"It asks {_amount(resource, asks)}, the largest node has"
+                    f" {_amount(resource, has)}: ask for less (the hub's or the profile's"
+                    " guarantee), or add larger nodes."
+                )
+                yield "too-large", text
 
 
 def _of_nodes(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:

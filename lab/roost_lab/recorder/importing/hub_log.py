@@ -33,7 +33,12 @@ def news_records(store: Store, news: HubNews) -> list[Record]:
     at_us = news.when.at_us
     named = sa.or_(*(pod.name.startswith(f"{name}--", autoescape=True) for name in pod_names(user)))
     default = pod.name.in_(pod_names(user))
-    names = named if server else sa.or_(named, default) if news.outcome is Phase.FAILED else default
+    if server:
+        names = named
+    elif news.outcome is Phase.FAILED:
+        names = sa.or_(named, default)
+    else:
+        names = default
     since_us = at_us - (news.span_us or LONGEST_US) - EARLY_US
     query = sa.select(pod.uid, pod.namespace).where(
         names, pod.created_us.between(since_us, at_us + EARLY_US)

@@ -228,9 +228,11 @@ class LiveStarts:
         spans_us = [span_us for span_us in pulls.values() if span_us is not None]
         if spans_us:
             self._counts.observe(whose, max(spans_us) / US, PULL)
-        result = (
-            StartResult.COLD if spans_us else StartResult.WARM if pulls else StartResult.UNKNOWN
-        )
+            result = StartResult.COLD
+        elif pulls:
+            result = StartResult.WARM
+        else:
+            result = StartResult.UNKNOWN
         self._counts.count(whose, result)
 
 

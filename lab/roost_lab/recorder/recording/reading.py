@@ -310,9 +310,10 @@ def amounts_text(quantities: object) -> str | None:
     when it is empty.
     """
     amounts = {}
-    for resource, quantity in quantities.items() if isinstance(quantities, dict) else ():
-        with contextlib.suppress(ValueError):
-            amounts[resource] = round_up(resource, parse_quantity(quantity))
+    if isinstance(quantities, dict):
+        for resource, quantity in quantities.items():
+            with contextlib.suppress(ValueError):
+                amounts[resource] = round_up(resource, parse_quantity(quantity))
     return json.dumps(amounts, sort_keys=True) if amounts else None
 
 

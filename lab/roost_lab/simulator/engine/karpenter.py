@@ -249,9 +249,10 @@ class _Demands:
         near = list(self._near)
         far = list(self._far)
         nodes = list(self._nodes)
+        candidates = rooms if fresh is None else (*rooms, fresh)
 
         while True:
-            for room in rooms if fresh is None else (*rooms, fresh):
+            for room in candidates:
                 if self._meets(room, near, far, nodes):
                     return room
             given_up = near or far or nodes

@@ -108,8 +108,11 @@ class Scaling:
         """Nodes joined now; none, perhaps, at the beginning."""
         cluster = self._cluster
         self._look_at(self._scaler.turn_after(cluster.now, pods_wait=False))
-        for node in nodes if cluster.assumed.node_expire_hours else ():
-            cluster.at(cluster.now + cluster.assumed.node_expire_hours * _HOUR, self._drain, node)
+        if cluster.assumed.node_expire_hours:
+            for node in nodes:
+                cluster.at(
+                    cluster.now + cluster.assumed.node_expire_hours * _HOUR, self._drain, node
+                )
 
     def _look_at(self, moment: float | None) -> None:
         if (

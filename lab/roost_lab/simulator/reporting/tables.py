@@ -79,19 +79,20 @@ def hubs(summary: Summary) -> list[Table]:
     rows: list[tuple[Cell, ...]] = []
     for policy in summary.policies:
         runs = [run.hubs for run in summary.runs[0, policy] if run.hubs]
-        for name in runs[0] if runs else ():
-            each = [run[name] for run in runs]
-            shares = [hub.cold / hub.placed for hub in each if hub.placed]
-            p95 = [hub.waits.quantile(0.95) for hub in each if hub.waits.count]
-            counts = median(hub.started for hub in each), median(hub.cold for hub in each)
-            rows.append(
-                (
-                    policy,
-                    name,
-                    *counts,
-                    *(median(found) if found else None for found in (shares, p95)),
+        if runs:
+            for name in runs[0]:
+                each = [run[name] for run in runs]
+                shares = [hub.cold / hub.placed for hub in each if hub.placed]
+                p95 = [hub.waits.quantile(0.95) for hub in each if hub.waits.count]
+                counts = median(hub.started for hub in each), median(hub.cold for hub in each)
+                rows.append(
+                    (
+                        policy,
+                        name,
+                        *counts,
+                        *(median(found) if found else None for found in (shares, p95)),
+                    )
                 )
-            )
     return [Table("hubs", "By hub, medians over seeds", columns, rows)] if rows else []
 
 

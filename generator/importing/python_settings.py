@@ -1,0 +1,303 @@
+"""What one statement of a hub's Python sets: the names that its target is made of, and the value.
+
+Followed are whole assignments, `setattr`, `update`, `append`, `extend`, `insert`, `+=` and
+`x = x + y`. Nothing is run. Which trait of the spawner that is, `hub_code.py` says.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from generator.importing.python_names import NotWrittenOutError, written_out
+from generator.importing.traits import NODES, POD_AFFINITIES, SIZE_TRAITS
+
+# Traits that are followed to where they are written out, and UNKNOWN where they aren't.
+STRICT: Final = frozenset({*NODES, *POD_AFFINITIES, *SIZE_TRAITS, "priority_class_name"})
+READERS: Final = frozenset(["copy", "count", "get", "index", "items", "keys", "values"])
+_ADDERS: Final = ("append", "extend", "insert")
+# A trait whose name isn't written out, and what may set one.
+ANY: Final = "*"
+ANY_TRAIT: Final = ["c", "Spawner", ANY]
+JUPYTERHUB: Final = ["c", "JupyterHub"]
+_SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
+# Functions and methods that set a trait by its name.
+SETTERS: Final = ("setattr", "set_trait", "__setattr__", "__setitem__")
+# Methods in which a class makes pods.
+_MAKERS: Final = ("get_pod_manifest", "_build_common_labels", "_build_pod_labels")
+SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+# In place of a value that isn't written out.
+NOT_READ: Final = ast.Name("not_read")
+
+
+class Statement(NamedTuple):
+    """A statement of the hub's Python, and where it stands."""
+
+    line: ast.AST
+    # In a hook the names of its arguments, which may be a spawner or a pod; in a class "".
+    owners: frozenset[str]
+    # Whether it runs for all users.
+    is_sure: bool
+    # The functions and classes around it.
+    scopes: tuple[str, ...] = ()
+
+
+class Setting(NamedTuple):
+    """What a statement sets."""
+
+    # The names of which the target is made: c, KubeSpawner, namespace.
+    steps: list[str]
+    value: ast.expr
+    # Whether it is added to what was there.
+    is_part: bool = False
+
+
+def argument_names(line: ast.AST) -> frozenset[str]:
+    """Of a function's definition."""
+    return frozenset(part.arg for part in parts_of(line) if isinstance(part, ast.arg))
+
+
+def calls_in(parts: Sequence[ast.AST]) -> list[ast.Call]:
+    """The calls among these expressions."""
+    return [part for part in parts if isinstance(part, ast.Call)]
+
+
+def statements_of(
+    node: ast.AST,
+    owners: frozenset[str] = frozenset(),
+    scopes: tuple[str, ...] = (),
+    *,
+    is_sure: bool = True,
+) -> Iterator[Statement]:
+    """The statements below a node. owners, scopes and is_sure: as of a Statement, of the node
+    itself.
+    """
+    for line in ast.iter_child_nodes(node):
+        if not isinstance(line, ast.stmt | ast.excepthandler | ast.match_case):
+            continue
+        yield Statement(line, owners, is_sure, scopes)
+        is_scope = isinstance(line, SCOPES)
+        inner = owners
+        if isinstance(line, ast.ClassDef):
+            inner = frozenset({""})
+        elif is_scope:
+            inner = owners - {""} | {"spawner", "self"} | argument_names(line)
+        below = (*scopes, line.name) if isinstance(line, SCOPES) else scopes
+        yield from statements_of(line, inner, below, is_sure=is_sure and is_scope)
+        # Users for whom a hook has returned get nothing of what follows.
+        if is_sure and not is_scope:
+            is_sure = not any(isinstance(part, ast.Return) for part in ast.walk(line))
+
+
+def parts_of(line: ast.AST) -> Iterator[ast.AST]:
+    """The expressions of a statement, without those of statements in it."""
+    for part in ast.iter_child_nodes(line):
+        if not isinstance(part, ast.stmt | ast.excepthandler | ast.match_case):
+            yield part
+            yield from parts_of(part)
+
+
+def set_by(
+    line: ast.AST, parts: Sequence[ast.AST], own_names: Collection[str]
+) -> Iterator[Setting]:
+    """What a statement sets: itself, by calls in it, and by using what holds traits.
+
+    own_names: names that the code gives to things of its own.
+    """
+    yield from _set_by_statement(line)
+    # What is used, but for a key or a trait of it.
+    looked_into: set[ast.AST] = {
+        part.value for part in parts if isinstance(part, ast.Attribute | ast.Subscript)
+    }
+    for call in calls_in(parts):
+        yield from _set_by_call(call)
+        called = steps_of(call.func)[-1]
+        arguments = _arguments_of(call)
+        if called in SETTERS and len(arguments) == 3:
+            looked_into |= {call.func, arguments[0]}
+        elif called == "setup_ui":
+            # Of jupyterhub_fancy_profiles: the form of profiles.
+            looked_into |= {*call.args}
+    names = [part for part in parts if isinstance(part, ast.Name | ast.Attribute)]
+    for name in names:
+        if isinstance(name.ctx, ast.Load) and name not in looked_into:
+            yield from _set_by_use(steps_of(name), own_names)
+
+
+def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
+    """By `=`, `del`, an annotation or `|=`, which adds to what is there; and by a function, which
+    may be a hook, a default or a method that makes pods.
+    """
+    if isinstance(line, ast.Assign | ast.Delete):
+        for target in line.targets:
+            several = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+            for element in several:
+                yield Setting(steps_of(element), NOT_READ)
+            value = getattr(line, "value", NOT_READ)
+            if len(line.targets) > 1 and not isinstance(value, ast.Constant):
+                # The other name may change it.
+                value = NOT_READ
+            if steps_of(target) == ["c", "KubeSpawner"]:
+                yield from _all_anew()
+            more = _added_to(target, value)
+            yield from _each(
+                steps_of(target), value if more is None else more, is_part=more is not None
+            )
+    elif isinstance(line, ast.AnnAssign | ast.AugAssign) and line.value is not None:
+        is_part = isinstance(line, ast.AugAssign)
+        value = line.value
+        if isinstance(line, ast.AugAssign):
+            is_list = isinstance(line.op, ast.Add) and _is_listed(value)
+            is_mapping = isinstance(line.op, ast.BitOr) and items_of(value) is not None
+            value = value if is_list or is_mapping else NOT_READ
+        yield from _each(steps_of(line.target), value, is_part=is_part)
+    elif isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield Setting([ANY if line.name in _MAKERS else line.name], NOT_READ)
+        yield Setting([line.name.removesuffix("_default").lstrip("_")], NOT_READ)
+        for decorator in line.decorator_list:
+            if isinstance(decorator, ast.Call) and decorator.args:
+                is_default = ast.unparse(decorator.func).endswith("default")
+                trait = key_of(decorator.args[0]) if is_default else ""
+                yield Setting([trait], NOT_READ)
+
+
+def _set_by_call(call: ast.Call) -> Iterator[Setting]:
+    """By `update`, which adds to what is there, a change of a list, or `setattr`."""
+    name = steps_of(call.func)[-1]
+    arguments = _arguments_of(call)
+    if isinstance(call.func, ast.Attribute):
+        owner = steps_of(call.func.value)
+        if name == "update" and owner == ["c"]:
+            yield from _all_anew()
+        if name == "update":
+            given = call.args[0] if call.args else ast.Call(ast.Name("dict"), [], call.keywords)
+            yield from _each(owner, given, is_part=True)
+        elif _holds_traits(owner) and name not in READERS | {"setdefault", *SETTERS}:
+            yield Setting(ANY_TRAIT, NOT_READ)
+        elif name in _ADDERS:
+            yield Setting(owner, _more_of(name, call), is_part=True)
+    if name in SETTERS and len(arguments) == 3:
+        yield Setting(steps_of(ast.Subscript(arguments[0], arguments[1])), arguments[2])
+
+
+def _all_anew() -> Iterator[Setting]:
+    """A spawner's whole section takes the place of what the chart had set."""
+    for trait in sorted({*STRICT, "image"}):
+        yield Setting(["c", "KubeSpawner", trait], NOT_READ)
+
+
+def _more_of(name: str, call: ast.Call) -> ast.expr:
+    """What `append`, `extend` or `insert` adds, as a list."""
+    if call.keywords or len(call.args) != (2 if name == "insert" else 1):
+        return NOT_READ
+    more = call.args[-1]
+    if name != "extend":
+        return ast.List([more], ast.Load())
+    return more if _is_listed(more) else NOT_READ
+
+
+def _is_listed(value: ast.expr) -> bool:
+    """Whether an expression is a list for sure."""
+    try:
+        return isinstance(written_out(value), list)
+    except (NotWrittenOutError, RecursionError):
+        return False
+
+
+def _added_to(target: ast.expr, value: ast.expr) -> ast.expr | None:
+    """What `x = x + y`, `x = [*x, y]` and `x = {**x, y: z}` add to x; None: they are no such."""
+    name = ast.unparse(target)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.BitOr):
+        for same, more in ((value.left, value.right), (value.right, value.left)):
+            if isinstance(value.op, ast.BitOr):
+                # The right one's entries win.
+                is_written_out = same is value.left and items_of(more) is not None
+            else:
+                is_written_out = _is_listed(more)
+            if is_written_out and _is_same(same, name):
+                return more
+    if isinstance(value, ast.List) and value.elts:
+        same, *rest = value.elts
+        if isinstance(same, ast.Starred) and _is_same(same.value, name):
+            return ast.List(rest, ast.Load())
+        *rest, same = value.elts
+        if isinstance(same, ast.Starred) and _is_same(same.value, name):
+            return ast.List(rest, ast.Load())
+    is_wider = isinstance(value, ast.Dict) and bool(value.keys) and value.keys[0] is None
+    if isinstance(value, ast.Dict) and is_wider and _is_same(value.values[0], name):
+        return ast.Dict(value.keys[1:], value.values[1:])
+    return None
+
+
+def _is_same(value: ast.expr, name: str) -> bool:
+    """Whether an expression is what `name` is, or a copy of it."""
+    if isinstance(value, ast.Call) and len(value.args) == 1 and not value.keywords:
+        called = ast.unparse(value.func).rpartition(".")[2]
+        return called in ("list", "dict", "copy", "deepcopy") and _is_same(value.args[0], name)
+    return ast.unparse(value) == name or ast.unparse(value) == f"{name}.copy()"
+
+
+def _arguments_of(call: ast.Call) -> list[ast.expr]:
+    """Positional ones, the object of a method first."""
+    owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    return [*owner, *call.args]
+
+
+def _holds_traits(steps: Sequence[str]) -> bool:
+    """Whether it is the configuration, or a spawner's."""
+    return steps[0] == "c" and (
+        len(steps) == 1 or (len(steps) == 2 and steps[1].endswith("Spawner"))
+    )
+
+
+def _set_by_use(steps: list[str], own_names: Collection[str]) -> Iterator[Setting]:
+    """Whoever gets the whole configuration, or what sets any name, may set any trait."""
+    is_config = steps[0] == "c" and "c" not in own_names
+    is_spawner = len(steps) == 2 and steps[1].endswith("Spawner")
+    if (is_config and (steps == ["c"] or is_spawner)) or steps[0] in _SETS_ANY:
+        yield Setting(ANY_TRAIT, NOT_READ)
+    if is_config and steps in (["c"], JUPYTERHUB):
+        yield Setting([*JUPYTERHUB, ANY], NOT_READ)
+
+
+def _each(steps: list[str], value: ast.expr, *, is_part: bool) -> Iterator[Setting]:
+    """Of a mapping of traits or labels, or of one of classes, each entry."""
+    items = items_of(value)
+    has_traits = steps[0] == "c" and len(steps) < 3
+    if steps[-2:] != ["metadata", "labels"] and not has_traits:
+        yield Setting(steps, value, is_part)
+    elif items is not None:
+        for key, item in items:
+            yield from _each([*steps, key], item, is_part=False)
+    elif len(steps) == 2:
+        yield Setting([*steps, ANY], value)
+
+
+def steps_of(target: ast.expr) -> list[str]:
+    """The names of which `c.KubeSpawner["namespace"]` is made; ANY for one that isn't written
+    out.
+    """
+    is_call = isinstance(target, ast.Call) and len(target.args) > 1
+    if isinstance(target, ast.Call) and is_call and ast.unparse(target.func) == "getattr":
+        return [*steps_of(target.args[0]), key_of(target.args[1])]
+    if isinstance(target, ast.Attribute):
+        owner = steps_of(target.value)
+        return owner if target.attr == "__dict__" else [*owner, target.attr]
+    if isinstance(target, ast.Subscript):
+        return [*steps_of(target.value), key_of(target.slice)]
+    return [ast.unparse(target)]
+
+
+def key_of(key: ast.expr | None) -> str:
+    """A key that is written out; else ANY."""
+    return str(key.value) if isinstance(key, ast.Constant) else ANY
+
+
+def items_of(value: ast.expr) -> list[tuple[str, ast.expr]] | None:
+    """The entries of a dictionary that is written out, as `{"key": value}` or `dict(key=value)`."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
+        return [(keyword.arg or ANY, keyword.value) for keyword in value.keywords]
+    if isinstance(value, ast.Dict):
+        return [*zip(map(key_of, value.keys), value.values, strict=True)]
+    return None
