@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import (
@@ -32,25 +31,16 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images import pull_pods
 from roost.controllers.popular_images.demand import Demand, count_users, images_of
+from roost.controllers.popular_images.node_disks import NodeDisk, disk_bytes_of, read_disk
 from roost.controllers.popular_images.settings import (
     HALF_LIFE_SECONDS,
     PopularSettings,
     read_popular_settings,
 )
-from roost_core.objects.image_references import normalise_reference, split_reference
-from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
-from roost_core.objects.node import Node, node_admits
+from roost_core.objects.node import node_admits
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
-from roost_core.objects.selectors import read_tolerations, untolerated
-from roost_core.placement.labels import (
-    OWN_INSTANCE_LABEL,
-    PLACEHOLDER_SET_LABEL,
-    PULLED_LABEL_PREFIX,
-    PULLING,
-    STARTUP_PREFIXES,
-)
-from roost_core.release.image_gate import serving
+from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 
 NAME: Final = "popular-images"
 PLAN_AGAIN_SECONDS: Final = 60.0
@@ -60,10 +50,6 @@ PACE_SECONDS: Final = 10.0
 # The assumed size of an image that no node lists: repo2docker's median of 1.6 GB on disk,
 # compressed.
 ASSUMED_IMAGE_BYTES: Final = 570_000_000
-# Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps
-# them beside their unpacked content, which is 2.8 times as large. Shared layers count once per
-# image, so this errs on the high side.
-DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
 # Concurrent pulls of booked events' images: those who come would pull them all the same, and at
 # once.
 BOOKED_PARALLEL: Final = 20
@@ -82,8 +68,6 @@ REPORT_SECONDS: Final = 300.0
 FIRST_REST_SECONDS: Final = 300.0
 LOST_REST_SECONDS: Final = 3600.0
 LAST_REST_SECONDS: Final = 24 * 3600.0
-# Conditions that make a kubelet evict pods and delete images.
-PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
 
 GAUGES: Final = (
     PlanGauge("popular_images", "Images with enough users to be pulled to nodes."),
@@ -113,31 +97,6 @@ class PulledImage(NamedTuple):
     image_bytes: int
     # A user's pod has run with it there since.
     used: bool = False
-
-
-class NodeDisk(NamedTuple):
-    """What a node holds, and whether something may be pulled there; kept while its Node doesn't
-    change.
-    """
-
-    state: Node
-    # Bytes by normalised reference of its images.
-    holds: Mapping[str, int]
-    # Sum over its images, as reported, each counted once.
-    image_bytes: int
-    # Its list may be cut: the number and size of unlisted images is unknown.
-    is_cut: bool
-    # What the puller brings there, normalised.
-    managed: frozenset[str]
-    # Why nothing may be pulled here, by the node's own state; "" if something may be.
-    closed: str
-    # The same, by its disk.
-    full: str
-
-    @property
-    def uid(self) -> str:
-        """The node's uid."""
-        return self.state.uid
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +138,6 @@ def plan_popular_images(
     return work.planned()
 
 
-def disk_bytes_of(image_bytes: float) -> int:
-    """Estimate, rather high, the disk space of images with this many reported bytes."""
-    return int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
-
-
 class _Work:
     """One plan in the making."""
 
@@ -201,14 +155,12 @@ class _Work:
             HALF_LIFE_SECONDS,
             now.steady,
         )
-        self.views = {
-            name: (
-                before
-                if (before := memory.views.get(name)) and before.state is state
-                else read_disk(state, settings)
-            )
-            for name, state in snapshot.nodes.items()
-        }
+        self.views: dict[str, NodeDisk] = {}
+        for name, state in snapshot.nodes.items():
+            view = memory.views.get(name)
+            if view is None or view.state is not state:
+                view = read_disk(state, settings)
+            self.views[name] = view
         self.sizes: dict[str, int] = {}
         uids = {view.uid for view in self.views.values()}
         self.pulled = {uid: dict(images) for uid, images in memory.pulled.items() if uid in uids}
@@ -570,59 +522,6 @@ class _Work:
         )
 
 
-def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
-    """Say what a node holds, and whether something may be pulled there."""
-    # A node lists up to five names of an image, all with the same size. Two images of one
-    # repository with exactly the same size count as one.
-    distinct = {(_repository(name), size) for name, size in state.images.items()}
-    image_bytes = sum(size for _, size in distinct)
-    is_cut = 0 <= settings.reported_images <= state.image_count
-    pullers = serving(settings.hub.gate.pullers, state)
-    return NodeDisk(
-        state=state,
-        holds={_normal(name): size for name, size in state.images.items()},
-        image_bytes=image_bytes,
-        is_cut=is_cut,
-        managed=frozenset().union(*(puller.references for puller in pullers)),
-        closed=_closed(state, settings),
-        full=_full(state, settings, image_bytes, is_cut=is_cut),
-    )
-
-
-def _closed(state: Node, settings: PopularSettings) -> str:
-    taints = {taint.key for taint in state.taints}
-    if state.leaving or taints & ANY_LEAVING_TAINTS:
-        return "leaving"
-    if not state.ready:
-        return "not-ready"
-    if state.unschedulable:
-        return "cordoned"
-    if any(state.conditions.get(condition) == "True" for condition in PRESSURES):
-        return "pressure"
-    # The puller's images come first.
-    is_pulling = any(
-        key.startswith(PULLED_LABEL_PREFIX) and value == PULLING
-        for key, value in state.labels.items()
-    )
-    if is_pulling or any(key.startswith(STARTUP_PREFIXES) for key in taints):
-        return "starting"
-    return (
-        "tainted"
-        if untolerated(state.taints, read_tolerations(settings.pod_tolerations)) is not None
-        else ""
-    )
-
-
-def _full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: bool) -> str:
-    disk = state.allocatable.get(EPHEMERAL_STORAGE)
-    if disk is None:
-        return "disk-unknown"
-    if disk_bytes_of(image_bytes) >= disk * settings.disk_share:
-        return "full"
-    # Any number of smaller images may fill the remaining disk.
-    return "disk-unknown" if is_cut else ""
-
-
 def _pull_pods(snapshot: Snapshot) -> list[Pod]:
     pods = (
         pod
@@ -639,15 +538,6 @@ def _deletion(pod: Pod, why: str) -> DeletePod:
 def _cut(failure: str) -> str:
     """Shorten a kubelet's message for an Event; its end says what was wrong."""
     return failure if len(failure) <= 300 else f"{failure[:60]} … {failure[-240:]}"
-
-
-# Most nodes hold the same images under the same names.
-_normal = lru_cache(maxsize=65536)(normalise_reference)
-
-
-@lru_cache(maxsize=65536)
-def _repository(name: str) -> str:
-    return split_reference(_normal(name))[0]
 
 
 CONTROLLER: Final = Controller(

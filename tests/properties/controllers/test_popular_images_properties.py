@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import CreatePod, DeletePod, Planned
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.popular_images.plan import PopularMemory, disk_bytes_of, plan_popular_images
+from roost.controllers.popular_images.node_disks import disk_bytes_of
+from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost.controllers.popular_images.settings import PopularSettings
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod

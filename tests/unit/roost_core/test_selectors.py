@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from roost.controllers.popular_images.plan import read_disk
+from roost.controllers.popular_images.node_disks import read_disk
 from roost_core.objects import selectors
 from roost_core.objects.node import Node, node_admits, read_node
 from roost_core.placement.nodes import Nodes

@@ -1,0 +1,112 @@
+"""What a node holds, and whether images may be pulled to it: by its own state, and by its disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from roost.controllers.popular_images.settings import PopularSettings
+from roost_core.objects.image_references import normalise_reference, split_reference
+from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
+from roost_core.objects.node import Node
+from roost_core.objects.requests import EPHEMERAL_STORAGE
+from roost_core.objects.selectors import read_tolerations, untolerated
+from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING, STARTUP_PREFIXES
+from roost_core.release.image_gate import serving
+
+# Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps
+# them beside their unpacked content, which is 2.8 times as large. Shared layers count once per
+# image, so this errs on the high side.
+DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
+# Conditions that make a kubelet evict pods and delete images.
+PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
+
+
+class NodeDisk(NamedTuple):
+    """What a node holds, and whether something may be pulled there; kept while its Node doesn't
+    change.
+    """
+
+    state: Node
+    # Bytes by normalised reference of its images.
+    holds: Mapping[str, int]
+    # Sum over its images, as reported, each counted once.
+    image_bytes: int
+    # Its list may be cut: the number and size of unlisted images is unknown.
+    is_cut: bool
+    # What the puller brings there, normalised.
+    managed: frozenset[str]
+    # Why nothing may be pulled here, by the node's own state; "" if something may be.
+    closed: str
+    # The same, by its disk.
+    full: str
+
+    @property
+    def uid(self) -> str:
+        """The node's uid."""
+        return self.state.uid
+
+
+def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
+    """Say what a node holds, and whether something may be pulled there."""
+    # A node lists up to five names of an image, all with the same size. Two images of one
+    # repository with exactly the same size count as one.
+    distinct = {(_repository(name), size) for name, size in state.images.items()}
+    image_bytes = sum(size for _, size in distinct)
+    is_cut = 0 <= settings.reported_images <= state.image_count
+    pullers = serving(settings.hub.gate.pullers, state)
+    return NodeDisk(
+        state=state,
+        holds={cached_reference(name): size for name, size in state.images.items()},
+        image_bytes=image_bytes,
+        is_cut=is_cut,
+        managed=frozenset().union(*(puller.references for puller in pullers)),
+        closed=_why_closed(state, settings),
+        full=_why_full(state, settings, image_bytes, is_cut=is_cut),
+    )
+
+
+def disk_bytes_of(image_bytes: float) -> int:
+    """Estimate, rather high, the disk space of images with this many reported bytes."""
+    return int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
+
+
+def _why_closed(state: Node, settings: PopularSettings) -> str:
+    taints = {taint.key for taint in state.taints}
+    if state.leaving or taints & ANY_LEAVING_TAINTS:
+        return "leaving"
+    if not state.ready:
+        return "not-ready"
+    if state.unschedulable:
+        return "cordoned"
+    if any(state.conditions.get(condition) == "True" for condition in PRESSURES):
+        return "pressure"
+    # The puller's images come first.
+    is_pulling = any(
+        key.startswith(PULLED_LABEL_PREFIX) and value == PULLING
+        for key, value in state.labels.items()
+    )
+    if is_pulling or any(key.startswith(STARTUP_PREFIXES) for key in taints):
+        return "starting"
+    tolerations = read_tolerations(settings.pod_tolerations)
+    return "" if untolerated(state.taints, tolerations) is None else "tainted"
+
+
+def _why_full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: bool) -> str:
+    disk = state.allocatable.get(EPHEMERAL_STORAGE)
+    if disk is None:
+        return "disk-unknown"
+    if disk_bytes_of(image_bytes) >= disk * settings.disk_share:
+        return "full"
+    # Any number of smaller images may fill the remaining disk.
+    return "disk-unknown" if is_cut else ""
+
+
+# Most nodes hold the same images under the same names.
+cached_reference = lru_cache(maxsize=65536)(normalise_reference)
+
+
+@lru_cache(maxsize=65536)
+def _repository(name: str) -> str:
+    return split_reference(cached_reference(name))[0]
