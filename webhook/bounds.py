@@ -21,7 +21,8 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 # for 0.1 s while it is parsed, and leave its memory in pieces.
 MAX_JSON_PARTS: Final = 20_000
 MAX_JSON_TEXTS: Final = 50_000
-# Of any object, and of a namespace. Source: k8s.io/apimachinery/pkg/api/validation, RFC 1123.
+# The longest name of an object, and of a namespace. Source: k8s.io/apimachinery/pkg/api/validation,
+# RFC 1123.
 MAX_NAME: Final = 253
 MAX_NAMESPACE: Final = 63
 # Main and init containers together. A kubelet starts 110 pods on a node, and no pod comes near that

@@ -24,7 +24,7 @@ _AFFINITY: Final = "/spec/affinity"
 # TotalAnnotationSizeLimitB.
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 
-# Of BinderHub's own placement terms.
+# The weight of BinderHub's own placement terms.
 _BINDERHUB_WEIGHT: Final = 100
 
 

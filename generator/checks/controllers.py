@@ -23,7 +23,7 @@ from roost_core.placement.labels import USER_CLASS
 _IMAGE_VOLUME_MINOR: Final = (1, 35)
 # Each is a pod on every node it selects.
 _MANY_PULLERS: Final = 20
-# Of release.json, which has it indented: Kubernetes takes a ConfigMap of 1 MiB.
+# The largest release.json. Its ConfigMap has it indented, and Kubernetes takes 1 MiB.
 _MOST_BYTES: Final = 2**19
 # A user waits twice as long where the first node that is opened is the wrong one.
 _PATIENT_SECONDS: Final = 15

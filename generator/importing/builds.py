@@ -27,7 +27,7 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
     "memory_request": "build_memory_request",
     "node_selector": "build_node_selector",
 }
-# Of the traits that decide, those that are mapped where they are written out.
+# Traits that decide about builds and are mapped where they are written out.
 _READ: Final = frozenset({*_OLD_NAMES, *_OLD_NAMES.values(), "component_label", "_component_label"})
 _BUILDERS: Final = "stays with the builders; Roost chooses among the nodes that have a ready one"
 _BUILDER_SIZE: Final = (

@@ -18,7 +18,7 @@ from roost_core.placement.labels import NODE_PURPOSE_LABEL
 PURPOSE_TERM: Final[Mapping[str, object]] = {
     "matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]
 }
-# Of traits that keep their chart's name but for its spelling.
+# Traits that keep their chart's name but for its spelling.
 _AFFINITIES: Final[Mapping[str, tuple[str, str]]] = {
     "pod_affinity_required": ("extraPodAffinity", "required"),
     "pod_anti_affinity_required": ("extraPodAntiAffinity", "required"),

@@ -154,7 +154,7 @@ class Hook(NamedTuple):
     """The one function that the code registers for starts. Empty: there is none, or several."""
 
     name: str = ""
-    # Of a lambda.
+    # Where a lambda is registered: the lambda itself.
     function: ast.Lambda | None = None
 
 

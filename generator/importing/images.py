@@ -116,7 +116,7 @@ def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[obje
         if images:
             kept[place] = images
     if kept and known and usual is profiles[0] and 0 not in kept:
-        # Else the next would be taken for the default profile.
+        # Without this entry, the next profile would be taken for the default one.
         kept = {0: {"display_name": text(child(usual, "display_name"))}, **kept}
     at = (*hub.path, *keys)
     why = "Of the profiles, what says which images go to which nodes."

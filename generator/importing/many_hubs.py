@@ -47,7 +47,7 @@ _UNITED: Final[tuple[Path, ...]] = (
     # own, or none.
     ("imageGate", "pullerPods"),
 )
-# Of a placeholder set, what says which nodes it is for.
+# The keys of a placeholder set that say which nodes it is for.
 _NODES: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_NAME: Final = 30

@@ -50,7 +50,7 @@ _NODES_AT_MOST: Final = 3
 _MOST: Final = 200
 # Fewer seats than that on a node: each is a large part of it.
 _A_LARGE_PART: Final = 8
-# Of an imported set: what the hub keeps stands until the hub's own weeks show that less is enough.
+# An imported set keeps what the hub kept, until the hub's own weeks show that less is enough.
 LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
 # Why a set has no replicas of its own: each is a node with a device, or most of one.
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."

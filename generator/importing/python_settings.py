@@ -117,7 +117,7 @@ def set_by(
         if called in SETTERS and len(arguments) == 3:
             looked_into |= {call.func, arguments[0]}
         elif called == "setup_ui":
-            # Of jupyterhub_fancy_profiles: the form of profiles.
+            # jupyterhub_fancy_profiles' form of profiles.
             looked_into |= {*call.args}
     names = [part for part in parts if isinstance(part, ast.Name | ast.Attribute)]
     for name in names:

@@ -39,7 +39,7 @@ from generator.importing.unread import python_of, runtime_class
 
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
-# Of hub.config, what says something where it is empty: it takes the chart's away.
+# Traits of hub.config that mean something when they are empty: they take the chart's away.
 _MAY_BE_EMPTY: Final = (*NODES, *SIZE_TRAITS)
 # Whose traits KubeSpawner has.
 _READ_CLASSES: Final = ("KubeSpawner", "Spawner")

@@ -33,7 +33,7 @@ class Seen(NamedTuple):
     room_is_unknown: bool = False
 
 
-# Of a timetable that `roost book` reads.
+# The columns of a timetable that `roost book` reads.
 _COLUMNS: Final = "one line a class: weekday,time,people,until"
 
 
@@ -163,7 +163,7 @@ def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
     elif not images:
         wont.append("bring images to nodes: none is named in singleuser or prePuller.extraImages")
     else:
-        # Of who chooses nothing; required terms may still keep some away.
+        # The pullers of a user who chooses nothing. Required terms may still keep some away.
         pods = sum(
             group.node_selector.items() <= groups[0].node_selector.items() for group in groups
         )

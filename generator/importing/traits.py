@@ -50,7 +50,7 @@ LISTS: Final = frozenset(
         "profile_list",
     }
 )
-# Of extra_pod_config, what the API server or the scheduler reads of a pod's place and size.
+# Keys of extra_pod_config that the API server or the scheduler reads of a pod's place and size.
 POD_KEYS: Final = (
     "affinity",
     "containers",

@@ -26,7 +26,7 @@ SPAWNER_TRAITS: Final = (
     "|pod_affinity_required|pod_anti_affinity_preferred|pod_anti_affinity_required|priority_class_name|profile_list"
     "|scheduler_name|tolerations|user_namespace_template"
 )
-# Of extra_pod_config, what decides where a pod runs; KubeSpawner takes either spelling.
+# Keys of extra_pod_config that decide where a pod runs. KubeSpawner takes either spelling.
 _PLACES: Final = re.compile(
     "affinity|node_affinity|nodeName|node_name|nodeSelector|node_selector|priorityClassName|priority_class_name"
     "|runtimeClassName|runtime_class_name|schedulerName|scheduler_name|tolerations"

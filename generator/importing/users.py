@@ -157,7 +157,7 @@ def map_placeholders(
 class _Learner(NamedTuple):
     """What the hub says about what its placeholders may learn."""
 
-    # Of servers at once; 0: none is known.
+    # The most servers at once; 0: no limit is known.
     limit: int
     # "": nothing says which.
     zone: str

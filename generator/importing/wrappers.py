@@ -22,7 +22,6 @@ from generator.values.sources import LoadedFile
 _DOCUMENT: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _PLAIN: Final = "helm get values RELEASE --all -n NAMESPACE -o yaml"
 _CHARTS: Final = ("jupyterhub", "binderhub", "basehub", "daskhub")
-# Of charts that have nothing of a hub, as repositories in the same file are.
 _NEBARI: Final = ("nebari_version", "qhub_version", "default_images", "provider", "profiles")
 
 

@@ -20,7 +20,7 @@ class FoundKey(NamedTuple):
 
     # How many steps of the path it has.
     depth: int
-    # Of the last step that it has; 0 without lines.
+    # The line of the last step that the source has; 0: the source has no lines.
     line: int
     # Whether the path leads into a list. A list replaces those of earlier files, and hides them.
     in_list: bool

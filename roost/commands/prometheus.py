@@ -21,9 +21,9 @@ from generator.faults import UsageError, count_of
 from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, MOST_USERS
 from roost_core.placement.headroom_windows import local_time
 
-# Of kube-state-metrics: when each pod was made.
+# kube-state-metrics: when each pod was made.
 PODS: Final = "kube_pod_created"
-# Of JupyterHub: how many servers run.
+# JupyterHub: how many servers run.
 SERVERS: Final = "jupyterhub_running_servers"
 # Seconds between two values. Pods' times of creation stay, so they are asked for less often.
 STEPS: Final = {PODS: 300, SERVERS: MINUTE_SECONDS}
@@ -31,7 +31,7 @@ STEPS: Final = {PODS: 300, SERVERS: MINUTE_SECONDS}
 USER_PODS: Final = "jupyter-"
 # Prometheus gives no more than 11,000 points of a series at once.
 _CHUNK_SECONDS: Final = 7 * 86_400
-# Of one answer: a week of 2,000 points a pod has about 50 KiB a pod.
+# The largest answer. A week of 2,000 points has about 50 KiB for a pod.
 _MOST_BYTES: Final = 256 * 2**20
 _CHUNK_BYTES: Final = 2**16
 _EXPECTED: Final = (
@@ -249,7 +249,7 @@ def _with_hours_without_users(seen: set[int], series: Iterable[Mapping[str, Any]
             spans[key] = min(first, at), max(last, at)
     ordered = sorted((first // 60, last // 60) for first, last in spans.values())
     firsts = [first for first, _ in ordered]
-    # Of the pods up to each: the last minute in which any was there.
+    # For the pods up to each: the last minute in which any of them was there.
     lasts = list(accumulate((last for _, last in ordered), max))
     minutes = set(seen)
     for before, after in pairwise(sorted(seen)):

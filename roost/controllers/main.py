@@ -147,7 +147,7 @@ class _Replica:
         self._client = connect(
             options.kubeconfig, lambda verb: self._metrics.requests.labels(verb).inc()
         )
-        # Of the objects that this replica creates.
+        # The owner of the objects that this replica creates.
         self._owner = functools.cache(lambda: own_service_account(self._client, options.namespace))
         identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
         self._leadership = Leadership(

@@ -17,7 +17,7 @@ from roost_core.release.reader import Reader, SettingsError, load_document
 
 log = logging.getLogger(__name__)
 
-# Of `roost book`'s ConfigMap.
+# The longest text of `roost book`'s ConfigMap.
 _MOST_TEXT: Final = 128 * 1024
 
 
@@ -25,7 +25,7 @@ _MOST_TEXT: Final = 128 * 1024
 class SeatingSettings:
     """What seating needs of release.json."""
 
-    # Of the values themselves; none while `events` are switched off.
+    # Events that the values book; none while `events` are switched off.
     booked: tuple[Event, ...]
     # Whether bookings of the ConfigMap count.
     config_maps: bool

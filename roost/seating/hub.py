@@ -28,7 +28,7 @@ _REQUEST_SECONDS: Final = 30.0
 _STREAM_SECONDS: Final = 40.0
 # A hub does one thing at a time: while it writes a page, nobody else is answered.
 _USERS_A_PAGE: Final = 50
-# Of a hub with 100,000 users.
+# The most pages of users: a hub with 100,000 users has as many.
 _MOST_PAGES: Final = 2000
 _MOST_ANSWER: Final = 64 * 2**20
 _MOST_WORDS: Final = 300

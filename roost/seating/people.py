@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-# Of `user_options`, beside the profile's.
+# A key of `user_options`, beside the profile's.
 MARK_KEY: Final = "roost.hub.jupyter.org/seated"
 # The hub stores one time as a server's start and as both activities; what comes later is later by
 # more than this.

@@ -45,7 +45,7 @@ class SeatedClass:
     """A class whose listed people are seated."""
 
     key: ClassKey
-    # Of the booking.
+    # As many as are booked.
     people: int
     # In the order in which they are started.
     names: Sequence[str]
@@ -80,9 +80,9 @@ class Memory:
     starting: set[tuple[str, float]] = field(default_factory=set)
     # Servers that were used.
     used: set[tuple[str, float]] = field(default_factory=set)
-    # Of each class: how often a person's server was asked for.
+    # For each class: how often a person's server was asked for.
     tries: dict[ClassKey, dict[str, int]] = field(default_factory=dict)
-    # Of each class: who is not tried again, and why.
+    # For each class: who is not tried again, and why.
     skipped: dict[ClassKey, dict[str, str]] = field(default_factory=dict)
     # Seconds from a class's beginning to a person's coming.
     came: dict[str, float] = field(default_factory=dict)

@@ -55,7 +55,7 @@ _MOST_BUSY_BACKOFF_SECONDS: Final = 4.0
 # The loop is alive as long as its last turn began so recently.
 _ALIVE_SECONDS: Final = 300.0
 _MOST_THREADS: Final = 128
-# Of one turn: each may take as long as a request does.
+# The most unanswered stops in one turn: each may take as long as a request does.
 _MOST_STOPS_UNANSWERED: Final = 3
 
 
@@ -64,7 +64,7 @@ class SeatingTimes:
     """What the options say of times, in seconds."""
 
     grace: float
-    # Of one start, until some were seen.
+    # The seconds of one start, until some were seen.
     start: float
 
 

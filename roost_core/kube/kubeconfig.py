@@ -76,7 +76,7 @@ def _first_context(files: str) -> str | None:
     the last one's.
     """
     if os.pathsep not in files:
-        # Of a single file the client takes the right one.
+        # With a single file the client takes the right one.
         return None
     for file in files.split(os.pathsep):
         path = Path(file).expanduser()

@@ -20,7 +20,7 @@ def stop_on_signals(stop: threading.Event) -> None:
         signal.signal(number, handle)
 
 
-# Of glibc's mallopt. Source: malloc.h.
+# A parameter of glibc's mallopt. Source: malloc.h.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
 _LARGE_BYTES: Final = 64 * 1024

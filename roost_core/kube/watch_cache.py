@@ -70,7 +70,7 @@ class WatchCache(Generic[T]):
         self._lock = threading.Lock()
         self._objects: dict[str, T] = {}
         self._changes: dict[str, T | None] = {}
-        # Of the list that is being read.
+        # Objects of the list that is being read.
         self._listed: dict[str, T] = {}
         # Whether a complete list has been read.
         self.synced = False

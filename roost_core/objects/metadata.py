@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from sys import intern
 from typing import Any, Final
 
-# Of the labels and annotations of Roost, and of hubs.
+# The domain of Roost's and of hubs' labels and annotations.
 DOMAIN: Final = "hub.jupyter.org"
 _AUTOSCALER_PREFIXES: Final = ("cluster-autoscaler.kubernetes.io/", "karpenter.sh/")
 _NO_ANNOTATIONS: Final[Mapping[str, str]] = {}

@@ -147,7 +147,7 @@ class Pod:
     created: float = 0.0
     started: float | None = None
     priority: int = 0
-    # Of its spec; "": it names none.
+    # The name in its spec; "": it names none.
     priority_class: str = ""
     # Its preemptionPolicy isn't Never.
     preempts: bool = True

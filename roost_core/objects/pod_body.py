@@ -28,7 +28,7 @@ class PodBody(NamedTuple):
 
     body: fields.JSONObject
     spec: fields.JSONObject
-    # Of the request: a pod's own metadata.namespace may be absent.
+    # The request's namespace: a pod's own metadata.namespace may be absent.
     namespace: str
     # "" until the API server has generated one from generateName.
     name: str

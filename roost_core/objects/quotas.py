@@ -23,10 +23,10 @@ _REQUESTS: Final = "requests."
 _LIMITS: Final = "limits."
 # Keys without a prefix that count requests.
 _PLAIN_REQUESTS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
-# Of requests and limits, those that make a pod more than best effort.
+# Resources whose requests or limits make a pod more than best effort.
 _COMPUTE: Final = frozenset({CPU, MEMORY})
 
-# So many people may come at once though nobody foresaw them, before placeholders can go.
+# How many people may come at once, though nobody foresaw them, before placeholders can go.
 AT_ONCE: Final = 20
 
 BEST_EFFORT: Final = "BestEffort"

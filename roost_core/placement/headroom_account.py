@@ -34,7 +34,7 @@ class Why(StrEnum):
 class LateClass(NamedTuple):
     """People who came together, of whom some waited longer than LATE_SECONDS for a node."""
 
-    # Of the first who was late.
+    # The minute of the first person who was late.
     minute: int
     people: int
     late: int

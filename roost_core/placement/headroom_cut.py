@@ -11,7 +11,7 @@ from roost_core.placement.headroom_forecast import Rises, forecast_need, look_ah
 from roost_core.placement.headroom_history import History
 from roost_core.placement.headroom_worth import Worth, cost_between
 
-# Of the coming time, every so many minutes are looked at; a boot takes longer.
+# The minutes between two looks at the coming time; a boot takes longer.
 STEP_MINUTES: Final = 5
 # After so many minutes without a cut another class begins ...
 _APART_MINUTES: Final = 20

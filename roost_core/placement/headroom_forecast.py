@@ -43,8 +43,8 @@ LONG_MINUTES: Final = 20
 # are late.
 DELAYS_MINUTES: Final = (5, 10)
 DELAY_SHARE: Final = 0.03
-# Of who came more than on an earlier day, so many are missing from those still to come: of a wave
-# that comes early all, of a larger one nobody.
+# More people have come than on an earlier day. If the wave came early, all of them will be missing
+# later; if the wave is larger, nobody will. This share of them is taken off.
 EARLY_SHARE: Final = 0.25
 # A wave is so many people at least.
 LEAST_WAVE: Final = 3
@@ -356,7 +356,7 @@ def _other_waves(outlook: Outlook, came: float | None) -> Needs:
     levels = outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :]
     ahead = outlook.history.ahead_minutes
     came_late = levels[-1] - levels[-1 - LATE_MINUTES]
-    # Of each minute: the level five minutes before, two minutes before, and then.
+    # For each minute: the level five minutes before, two minutes before, and then.
     known = zip(
         levels, levels[WAVE_MINUTES - LATE_MINUTES :], levels[WAVE_MINUTES:-ahead], strict=False
     )

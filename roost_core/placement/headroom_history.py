@@ -27,13 +27,14 @@ KEPT_MINUTES: Final = KEPT_DAYS * DAY_MINUTES
 # After a longer pause, what happened meanwhile is unknown.
 PAUSE_MINUTES: Final = 5
 MOST_USERS: Final = 100_000
-# Of a stored history.
+# The longest text of a stored history.
 MOST_TEXT: Final = 90_000
-# Of all of them: they are in one ConfigMap, of which the admission policy takes 768 KiB.
+# The longest text of all histories: they are in one ConfigMap, of which the admission policy takes
+# 768 KiB.
 MOST_TEXT_IN_ALL: Final = 700_000
-# Of the ConfigMap's key for a text that couldn't be read, after the set's name.
+# What the ConfigMap's key ends with, after the set's name, when the text couldn't be read.
 UNUSABLE_SUFFIX: Final = ".unusable"
-# So many of the last nodes' boots are kept.
+# How many of the last nodes' boots are kept.
 KEPT_BOOTS: Final = 20
 # With fewer, a boot is guessed.
 LEAST_BOOTS: Final = 3
@@ -42,17 +43,18 @@ MOST_BOOT_SECONDS: Final = 3600
 # All but the longest fifth of the boots count, and time to spare for the autoscaler and for images.
 BOOT_SHARE: Final = 0.8
 SPARE_SECONDS: Final = 120
-# Of so many of the last people who waited for a new node it is kept how long it pulled images.
+# For how many of the last people who waited for a new node it is kept how long that node pulled
+# images.
 KEPT_PULLS: Final = 40
 # With fewer, pulls count for nothing: what learning saved is told too low, never too high.
 LEAST_PULLS: Final = 3
 MOST_PULL_SECONDS: Final = 3600
 UNSEEN: Final = -1
-# Of zlib: a higher level takes three times as long for a tenth less.
+# zlib's level. A higher one takes three times as long for a tenth less.
 _COMPRESSION: Final = 6
 # Far beyond any clock.
 _MOST_MINUTE: Final = 10**9
-# Of the text. Version 2 also has keys of an older rule of cost; they are ignored.
+# The text's version. Version 2 also has keys of an older rule of cost; they are ignored.
 _VERSION: Final = 3
 _READABLE_VERSIONS: Final = (2, 3)
 

@@ -61,7 +61,8 @@ EVENTS_LABEL: Final = "roost.hub.jupyter.org/events"
 HUB_BOOKINGS: Final = "roost-events"
 # The key of either.
 EVENTS_KEY: Final = "events.yaml"
-# Of the profile beside one that packs, or that puts images first. No name in the values has a "_".
+# The name of the profile beside one that packs, or that puts images first, ends with this. No name
+# in the values has a "_".
 STRICT_SUFFIX: Final = "_strict"
 
 # On all of Roost's own pods: what runs them, and as what.

@@ -29,10 +29,10 @@ from roost_core.release.windows import read_time_zone
 
 # At most so many are read of one source: the values, or a ConfigMap.
 MOST_EVENTS: Final = 200
-# Of all ConfigMaps together: each plan goes through all of them.
+# The most events of all ConfigMaps together: each plan goes through all of them.
 MOST_IN_ALL: Final = 2000
-# So long after its beginning the last placeholders of an event go: who hasn't come by then, rarely
-# comes.
+# So many minutes after an event's beginning its last placeholders go: people who haven't come by
+# then rarely come.
 SETTLE_MINUTES: Final = 15
 # What a start takes, until seating has seen some.
 SEATING_START_SECONDS: Final = 30.0
@@ -47,7 +47,7 @@ _USUAL_SPAWN_LIMIT: Final = 64
 _SEATED_BEFORE_SECONDS: Final = 120.0
 # Date-times of one event: a daily one's of a year, and some.
 MOST_STARTS: Final = 400
-# Of dates: beyond them, calendars end.
+# The first and last year of a date: calendars end beyond them.
 FIRST_YEAR = 1970
 LAST_YEAR = 2199
 MOST_NAME: Final = 100
@@ -66,9 +66,9 @@ _KEYS: Final = (
     "users",
     "profile",
 )
-# Of a user or a group of the hub: JupyterHub's own bound.
+# The longest name of a hub's user or group: JupyterHub's own bound.
 _MOST_HUB_NAME: Final = 255
-# Of one event.
+# The most users that one event names.
 _MOST_USERS: Final = 2000
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,499}", re.ASCII)

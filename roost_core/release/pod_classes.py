@@ -16,7 +16,7 @@ from roost_core.release.reader import Document, Reader
 
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
-# Of a class whose `warm` has no `nodes`. chart/values.yaml has a default for the class `user`
+# For a class whose `warm` has no `nodes`. chart/values.yaml has a default for the class `user`
 # alone.
 DEFAULT_WARM_NODES: Final = 10
 # `spare` as a share of a node.

@@ -17,13 +17,14 @@ DNS_NAME: Final = re.compile(
 )
 LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
-# Of a preferred term of a pod. Source: Kubernetes' API, PreferredSchedulingTerm.weight.
+# The greatest weight of a pod's preferred term. Source: Kubernetes' API,
+# PreferredSchedulingTerm.weight.
 MAX_WEIGHT: Final = 100
 # A reader keeps no more: each is described, and a document can have hundreds of thousands.
 MAX_FAULTS: Final = 50
 _MAX_KEY_LETTERS: Final = 500
 _MAX_EXPECTED_LETTERS: Final = 1000
-# Of a fault in logs and on /readyz.
+# The longest line of a fault, in logs and on /readyz.
 _MAX_LINE_LETTERS: Final = 500
 
 
@@ -119,7 +120,7 @@ class Reader:
     """
 
     faults: list[SettingsFault] = field(default_factory=list)
-    # Of calls of `fault`, those included that added nothing.
+    # How often `fault` was called, also when it added nothing.
     count: int = 0
     _known: set[SettingsFault] = field(default_factory=set)
 

@@ -88,7 +88,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     TAINT_TOLERATION: _of("filter preScore score", 3, preFilter=37),
     NODE_AFFINITY: _of("preFilter filter preScore score", 2),
     NODE_PORTS: _of("preFilter filter"),
-    # Of bound pods that wait for room to grow. It has no part in where another pod goes.
+    # About bound pods that wait for room to grow. It has no part in where another pod goes.
     "DeferredPodScheduling": _of(
         "preFilter filter permit", since=37, gates="InPlacePodVerticalScalingSchedulerPreemption"
     ),
@@ -110,7 +110,7 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     IMAGE_LOCALITY: _of("score", 1),
     "DefaultBinder": _of("bind"),
     NODE_DECLARED_FEATURES: _of("preFilter filter", since=35, gates="NodeDeclaredFeatures"),
-    # Of pods that belong to a group. They have no part in where another pod goes.
+    # About pods that belong to a group. They have no part in where another pod goes.
     "GangScheduling": _of("preEnqueue permit", since=35, gates="GangScheduling GenericWorkload"),
     "TopologyPlacementGenerator": _of(
         "placementGenerate", since=36, gates="TopologyAwareWorkloadScheduling"
@@ -183,7 +183,7 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = {
     },
     POD_TOPOLOGY_SPREAD: {"defaultingType": _ANY, "defaultConstraints": _ANY},
     DEFAULT_PREEMPTION: {"minCandidateNodesPercentage": (10,), "minCandidateNodesAbsolute": (100,)},
-    # Of volumes and devices, which it leaves to the scheduler.
+    # About volumes and devices, which the model leaves to the scheduler.
     VOLUME_BINDING: {"bindTimeoutSeconds": _ANY, "shape": _ANY},
     DYNAMIC_RESOURCES: {"filterTimeout": _ANY, "bindingTimeout": _ANY},
 }

@@ -22,7 +22,7 @@ class OwnedTerm(NamedTuple):
     kind: str
     term: PodTerm
     namespaces: frozenset[str]
-    # Of a preferred term; negative for anti-affinity. 0 for a required one.
+    # A preferred term's weight; negative for anti-affinity. 0 for a required one.
     weight: int
 
 

@@ -26,7 +26,7 @@ NO_VICTIMS: Final = Rejection(("No preemption victims found for incoming pod",),
 NOT_HELPFUL: Final = Rejection(("Preemption is not helpful for scheduling",), True)
 # More than any priority is below zero.
 _PRIORITY_SHIFT: Final = 2**31
-# Of the nodes that could help, at least this share and this number are tried: kube-scheduler's
+# At least this share and this number of the nodes that could help are tried: kube-scheduler's
 # defaults.
 _CANDIDATES_PERCENT: Final = 10
 _LEAST_CANDIDATES: Final = 100

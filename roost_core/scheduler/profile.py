@@ -63,7 +63,7 @@ class Profile:
     """
 
     scheduler_name: str = "default-scheduler"
-    # Of Kubernetes: 36 is 1.36.
+    # Kubernetes' minor: 36 is 1.36.
     minor: int
     filters: tuple[str, ...]
     post_filters: tuple[str, ...]

@@ -375,7 +375,7 @@ def score_other_pods(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
             company.add(counts, term.topology_key, sign * number)
     labels = state.labels_of_namespace(pod.namespace)
     for owned, counts in state.terms.items():
-        # Of a required term: kube-scheduler's hardPodAffinityWeight.
+        # A required term counts 1: kube-scheduler's hardPodAffinityWeight.
         number = owned.weight if owned.kind == PREFERRED else int(owned.kind == REQUIRED_AFFINITY)
         if number and term_means(owned, pod, labels):
             company.add(counts, owned.term.topology_key, number)

@@ -26,7 +26,8 @@ class Facts:
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
     # When a node that isn't known to hold an image last couldn't pull it, on the clock of reviews.
     failed_pulls: Mapping[FailedPull, float] = field(default_factory=dict)
-    # Of these, those that no pod said: a start was given up, and the pull may only have been slow.
+    # Those of `failed_pulls` that no pod reported: a start was given up, and the pull may only have
+    # been slow.
     given_up: Collection[FailedPull] = frozenset()
     # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None:
     # quotas can't be read.

@@ -14,7 +14,7 @@ from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNO
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 # The longest name that a node can have.
 _MAX_NODE_NAME: Final = 253
-# Of the names of a pod's pull secrets, which may be as many as its author likes.
+# The longest text of the names of a pod's pull secrets, which may be as many as its author likes.
 _MAX_SECRETS: Final = 1024
 
 
@@ -31,7 +31,7 @@ class PlacedPod(NamedTuple):
     is_starting: bool = False
     # Images, normalised and not among `images`, that its node can't pull now.
     failing: tuple[str, ...] = ()
-    # Of all these, those that its kubelet pulls although the node holds them (`Always`).
+    # Those images that its kubelet pulls although the node holds them (`Always`).
     always: tuple[str, ...] = ()
     # As `pull_secrets` says.
     secrets: str = ""

@@ -29,7 +29,7 @@ class Seat(NamedTuple):
     name: str
     # How much the class prefers the node.
     weight: int
-    # Such pods that the node takes.
+    # How many such pods the node takes.
     slots: int
 
 
@@ -124,7 +124,7 @@ class FreeSeats:
     def __init__(self, set_size: int, in_set: Sequence[str], beyond: Sequence[str]) -> None:
         # How many nodes the set has, full ones included.
         self.set_size = set_size
-        # Of the set, those with the fewest pods first.
+        # The set's nodes, those with the fewest pods first.
         self.in_set = in_set
         # The oldest first; no more than a pod may name.
         self.beyond = beyond

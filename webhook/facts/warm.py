@@ -12,7 +12,7 @@ from roost_core.objects.node import MAX_IMAGES, Node
 from roost_core.scheduler.node_rows import bump
 from webhook.facts.placed_pod import PlacedPod
 
-# Of a table, one that may be changed: a copy, or the table itself.
+# Makes a table that may be changed of one that may not: a copy, or the table itself.
 _ToChange = Callable[[Any], dict[Any, Any]]
 
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})

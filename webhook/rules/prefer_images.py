@@ -43,7 +43,8 @@ def prefer_others(case: Case) -> Iterator[PreferNode]:
     """Nodes that are preferred otherwise may be full, and one that isn't ready yet is none of
     them.
     """
-    # Of a start that was given up the pull may only have been slow: a node that failed comes last.
+    # After a start that was given up, the pull may only have been slow: a node that failed comes
+    # last.
     for is_told in (False, True):
         failing = failing_nodes(case, is_told=is_told)[:MAX_NODES]
         if failing:

@@ -33,7 +33,7 @@ class FailedPulls:
         # When each node last couldn't pull an image. Inf: a pod says so now. Replaced, never
         # changed.
         self.last_failed: Mapping[FailedPull, float] = {}
-        # Of these, those that no pod said.
+        # Those of `last_failed` that no pod reported.
         self.given_up: frozenset[FailedPull] = frozenset()
         # What can't be pulled now, by key of the pod that says so.
         self._failing: dict[str, set[FailedPull]] = {}

@@ -24,7 +24,7 @@ class WatchedNamespaces(Watched[Mapping[str, str]]):
         super().__init__(None)
         settings = rulebook.settings
         selectors = [pod_class.namespace_selector for pod_class in settings.classes.values()]
-        # Of the namespaces whose pods count in warm sets, too. None: no others.
+        # Labels of the namespaces whose pods count in warm sets, too. None: no others.
         self.shared: frozenset[Requirement] | None = None
         if (
             settings.shared_namespaces is not None

@@ -63,8 +63,8 @@ class WatchedPods:
         self._warm_classes = (
             rulebook.classes_that_read(Reads.WARM) if settings.reads_nodes else list[str]()
         )
-        # Of all classes: what has run is no failed pull. Rules read them of the warm classes, which
-        # take in what nodes report, too.
+        # For all classes: what has run is no failed pull. Rules read those of the warm classes,
+        # which take in what nodes report, too.
         self._warm = {name: WarmFacts() for name in settings.classes}
         self._failed_pulls = FailedPulls(watches.clock)
         self._counts = PodCounts(settings.classes, metrics)

@@ -93,8 +93,8 @@ class EventTimes:
     rule: str = ""
     # The rule's occurrences aren't later. None: no limit of its own.
     last: datetime | None = None
-    # Of a single occurrence: when it would have been, and whether all later ones are changed, too.
-    # A date is the occurrence of that day.
+    # For a single occurrence: when it would have been, and whether all later ones are changed, too.
+    # A date means the occurrence of that day.
     instead_of: datetime | date | None = None
     is_for_all_later: bool = False
     # Beside the rule's, and of the rule's those that don't take place.

@@ -51,11 +51,12 @@ _ESCAPE: Final = re.compile(r"\\([nN,;\\])")
 class CalendarRules:
     """What a calendar is read by."""
 
-    # Of the calendar: its bookings carry it.
+    # The calendar's name: its bookings carry it.
     name: str
     # The file, or the address without what is secret in it: for faults.
     source: str
-    # Of times without a zone, where the calendar names none either; "": they are faults.
+    # The zone of times that have none, where the calendar names none either; "": such times are
+    # faults.
     zone: str
     # Unix times. Events begin from then on, and not later.
     since: int
@@ -182,7 +183,8 @@ class _Reader:
         # Not by when they begin: names would change places as time goes on.
         for draft in sorted(drafts, key=lambda draft: (draft.event.number, draft.zone)):
             name = _free_name(draft.event.summary, names)
-            # Of a faulty one, too: it may be booked so, and others don't move up meanwhile.
+            # A faulty event keeps its name: it may be booked under it, and the others don't move up
+            # meanwhile.
             names.add(name)
             booking = self._booking(draft, name)
             if booking is not None:
@@ -215,7 +217,7 @@ class _Reader:
             of_uid = by_uid.setdefault(event.uid or f"event {number}", [])
             is_second = any(not is_moved(other.component) for other in of_uid)
             if is_second and not is_moved(component):
-                # Else each of them would go without all that is moved of the others.
+                # Otherwise each of them would lose what is moved in the others.
                 self._fault(
                     event, EventFaultError("UID", event.uid, "a UID that no other event has")
                 )

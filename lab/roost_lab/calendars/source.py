@@ -139,9 +139,10 @@ class CalendarOrder:
     """What somebody asks for with --calendar."""
 
     source: CalendarSource
-    # Of the calendar: its bookings carry it.
+    # The calendar's name: its bookings carry it.
     name: str
-    # Of times without one, where the calendar names none either; "": they are faults.
+    # The zone of times that have none, where the calendar names none either; "": such times are
+    # faults.
     zone: str
     # None: from now on.
     first_day: date | None

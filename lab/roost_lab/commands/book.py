@@ -221,7 +221,7 @@ def command(
         elif order:
             text, faults = _book_calendar(bookings, order, data, now)
         elif timetable:
-            # Else the same would be told of each line.
+            # Otherwise each line would report the same.
             bookings.require_reader()
             rules = TimetableRules(
                 file=timetable,

@@ -31,7 +31,7 @@ def book_calendar(
 
     Raises UsageError, ClusterError.
     """
-    # Else the same would be told of each event.
+    # Otherwise each event would report the same.
     bookings.require_reader()
     held = len(bookings.entries)
     # What is over isn't cancelled.

@@ -38,7 +38,7 @@ from roost_lab.booking import checked
 # For what seating says, and its lines.
 _SEATING_SECONDS: Final = 5.0
 _MOST_SEATING_LINES: Final = 100
-# Of one booking, where nobody knows `events.maxPeople`.
+# The most people of one booking where nobody knows `events.maxPeople`.
 _MOST_PEOPLE: Final = 100_000
 
 
@@ -59,7 +59,7 @@ class Bookings:
             if error.status != 403:
                 raise
             found = {}
-        # Of the release; empty where it isn't known.
+        # release.json; empty where it isn't known.
         self.document: Mapping[str, Any] = json.loads(found["data"][RELEASE_KEY]) if found else {}
         self.events: Mapping[str, Any] = self.document.get("events") or {}
         if found is None and name is None:

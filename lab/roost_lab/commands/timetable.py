@@ -56,7 +56,7 @@ class TimetableRules:
 
     # The file's name, for faults.
     file: str
-    # Of all times in the file: a name of the IANA database.
+    # The zone of all times in the file: a name of the IANA database.
     zone: str
     # Unix time.
     now: float

@@ -26,7 +26,7 @@ MAX_LINES: Final = 4
 # Heights in px: of a line of text and of a bar.
 LINE: Final = 18
 BAR: Final = 13
-# Of the gap between names, and of an axis with its labels.
+# Heights of the gap between names, and of an axis with its labels.
 BETWEEN: Final = 9
 AXIS: Final = 46
 # Pods have whole seconds: shorter times are drawn like this one on the logarithmic axis.

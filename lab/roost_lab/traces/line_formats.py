@@ -30,7 +30,7 @@ class LineReader:
     def __init__(self, file: str, counts: InputCounts) -> None:
         self._file = file
         self._counts = counts
-        # Of the line before: many lines have the same time.
+        # The text of the last line's time: many lines have the same.
         self._text: object = None
         self._stamp = 0.0
         self._resolution = 0

@@ -69,7 +69,7 @@ def open_trace(
         def skip(launch: LaunchLine, reason: str) -> None:
             counts.skip(reason, str(path), launch.line)
 
-        # Of two: a single one may have a wrong year.
+        # Two lines: a single one may have a wrong year.
         begins = (
             launch.stamp
             for launch in islice(_launches(path, InputCounts()), 2 if len(paths) > 1 else 0)
@@ -82,7 +82,7 @@ def open_trace(
             else:
                 counts.skip(LATE, str(path), entry[1])
 
-    # Of equal moments, in the order of the files.
+    # Lines of the same moment stay in the order of the files.
     return _attempts(merge(*map(placed, paths), key=itemgetter(0)), paths, counts)
 
 
@@ -97,7 +97,7 @@ def _attempts(
         raise _nothing(counts, paths)
     late = counts.skipped.get(LATE)
     if late is not None and late.number > counts.used:
-        # Such as a trace from the newest to the oldest: what was played doesn't represent it.
+        # A trace may run from the newest to the oldest line: what was played doesn't represent it.
         found = f"{late.number} of {counts.lines} lines that come after later ones"
         fix = "Sort it: jq -sc 'sort_by(.timestamp)[]' FILE."
         raise TraceError(late.file, late.line, found, "lines in order of time", fix)

@@ -48,7 +48,7 @@ UNTIL: Final = (
     "until servers answered, where their hub's log tells",
     "until servers answered",
 )
-# Of the waits that the sentence tells of.
+# The percentile of waits that the sentence tells.
 SHARE: Final = 0.95
 
 

@@ -33,7 +33,7 @@ class Wait(NamedTuple):
     wait_us: int
     # One of FOR_NODE, FOR_IMAGE and FOR_SERVER.
     reason: str
-    # Of the pod: a person who tries again has the same.
+    # The pod's name: a person who tries again has the same.
     name: str
 
 

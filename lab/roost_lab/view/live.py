@@ -101,7 +101,7 @@ def find_classes(client: Client, path: str | None = None) -> FoundClasses:
 
 def _default_classes() -> Classes:
     classes = read_pod_classes(Reader(), read_defaults().values.get("podClasses"))
-    # Of no release, so in all namespaces.
+    # Classes of no release, so in all namespaces.
     return Classes(
         "", {name: replace(pod_class, namespace_selector={}) for name, pod_class in classes.items()}
     )

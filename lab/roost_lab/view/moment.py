@@ -106,16 +106,16 @@ class Rows:
     pods: Sequence[Row] = ()
     # Nodes that existed, in their current state.
     nodes: Sequence[Row] = ()
-    # Of each node and field that changed later, the first such change: node_uid, field, old.
+    # The first later change of each node and field: node_uid, field, old.
     later_changes: Sequence[Row] = ()
     # Images that nodes had then, of those that `images_of_interest` names, by any of their
     # spellings.
     images: Sequence[Row] = ()
     # Node uid -> how many images it had.
     image_counts: Mapping[str, int] = field(default_factory=dict)
-    # Of pods whose containers don't run yet.
+    # Pulls for pods whose containers don't run yet.
     pulls: Sequence[Row] = ()
-    # Of pods without a node: pod_uid, text (why the last attempt failed, or which gate holds it),
+    # Why pods have no node: pod_uid, text (why the last attempt failed, or which gate holds it),
     # the last one last.
     reasons: Sequence[Row] = ()
     # Bindings of the last minute: uid, namespace, name, pod_class, node_name, at_us.
@@ -187,7 +187,7 @@ class PodChange(NamedTuple):
     # "": none, or not known.
     from_node: str
     to_node: str
-    # Of the pod that it went for.
+    # The uid of the pod that it went for.
     by_uid: str = ""
     by_name: str = ""
 
@@ -207,7 +207,7 @@ class ClusterMoment:
     # The oldest first, of at most MAX_PENDING.
     pending: Sequence[PodBox]
     pending_count: int
-    # Of all of these, by kind: how many, and when the oldest was created.
+    # For all pods that wait, by kind: how many, and when the oldest was created.
     waits: Mapping[str, tuple[int, int]]
     # The newest first, at most MAX_CHANGES; and how many there are of each kind.
     changes: Sequence[PodChange]
@@ -363,7 +363,7 @@ def _nodes(
             name=row["name"],
             created_us=row.get("created_us") or 0,
             state=_node_state(node),
-            # Of all hubs.
+            # Marks of all hubs.
             attracts=sorted(
                 {
                     key.partition("/")[2]

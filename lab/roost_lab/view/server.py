@@ -50,7 +50,7 @@ HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-# Of a connection that sends or takes nothing.
+# A connection that sends or takes nothing for so long is closed.
 IDLE_SECONDS: Final = 60.0
 # The least time between two readings of the latest state, however many look at it.
 PAUSE_SECONDS: Final = 2.0

@@ -38,7 +38,7 @@ from roost_lab.view.moment import (
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
     (USER, "U", "green"),
-    # Of any class; only where a hub's log tells.
+    # A pod of any class; shown only where a hub's log tells.
     (PodState.LOADING, "u", "cyan"),
     (BUILD, "B", "magenta"),
     (PLACEHOLDER, "p", "yellow"),

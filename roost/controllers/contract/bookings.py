@@ -43,12 +43,12 @@ _MINUTE: Final = 60
 class BookingSettings:
     """`events` of the values."""
 
-    # Of the values themselves.
+    # Events that the values book.
     booked: tuple[Event, ...]
     config_maps: bool
     # How long before an event placeholders and images are brought.
     lead_seconds: float
-    # Of all events at one time.
+    # The limit for all events at one time.
     max_placeholders: int
     # The hub's; 0: it has none.
     concurrent_spawn_limit: int

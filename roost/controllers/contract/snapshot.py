@@ -69,7 +69,7 @@ class StatefulSetState:
     is_rolling: bool = False
     # Its number is the one that controllers wrote last, not one of the values or of another's hand.
     is_scaled_by_us: bool = False
-    # Of its template: the container's resources as written, and the PriorityClass's name.
+    # From its template: the container's resources as written, and the PriorityClass's name.
     resources: Mapping[str, Any] = field(default_factory=dict)
     priority_class: str = ""
 
@@ -99,8 +99,8 @@ class Snapshot:
     claimable: frozenset[str] = frozenset()
     # Labels of namespaces, by name; None: no class asks for them.
     namespaces: Mapping[str, Mapping[str, str]] | None = None
-    # Of the release's namespace, and of hubs' where they may be read, by namespace and name; None:
-    # not read yet, or not readable.
+    # Quotas of the release's namespace, and of hubs' where they may be read, by namespace and name;
+    # None: not read yet, or not readable.
     quotas: Mapping[str, Quota] | None = field(default_factory=dict)
     # What LimitRanges of the release's namespace give containers, by namespace and name.
     container_defaults: Mapping[str, ContainerDefaults] = field(default_factory=dict)

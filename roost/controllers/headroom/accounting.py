@@ -21,8 +21,7 @@ from roost_core.placement.headroom_windows import utc_offset_seconds
 from roost_core.placement.headroom_worth import GUESSED_IDLE_SECONDS
 from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
 
-# Of so many of the last nodes it is kept how long they stood empty; with fewer than the least, it
-# is guessed.
+# How many of the last nodes' empty times are kept. With fewer than LEAST_IDLE, the time is guessed.
 KEPT_IDLE: Final = 10
 LEAST_IDLE: Final = 3
 # A node of the pool's least stands empty for days: that says nothing of others.
@@ -35,7 +34,7 @@ NEW_NODE_SECONDS: Final = 900.0
 # Whoever comes so many minutes before or after the first who is late comes together with them.
 BEFORE_MINUTES: Final = 10
 AFTER_MINUTES: Final = 15
-# So many late people at least are a class.
+# The fewest late people that are a class.
 LEAST_LATE: Final = 5
 # A class was known if so much of it was forecast.
 KNOWN_SHARE: Final = 0.25
@@ -118,7 +117,7 @@ def count_since_last_look(
     ready = sum(node.ready for name, node in view.nodes.items() if name not in view.of_others)
     waits = _waits(view, now)
     late = frozenset(key for key, wait in waits.items() if wait > LATE_SECONDS)
-    # Of those who wait for a new node's pulls, nobody is late who had a node in time.
+    # People who wait for a new node's pulls aren't late if they had a node in time.
     waits |= _waits_for_pulls(view, now)
     brought = Week(
         before.pending.begin,

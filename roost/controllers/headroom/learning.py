@@ -82,9 +82,9 @@ class Learned:
     minute: int = -1
     # How many minutes of the history were seen.
     seen_minutes: int = 0
-    # Of the last plan.
+    # What the last plan saw.
     view: PoolView | None = None
-    # Of the present minute; None: there are too few days.
+    # The present minute's forecast; None: there are too few days.
     outlook: Outlook | None = None
     forecast: Forecast | None = None
     # Seats that there would be without the ceiling.
@@ -96,7 +96,7 @@ class Learned:
     # Since when somebody waited for each node that boots.
     booting: Mapping[str, float] = field(default_factory=dict)
     accounting: Accounting = field(default_factory=Accounting)
-    # Of the history; worked out once.
+    # The history's rises; worked out once.
     rises: Rises | None = None
     # What the hours before and after needed, and the step of time for which that holds.
     steady: tuple[int, tuple[Needs, Needs]] | None = None

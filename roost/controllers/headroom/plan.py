@@ -42,8 +42,8 @@ from roost.controllers.headroom.shared_pools import SharedPools
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
-# Of booked events, at most so many within that time: all controllers share a minute's writes, and
-# the image gate can't wait for the next minute.
+# The most Events about bookings within that time. All controllers share a minute's writes, and the
+# image gate can't wait for the next minute.
 MOST_NOTICES: Final = 50
 NOTICE_SECONDS: Final = 60.0
 # What a quota leaves is told so often.
@@ -115,7 +115,7 @@ class SetMemory:
 
     # With the Unix time at which it was computed.
     period: tuple[float, Period] | None = None
-    # Of a set that learns.
+    # What a set has learned; None: it doesn't learn.
     learned: Learned | None = None
     # A quota cuts its number.
     is_cut: bool = False

@@ -19,8 +19,8 @@ from roost_core.objects.selectors import NodeRules
 
 # Fewer users than this count as none, so that tables stay small.
 LEAST_USERS: Final = 0.01
-# Of one image. Pods of one pool have the same; more come from users' own selectors, and would be
-# slow.
+# The most node rules that are kept of one image. Pods of one pool have the same. More come from
+# users' own selectors, and would be slow.
 MOST_RULES: Final = 8
 
 
@@ -30,7 +30,7 @@ class Demand:
 
     # Steady seconds; None: nothing was counted yet.
     as_of: float | None = None
-    # Of running pods, by uid; None: not a user's.
+    # Running pods' specs, by uid; None: the pod isn't a user's.
     running: Mapping[str, PodSpec | None] = field(default_factory=dict)
     # Users by image: of running pods, and of those that have ended, decayed.
     users: Mapping[str, float] = field(default_factory=dict)

@@ -44,7 +44,7 @@ class PopularSettings:
     # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list
     # all.
     reported_images: int
-    # Of the pods that pull, as of the puller's DaemonSets.
+    # How the pods pull, as the puller's DaemonSets do.
     method: PullMethod
     # Roost's own image, which has the static pause program; and the one that runs where images are
     # mounted.

@@ -22,9 +22,9 @@ from roost_core.release.reader import Reader
 
 log = logging.getLogger(__name__)
 
-# Of the key of a ConfigMap.
+# The most characters of a ConfigMap's key.
 MOST_TEXT: Final = 128 * 1024
-# Of all that a hub's ConfigMap holds, and events of it: there may be a hundred hubs.
+# The most characters of all keys of a hub's ConfigMap: there may be a hundred hubs.
 MOST_OF_HUB: Final = 128 * 1024
 MOST_EVENTS_OF_HUB: Final = 50
 # ConfigMaps, and the characters of all of them.
@@ -79,7 +79,8 @@ class BookingText(NamedTuple):
 
     name: str
     uid: str
-    # Of the key events.yaml. Of one that is too long, only how long it is. None: there is none.
+    # The text of the key events.yaml. A number: the text is too long, and has so many characters.
+    # None: there is no such key.
     text: str | int | None
     # Up to three others.
     other_keys: tuple[str, ...]

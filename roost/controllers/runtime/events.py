@@ -22,7 +22,7 @@ MAX_MESSAGE: Final = 1024
 MAX_REMEMBERED: Final = 10_000
 # The source in `kubectl describe`.
 COMPONENT: Final = "roost-controllers"
-# Of the kinds that notices are about; v1 of all others.
+# The API versions of the kinds that notices are about; all others have v1.
 _API_VERSIONS: Final = {"StatefulSet": "apps/v1"}
 
 

@@ -34,8 +34,8 @@ _LEAST_SHARE: Final = 0.02
 MOST_KEYS: Final = 2000
 # A duration counts half after so many later ones: registries and disks change.
 _MEMORY: Final = 20.0
-# Of how long the downloads of one node take: where its registry or its disk is slow, it is so for
-# all.
+# How much the downloads of one node take equally long: a slow registry or a slow disk is slow for
+# all of them.
 _CORRELATION: Final = 0.5
 # Percentiles of a duration that an estimate names.
 _LOW: Final = 0.1

@@ -41,7 +41,7 @@ class QueuedPull(NamedTuple):
     image: str
     # Unix time; that of its pod's binding where it waits for its turn.
     begin: float
-    # Of the first pod that asked for it.
+    # The place of the first pod that asked for it.
     place: int
 
 

@@ -23,8 +23,8 @@ HOLD_UP_STALE_SECONDS: Final = 600.0
 WORTH_TELLING_SECONDS: Final = 10.0
 # Events of one pod.
 MOST_NOTICES: Final = 5
-# Of all pods within a minute: all controllers share a minute's writes, and the image gate can't
-# wait for the next.
+# The most notices within a minute. All controllers share a minute's writes, and the image gate
+# can't wait for the next.
 MOST_A_MINUTE: Final = 200
 
 

@@ -27,8 +27,8 @@ DOWNLOAD_AFTER_ONE: Final = "One download is ahead of yours. {left}."
 DOWNLOAD_AFTER_SEVERAL: Final = "{others} downloads are ahead of yours. {left}."
 STILL: Final = "Still downloading your server's image. {left}."
 LONGER: Final = "The download is taking longer than usual. It is still running."
-# Of what holds a server up {usual} is how long so far, and {others} an init container's name. The
-# kubelet's own words stand beside them on the page.
+# In texts on what holds a server up, {usual} is how long so far, and {others} an init container's
+# name. The kubelet's own words stand beside them on the page.
 VOLUME: Final = "Waiting for your server's volume, for {usual} so far."
 VOLUME_ELSEWHERE: Final = (
     "Waiting for your server's volume, for {usual} so far. Another machine still has it."

@@ -75,7 +75,7 @@ class AfterBinding(NamedTuple):
     unexplained_us: int
     # Its containers run.
     is_over: bool
-    # Of which something is known, in µs: waits and pulls, in order, without overlaps.
+    # Spans in µs that something explains: waits and pulls, in order, without overlaps.
     explained: Sequence[tuple[int, int]]
 
     def explained_us(self, from_us: int, to_us: int) -> int:

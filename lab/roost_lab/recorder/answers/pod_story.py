@@ -28,10 +28,10 @@ class PodStory:
     # By time.
     phases: Sequence[Row]
     decisions: Sequence[Row]
-    # Of the binding, best first; see `unpack_candidates`.
+    # The binding's candidates, best first; see `unpack_candidates`.
     candidates: Sequence[Row]
     pulls: Sequence[Row]
-    # Of the table `pod_event`.
+    # Rows of the table `pod_event`.
     events: Sequence[Row]
     # Within its start, which ends when it is ready or gone, or now.
     gaps: Sequence[Row]
@@ -48,7 +48,7 @@ class PodStory:
     # Nodes that were there when it was bound; for a pod that isn't bound, at its last attempt:
     # columns of `node`, with `allocatable` as a mapping.
     nodes: Sequence[Row] = ()
-    # Of these, the names of those that had its image then, sorted.
+    # The names of those nodes that had its image then, sorted.
     holders: Sequence[str] = ()
     # The pulls of its image before: how many, the last one's µs, their median, least and longest;
     # None: none recorded.

@@ -44,7 +44,7 @@ from roost_lab.recorder.store.records import (
 _GO_TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)? ([+-]\d\d)(\d\d) \S+(?: m=[+-][\d.]+)?", re.ASCII
 )
-# Of a line, in the sniffer's order.
+# The keys of a line, in the sniffer's order.
 _KEYS: Final = (
     "object",
     "name",
@@ -379,7 +379,7 @@ def _quantity(resource: str, amount: int) -> str:
         base = 1024
         units = _BINARY
     else:
-        # Of CPU alone there are thousandths.
+        # Only CPU has thousandths.
         base = 1000
         units = _DECIMAL if resource == CPU else _DECIMAL[1:]
     while amount % base == 0 and len(units) > 1:

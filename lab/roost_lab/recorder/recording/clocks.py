@@ -12,7 +12,7 @@ from typing import Final
 
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading
 
-# So long an Event speaks of its node's clock.
+# An Event tells of its node's clock for this long.
 HOUR_US: Final = 3_600 * SECOND_US
 # One Event may come late; so many don't all.
 _FEWEST: Final = 3

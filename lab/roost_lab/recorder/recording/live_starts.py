@@ -25,7 +25,7 @@ from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, HUB, NODE, PULL, READY, WHOLE
 from roost_lab.recorder.store.records import Phase, PullRecord, Record
 
-# So long after a start ended, nothing more is awaited of its kubelet's Events.
+# This long after a start ended, no more Events of its kubelet are awaited.
 TOLD_AFTER_US: Final = 60 * US
 # Most pods whose pulls are kept before the pods themselves are known; other programs' pods are
 # among them.

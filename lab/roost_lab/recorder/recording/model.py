@@ -243,7 +243,7 @@ class Model:
         full_image = normalise_reference(image) if image else ""
         names = [row.name for row in rows]
         counts = [self._by_class.get(name, _NOBODY) for name in names]
-        # Of scored nodes, by name.
+        # The scored nodes' totals, by name.
         totals = dict(zip(table.nodes, table.totals, strict=True)) if table is not None else {}
         by_plugin = table.points.items() if table is not None else ()
         points = {plugin: dict(zip(totals, scores, strict=True)) for plugin, scores in by_plugin}

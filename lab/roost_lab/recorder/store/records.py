@@ -73,7 +73,7 @@ class Merge(StrEnum):
     BETTER = "better"
     # Likewise; of equal ones the smaller value.
     BETTER_MIN = "better min"
-    # Of a pod's end: that of the better `source`; of two that were imported the earlier, of two
+    # For a pod's end: the better `source` counts; of two that were imported the earlier, of two
     # that were watched the first.
     END = "end"
 
@@ -280,11 +280,11 @@ class Phase(StrEnum):
     SCHEDULED = "scheduled"
     # status.startTime: the kubelet has accepted it.
     ACCEPTED = "accepted"
-    # Of one image, in `detail`.
+    # `detail` names the image.
     PULLING = "pulling"
     PULLED = "pulled"
     INITIALIZED = "initialized"
-    # Of one container, in `detail`; of init containers, when each started and when it had ended.
+    # `detail` names the container. Init containers: when each started and when it had ended.
     INIT_STARTED = "init-started"
     INIT_ENDED = "init-ended"
     STARTED = "started"

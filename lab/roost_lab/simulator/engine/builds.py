@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.traces.chance import Chance
 
-# Of the images that a trace shows for the first time, so many had never been launched before: they
-# were built then. The rest had been, and waits in the registry. mybinder.org, May 2019: 905 of
-# 3,008 specs weren't seen since November 2018.
+# The share of images first seen in a trace that had never been launched before: they were built
+# then. The others had been, and wait in the registry. mybinder.org, May 2019: 905 of 3,008 specs
+# weren't seen since November 2018.
 NEW_SHARE: Final = 0.3
-# Of the standard normal distribution: 90 % are below.
+# 90 % of the standard normal distribution are below.
 _P90: Final = 1.2815515655446004
 
 
@@ -122,7 +122,7 @@ class BuildWorld:
     def _settle(self, now: float) -> None:
         while self._ends and self._ends[0][0] <= now:
             _, _, node, repository, environment = heappop(self._ends)
-            # Of two concurrent builds the one that ends last counts.
+            # When two builds run at once, the one that ends last counts.
             self._caches.setdefault(node, {})[repository] = environment
 
     # Figures

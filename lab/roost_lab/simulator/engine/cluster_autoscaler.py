@@ -121,7 +121,7 @@ def _read_node(row: NodeRow) -> _NodeFacts:
         else:
             movable.append(pod)
     utilisation = 0.0
-    # Of a node with GPUs only they count.
+    # On a node with GPUs only these count.
     for name in next(((gpu,) for gpu in GPUS if row.allocatable.get(gpu)), (CPU, MEMORY)):
         allocatable = row.allocatable.get(name, 0)
         if allocatable:

@@ -87,7 +87,7 @@ def place(pods: Iterable[Pod], rooms: Sequence[Room]) -> list[Pod]:
     unplaced = []
     hopeless: set[int] = set()
     for pod in pods:
-        # Of pods with equal specs, the second fits nowhere if the first didn't.
+        # If one pod of a spec fits nowhere, no other of the same spec does.
         if id(pod.spec) in hopeless:
             unplaced.append(pod)
             continue

@@ -52,7 +52,7 @@ class Histogram:
         for index in sorted(self.bins):
             number += self.bins[index]
             if number >= wanted and number:
-                # Of the first bin 0, else the geometric middle.
+                # 0 for the first bin; for the others the geometric middle.
                 middle = LEAST_SECONDS * FACTOR ** (index - 0.5) if index else 0.0
                 return max(self.least, min(middle, self.greatest))
         return 0.0

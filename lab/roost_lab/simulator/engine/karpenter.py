@@ -265,7 +265,7 @@ class _Demands:
     ) -> bool:
         if not room.fits(self._pod.spec):
             return False
-        # Of preferred node terms only the heaviest is a demand.
+        # Only the heaviest preferred node term is a demand.
         if nodes and not node_term_matches(nodes[0], room.name, room.labels):
             return False
         if any(self._number(query, room) for query in far):

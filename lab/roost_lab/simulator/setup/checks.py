@@ -29,7 +29,7 @@ from roost_lab.simulator.setup.assumptions import (
 
 PLACE: Final = "assumptions"
 _FIELD: Final = re.compile(r"    (?P<name>[a-z0-9_]+): ")
-# Of the standard normal distribution: one in 10,000 is above.
+# One in 10,000 of the standard normal distribution is above.
 _LARGE_SIGMAS: Final = 3.719
 _FLAGS: Final = {"true": True, "yes": True, "false": False, "no": False}
 # Fields whose least and greatest accepted values aren't 0 and infinity.

@@ -78,12 +78,12 @@ class Policy:
     name: str
     namespace: str
     release: str
-    # Of all rendered objects that matter to a replay: equal digests give equal results.
+    # A digest of all rendered objects that matter to a replay: equal digests give equal results.
     digest: str
     # The cluster's: 36 for Kubernetes 1.36.
     minor: int
     profiles: Mapping[str, Profile]
-    # Of the cluster's own scheduler.
+    # The profile of the cluster's own scheduler.
     cluster_profile: Profile
     # None: no webhook runs.
     webhook: ReleaseSettings | None
@@ -96,7 +96,7 @@ class Policy:
     priorities: Mapping[str, Priority]
     # The PriorityClass of users' pods; "": none.
     user_class: str
-    # Of pods without a class.
+    # The priority of pods without a PriorityClass.
     default_priority: Priority
     # Taints of new nodes until they hold their images: the release's, if it has one.
     startup_taints: tuple[str, ...]

@@ -33,7 +33,7 @@ from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.synthetic import synthetic_attempts
 
-# Of the day, so much is played before and after the beginning.
+# How much of the day is played before and after the event's beginning.
 BEFORE_SECONDS: Final = 6 * 3600
 AFTER_SECONDS: Final = 3 * 3600
 # Within which the event's people come.
@@ -53,11 +53,11 @@ class Days:
     waits: Sequence[float]
     p95_by_seed: Sequence[float]
     node_hours_by_seed: Sequence[float]
-    # Of all launches.
+    # Cold starts of all launches.
     cold_by_seed: Sequence[int]
-    # Of the event's people in all seeds: the hub gave their start up, and their waits count until
-    # then, or refused it at once, for its activeServerLimit. refused: these alone, who have no
-    # waits.
+    # How many of the event's people, in all seeds, got no server: the hub gave their start up, and
+    # their waits count until then, or it refused the start at once, for its activeServerLimit.
+    # `refused` counts the latter alone; they have no waits.
     without_server: int = 0
     refused: int = 0
 
@@ -174,7 +174,7 @@ def _show_change(more: Sequence[float], before: Sequence[float]) -> str:
     range.
     """
     change = median(more)
-    # Of nothing there is no share.
+    # A share of nothing doesn't exist.
     usual = median(before)
     parts = [f"{100 * change / usual:+.0f} %"] if usual else []
     if len(more) > 1:

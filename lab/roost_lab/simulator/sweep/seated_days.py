@@ -43,7 +43,7 @@ class SeatedDays:
     # Seconds from a person's coming until their server is up, sorted: of all seeds.
     waits: Sequence[float]
     node_hours_by_seed: Sequence[float]
-    # Of servers of people who didn't come.
+    # Hours of servers whose people didn't come.
     absent_hours_by_seed: Sequence[float]
     cold_by_seed: Sequence[int]
     # Who came and has no server, in all seeds.

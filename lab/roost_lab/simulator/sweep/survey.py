@@ -29,9 +29,9 @@ class Trace:
     """
 
     paths: tuple[str, ...] = ()
-    # Of made-up launches.
+    # How many days of launches were made up; 0: none were.
     days: float = 0.0
-    # Of the files' bytes, or of the days.
+    # A digest of the files' bytes, or of the days.
     fingerprint: str = ""
     # Namespaces of the hubs that launches name, "" for those that name none; empty until it is
     # surveyed.

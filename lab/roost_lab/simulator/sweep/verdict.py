@@ -90,7 +90,7 @@ class _Period:
     # When the played days begin, and how long waits count, in seconds.
     begin: float
     counted_seconds: float
-    # Of the whole past.
+    # How many days the whole past has.
     days: float
     # Whether the days before it are enough to learn from.
     is_known: bool
@@ -106,7 +106,7 @@ class _Player:
     seeds: int
     # What was learned before the period: set -> the text of its history.
     known: Mapping[str, str]
-    # Of the user's files, which faults name.
+    # Where keys stand in the user's files, for faults.
     places: Any
 
     def play(
