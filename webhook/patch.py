@@ -282,7 +282,7 @@ def _new(
     part: str,
     rule_of: Callable[[object], object | None],
 ) -> list[JSONObject]:
-    """Those of `terms` whose `part` (what is preferred) no other has, there or among themselves.
+    """The terms whose `part` (what is preferred) no other has, there or among themselves.
 
     Roost's own can always be read, so what can't be read is no rival.
     """

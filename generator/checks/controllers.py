@@ -177,7 +177,7 @@ def _lint_profiles(report: LintReport) -> None:
                     f"{value!r} is not a string, so no pod can select it.",
                     "Write it in quotes.",
                 )
-    # Those of the values' own keys have their own faults.
+    # Tolerations and terms of the values' own keys have faults of their own.
     own = (
         at(puller, "tolerations"),
         at(singleuser, "extraTolerations"),

@@ -24,7 +24,7 @@ from generator.importing.users import map_placeholders, map_user_terms, map_user
 from generator.values.merge import coalesce
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
 
-# Beside the scheduler; where the scheduler is another's, they are Roost's core pods.
+# Roost's core pods beside the scheduler; where the scheduler is another's, these are all.
 _CORE_PROGRAMS: Final = ("webhook", "controllers", "recorder")
 
 _CHART_PRIORITIES: Final = {

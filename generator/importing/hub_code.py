@@ -42,7 +42,7 @@ from generator.importing.source import UNKNOWN
 from generator.importing.traits import LISTS, OLD_NAMES, POD_KEYS, camel_case
 
 LIMITS: Final = ("concurrent_spawn_limit", "active_server_limit")
-# Not of the spawner.
+# Traits of JupyterHub, not of the spawner.
 OF_JUPYTERHUB: Final = ("spawner_class", *LIMITS)
 _FOLLOWED: Final = STRICT | {
     *("namespace", "component_label", "scheduler_name", "extra_pod_config", "image"),

@@ -49,8 +49,8 @@ class _File(NamedTuple):
 
     @property
     def family(self) -> str:
-        """Of which hubs it is by its name: physics of physics-common and common-physics; "": of
-        all.
+        """The hubs that it belongs to by its name: physics for physics-common and common-physics;
+        "": all.
         """
         return next((found[1] or found[2] for found in [_FAMILY.fullmatch(self.stem)] if found), "")
 

@@ -101,7 +101,7 @@ class ManyHubs:
         )
 
     def _namespaces(self) -> list[str]:
-        """Those of users and builds, as kubectl takes them."""
+        """Namespaces of users and builds, as kubectl takes them."""
         names: list[str] = []
         selectors: list[str] = []
         for hub in self.hubs:

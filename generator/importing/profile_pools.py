@@ -34,7 +34,7 @@ Kind = tuple[tuple[str, ...], Traits]
 # A placeholder set as far as it stands for a user: `resources`, and every key of NODES.
 Room = dict[str, Any]
 
-# Whose image nobody can name beforehand: it is typed, or built.
+# A choice whose image nobody can name beforehand: it is typed, or built.
 UNLISTED: Final = "an image of their own"
 UNKNOWN_IMAGE: Final = "an-image-of-their-own:1"
 # Options multiply: of one hub, unless it has more choices than that.
@@ -173,8 +173,8 @@ def is_gpu(device: str) -> bool:
 
 
 def default_kind(usual: Traits, profiles: object) -> Kind:
-    """Who takes the default profile with its default choices: the profile that says so, else the
-    first.
+    """The user who takes the default profile with its default choices. It is the profile that says
+    so, else the first.
 
     usual: what the hub says of all users. profiles: `singleuser.profileList` as the hub has it.
     """
@@ -219,7 +219,7 @@ def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
 def kinds_of(
     usual: Traits, profile: object, name: str, told: Callable[[Traits], tuple[str, str]], most: int
 ) -> list[Kind]:
-    """Whoever takes a profile, with the usual choices first.
+    """The kinds of users who take a profile, those with the usual choices first.
 
     told: of traits, what makes a choice worth naming, and what else tells kinds apart. most:
     options multiply; beyond it a choice is taken with the first of the others only.

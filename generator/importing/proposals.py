@@ -24,7 +24,7 @@ from generator.values.merge import coalesce
 
 Values = Mapping[str, object]
 
-# As Roost's own default.
+# As many as Roost's own default.
 PLACEHOLDERS: Final = 3
 _HEAD: Final = """\
 #

@@ -54,7 +54,7 @@ class Setting(NamedTuple):
 
 
 def argument_names(line: ast.AST) -> frozenset[str]:
-    """Of a function's definition."""
+    """The names of a function's arguments, from its definition."""
     return frozenset(part.arg for part in parts_of(line) if isinstance(part, ast.arg))
 
 
@@ -126,8 +126,8 @@ def set_by(
 
 
 def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
-    """By `=`, `del`, an annotation or `|=`, which adds to what is there; and by a function, which
-    may be a hook, a default or a method that makes pods.
+    """What `=`, `del`, an annotation or `|=` sets; the last adds to what is there. And what a
+    function sets that may be a hook, a default or a method that makes pods.
     """
     if isinstance(line, ast.Assign | ast.Delete):
         for target in line.targets:
@@ -163,7 +163,7 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
 
 
 def _set_by_call(call: ast.Call) -> Iterator[Setting]:
-    """By `update`, which adds to what is there, a change of a list, or `setattr`."""
+    """What `update`, a change of a list or `setattr` sets. `update` adds to what is there."""
     name = steps_of(call.func)[-1]
     arguments = _arguments_of(call)
     if isinstance(call.func, ast.Attribute):
@@ -252,7 +252,7 @@ def _holds_traits(steps: Sequence[str]) -> bool:
 
 
 def _set_by_use(steps: list[str], own_names: Collection[str]) -> Iterator[Setting]:
-    """Whoever gets the whole configuration, or what sets any name, may set any trait."""
+    """What code may set that gets the whole configuration or sets any name: any trait."""
     is_config = steps[0] == "c" and "c" not in own_names
     is_spawner = len(steps) == 2 and steps[1].endswith("Spawner")
     if (is_config and (steps == ["c"] or is_spawner)) or steps[0] in _SETS_ANY:
@@ -262,7 +262,7 @@ def _set_by_use(steps: list[str], own_names: Collection[str]) -> Iterator[Settin
 
 
 def _each(steps: list[str], value: ast.expr, *, is_part: bool) -> Iterator[Setting]:
-    """Of a mapping of traits or labels, or of one of classes, each entry."""
+    """Each entry of a mapping of traits, labels or classes; of another value the value itself."""
     items = items_of(value)
     has_traits = steps[0] == "c" and len(steps) < 3
     if steps[-2:] != ["metadata", "labels"] and not has_traits:

@@ -41,7 +41,7 @@ from generator.importing.unread import python_of, runtime_class
 _Traits = dict[str, tuple[object, Path]]
 # Traits of hub.config that mean something when they are empty: they take the chart's away.
 _MAY_BE_EMPTY: Final = (*NODES, *SIZE_TRAITS)
-# Whose traits KubeSpawner has.
+# The classes whose traits KubeSpawner has.
 _READ_CLASSES: Final = ("KubeSpawner", "Spawner")
 # Traits that the chart sets in any case, if to nothing.
 _CHART_SETS: Final = frozenset(

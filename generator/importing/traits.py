@@ -20,9 +20,9 @@ SetTraits = Mapping[str, tuple[object, Path]]
 
 # To which nodes a user's pod may go.
 NODES: Final = ("node_selector", "tolerations", "node_affinity_required")
-# Beside which pods it must or mustn't be.
+# Traits that say beside which pods it must or mustn't be.
 POD_AFFINITIES: Final = ("pod_affinity_required", "pod_anti_affinity_required")
-# How large it is.
+# Traits that say how large it is.
 SIZE_TRAITS: Final = (
     "cpu_guarantee",
     "cpu_limit",

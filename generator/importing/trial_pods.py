@@ -133,7 +133,7 @@ def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[
 def _kinds_of(
     result: ImportResult, usual: profile_pools.Traits, groups: int
 ) -> list[profile_pools.Kind]:
-    """Whoever of these users takes a profile and choices."""
+    """The kinds of these users who take a profile and choices."""
     taken: set[str] = set()
     kinds: list[profile_pools.Kind] = []
     profiles = list(profile_pools.named_profiles(usual.get("profile_list")))
@@ -170,7 +170,7 @@ def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
             for name, amount in mapping(traits.get(key)).items()
             if amount is not None
         }
-    # As the API server's defaults are.
+    # The API server defaults requests to limits, too.
     sizes["requests"] = {**sizes["limits"], **sizes["requests"]}
     image = text(traits.get("image")) or text(traits.get("image_spec"))
     notebook = {"name": "notebook", "image": image, "resources": sizes}

@@ -110,7 +110,7 @@ def runtime_class(name: str) -> str:
 
 
 def _classes_of(trait: str) -> tuple[str, ...]:
-    """By which classes a trait is told: the chart tells KubeSpawner itself all but a few."""
+    """The classes by which the chart sets a trait: KubeSpawner itself, but for a few traits."""
     return ("KubeSpawner", "Spawner") if trait == "group_overrides" else ("KubeSpawner",)
 
 

@@ -335,7 +335,7 @@ def _tolerations(
 def _required_terms(
     draft: Draft, hub: HubSection, set_traits: SetTraits
 ) -> tuple[list[object], Path]:
-    """As the users' pods have them, and where they stand.
+    """The terms as the users' pods have them, and where they stand.
 
     The chart adds node-purpose as one more term, and terms are ORed.
     """

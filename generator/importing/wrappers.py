@@ -86,7 +86,7 @@ def _documents(name: str, content: str | bytes) -> list[LoadedFile]:
 
 
 def _parts_of(file: LoadedFile) -> Iterator[LoadedFile]:
-    """Of what `kubectl get` prints of several, each object."""
+    """Each object of what `kubectl get` prints of several."""
     if file.values.get("kind") == "List" and isinstance(file.values.get("items"), list):
         for place in range(len(listing(file.values["items"]))):
             yield mapping_at(file, ("items", place))

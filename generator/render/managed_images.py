@@ -17,7 +17,7 @@ from roost_core.placement.labels import puller_component
 
 _Object = Mapping[str, object]
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
-# As JSON: what says nothing, and what takes a resource away.
+# JSON that says nothing, and JSON that takes a resource away.
 _NOTHING: Final = ("null", '""')
 _NONE_OF_IT: Final = ("null", "0", '"0"')
 _CONTAINERS: Final = ("init_containers", "extra_containers")

@@ -80,7 +80,7 @@ class Outcome(NamedTuple):
     """How some users fare."""
 
     says: str
-    # Those that held for them.
+    # The promises that held for them.
     promises: frozenset[str]
     # What must be so before Roost's scheduler gets them; empty: it does.
     unplaced: tuple[str, ...]
@@ -108,7 +108,7 @@ def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
     unplaced: dict[str, list[tuple[str, ...]]] = {}
     for outcome, chosen in chosen_of.items():
         names_own = all(reason.startswith("replaceSchedulers") for reason in outcome.unplaced)
-        # Who names a scheduler of their own while others don't wants it.
+        # Users who name a scheduler of their own, while others don't, want it.
         if PLACE in promises and names_own:
             continue
         for reason in outcome.unplaced:
@@ -118,7 +118,7 @@ def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
 
 
 def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
-    """Who they are, by the profiles and choices that they alone have; "" for all users."""
+    """Name users by the profiles and choices that they alone have; "": they are all users."""
     rest = dict.fromkeys(chosen)
     if len(rest) == len(users):
         return ""
@@ -184,7 +184,9 @@ def world_of(values: JSONObject) -> World:
 
 
 def _profiles(configuration: JSONObject) -> Mapping[str, Profile]:
-    """By scheduler name; kube-scheduler's own where the model doesn't know the hub's plugins."""
+    """The profiles by scheduler name; kube-scheduler's own where the model doesn't know the hub's
+    plugins.
+    """
     profiles, unknown = read_each_profile(configuration, _RELEASE.kube_minor[1])
     return dict.fromkeys(unknown, default_profile(_RELEASE.kube_minor[1])) | profiles
 

@@ -270,7 +270,9 @@ def _of_pods(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[f
 
 
 def _of_levels(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[float, float]]:
-    """Who came first leaves first. A hub's pod that is replaced begins another series."""
+    """Stays made of levels: whoever came first leaves first. A hub's pod that is replaced begins
+    another series.
+    """
     levels: dict[int, int] = {}
     for time_series in series:
         for at, number in time_series["values"]:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from roost.seating.people import HubUser, Mark, Server, was_used
 from roost_core.release.events import FIRST_SEATS, SEATS_A_SECOND, most_seating
 
-# Who is not seated when the class has begun comes by themselves.
+# After this, nobody is seated any more: people come by themselves.
 LATE_SECONDS: Final = 300.0
 # How often one person's start is tried: a hub that restarts loses some.
 MOST_TRIES: Final = 3
@@ -26,8 +26,8 @@ FAILURE_PAUSE_SECONDS: Final = 300.0
 MOST_FAILED_SPAWNS: Final = 4
 # Clocks of hub and pod differ by less.
 _CLOCK_SECONDS: Final = 10.0
-# Who was starting at one look, and is ready at the next, was used by nobody in between, if the two
-# are no further apart.
+# A person whose server was starting at one look and is ready at the next didn't use it in between,
+# if the two looks are no further apart.
 LOOK_SECONDS: Final = 10.0
 # What is older is forgotten.
 _FORGET_SECONDS: Final = 86_400.0
@@ -66,7 +66,7 @@ class Limits:
 
     @property
     def most_starting(self) -> int:
-        """Of seating's own servers."""
+        """The most of seating's own servers that may be starting."""
         return most_seating(self.concurrent_spawn_limit)
 
 
@@ -133,7 +133,7 @@ class View:
     now: float
     # All users of the hub, by name; who is not there is not known to it.
     users: Mapping[str, HubUser]
-    # Whose server the hub is being asked for just now.
+    # People whose server the hub is being asked for just now.
     in_flight: frozenset[str] = frozenset()
     # When the hub was last looked at before, and told all, or nobody listened there; Unix time.
     looked_at: float = 0.0
@@ -254,8 +254,8 @@ def _starts(
             continue
         tries = memory.tries.get(seated.key, {})
         skipped = memory.skipped.get(seated.key, {})
-        # Who was tried counts, even if nothing came of it; so does who is marked, where the
-        # memory is lost.
+        # A person who was tried counts, even if nothing came of it. So does one who is marked,
+        # where the memory is lost.
         counted = {name for name, count in tries.items() if count and name not in skipped}
         counted |= {user.name for user in view.users.values() if _is_marked(user, seated.key)}
         for name in seated.names:
@@ -294,7 +294,7 @@ def _room(view: View, memory: Memory, limits: Limits) -> int:
     room = min(memory.window, most - beyond) - len(ours)
     room = min(room, SEATS_A_SECOND)
     if memory.failed_spawns:
-        # Those that are starting may fail, too.
+        # Servers that are starting may fail, too.
         room = min(room, MOST_FAILED_SPAWNS - memory.failed_spawns - len(ours))
     if limits.active_server_limit:
         unseen = [name for name in view.in_flight if not (name in users and users[name].active)]

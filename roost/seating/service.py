@@ -284,7 +284,7 @@ class Service:
         failed = {name: at for name, at in self._not_stopped.items() if name in wanted}
         words: dict[str, str] = {}
         unanswered: list[HubError] = []
-        # Those that failed come last, the longest ago first.
+        # Servers whose stop failed come last, the longest ago first.
         for stop in sorted(stops, key=lambda stop: failed.get(stop.name, 0.0)):
             try:
                 self._stop(stop)

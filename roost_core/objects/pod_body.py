@@ -50,7 +50,7 @@ class PodBody(NamedTuple):
 
     @property
     def tolerations(self) -> list[Any]:
-        """As written."""
+        """`spec.tolerations` as written."""
         return fields.child_list(self.spec, "tolerations", "spec") or []
 
     @property

@@ -106,7 +106,7 @@ class Account:
         return replace(self, late_classes=(*self.late_classes, late)[-KEPT_CLASSES:])
 
     def as_json(self) -> dict[str, Any]:
-        """As `read_account` reads it."""
+        """The account in the form that `read_account` reads."""
         return {
             "weeks": [[_short(number) for number in week] for week in self.weeks],
             "late": [[*late] for late in self.late_classes],

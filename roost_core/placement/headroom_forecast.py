@@ -33,7 +33,7 @@ LEAST_DAYS: Final = 2
 FLOOR_DAYS: Final = 7
 # What a week counts by the week after it.
 WEEKLY_WEIGHT: Final = 0.8
-# Who has come within so many minutes tells which days today is like.
+# People who have come within so many minutes tell which days today is like.
 WAVE_MINUTES: Final = 5
 # A wave may come so many minutes late without being unlike its day.
 LATE_MINUTES: Final = 2
@@ -163,9 +163,9 @@ class Outlook(NamedTuple):
 class Forecast(NamedTuple):
     """The seats that a minute needs."""
 
-    # As many as are worth the nodes that only they keep, those that fit beside users included.
+    # How many are worth the nodes that only they keep, those that fit beside users included.
     worth: int
-    # As many of these as are needed beside a wave.
+    # How many of these are needed beside a wave.
     steady: int
 
 
@@ -314,7 +314,7 @@ def earlier_minutes(
 
 
 def _offset_minutes(minute: int, time_zone: str) -> int:
-    """By how much the zone's clocks are ahead of UTC."""
+    """How many minutes the zone's clocks are ahead of UTC."""
     if time_zone == "UTC":
         return 0
     return utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
@@ -375,5 +375,5 @@ def _other_waves(outlook: Outlook, came: float | None) -> Needs:
 
 
 def _unlikeness(count: float, other: float) -> float:
-    """By how much more than noise two counts differ, of which each has its root."""
+    """How unlike two counts are, measured by their noise: the variance of a count is the count."""
     return (count - other) ** 2 / (1 + abs(count) + abs(other))

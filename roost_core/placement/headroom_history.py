@@ -95,7 +95,7 @@ class History:
 
     @property
     def boot_seconds(self) -> int:
-        """As long as most nodes took."""
+        """The seconds that most nodes took to boot."""
         if len(self.boots) < LEAST_BOOTS:
             return GUESSED_BOOT_SECONDS
         return sorted(self.boots)[ceil(BOOT_SHARE * len(self.boots)) - 1]
@@ -116,7 +116,7 @@ class History:
         return self.levels[index] if 0 <= index < len(self.levels) else UNSEEN
 
     def growth(self, minute: int, ahead: int) -> int | None:
-        """By how many users the level rose at most within so many minutes; None: nobody looked."""
+        """How many users the level rose by at most within so many minutes; None: nobody looked."""
         level = self.at(minute)
         if level == UNSEEN:
             return None
@@ -142,7 +142,8 @@ class History:
         return replace(self, first=self.first + drop, levels=levels[drop:])
 
     def as_text(self, set_name: str = "", most_text: int = MOST_TEXT) -> str:
-        """As `read_history` reads it; the oldest days are left out of a text that is too long.
+        """The history in the form that `read_history` reads. The oldest days are left out of a text
+        that is too long.
 
         set_name: of the placeholder set; "": of any. most_text: in characters.
         """

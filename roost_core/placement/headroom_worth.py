@@ -27,8 +27,9 @@ EARLY_HOURS: Final = 4 / 60
 # keep it after others have left. Measured by replays of terms (lab/benchmarks/term.py), with 18
 # users a node.
 SHARED_COST: Final = 8.0
-# That holds for nodes that are asked for so many minutes ahead at most. The longer ahead, the more
-# newcomers: it grows by as much, as far as that was measured (nodes that boot in 400 s).
+# This cost holds for nodes that are asked for so many minutes ahead at most. The longer
+# ahead, the more newcomers: it grows by as much, as far as that was measured (nodes that boot in
+# 400 s).
 SHARED_AHEAD_MINUTES: Final = 8
 MOST_SHARED_AHEAD_MINUTES: Final = 15
 # Needs that are rarer add no seat to a node that is worth having.

@@ -122,7 +122,7 @@ class ListedStarts:
 
 @dataclass(frozen=True, slots=True)
 class Seated:
-    """Whose servers are started before an event."""
+    """The people whose servers are started before an event."""
 
     # A group of the hub; "": none.
     group: str = ""
@@ -134,7 +134,7 @@ class Seated:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """So many people come at the same time."""
+    """A booked event: people who come at the same time."""
 
     name: str
     people: int

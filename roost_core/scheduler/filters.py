@@ -174,8 +174,8 @@ class Cycle(NodeFilters):
         return self.state.column(key, find, (needs, self.profile))
 
     def check_with_nominated(self, row: NodeRow) -> Rejection | None:
-        """As `check`; the pod must also fit beside pods of its priority or above that are nominated
-        to the node.
+        """Check as `check` does. The pod must also fit beside pods of its priority or above that
+        are nominated to the node.
         """
         if row.nominated:
             priority = self.pod.priority

@@ -69,15 +69,15 @@ class Seats:
 
     @classmethod
     def of(cls, answers: Mapping[str, Seat]) -> Seats:
-        """Of those that the class prefers most: with others an old node of another pool would join
-        the set.
+        """Take the seats that the class prefers most: with others, an old node of another pool
+        would join the set.
         """
         most = max((seat.weight for seat in answers.values()), default=0)
         seats = sorted(seat for seat in answers.values() if seat.weight == most)
         return cls({seat.name: seat.slots for seat in seats})
 
     def without(self, names: Iterable[str]) -> Seats:
-        """Without these nodes."""
+        """These seats without those of some nodes."""
         left_out = self._slots.keys() & set(names)
         if not left_out:
             return self
@@ -104,7 +104,7 @@ class Seats:
         return FreeSeats(size, [name for _, name in free], list(islice(beyond, MAX_NODES)))
 
     def _set_size(self, pods: int, spare: Spare) -> int:
-        """As `set_size` counts."""
+        """The number of nodes that `set_size` returns, worked out once for each spare."""
         if (reach := self._reaches.get(spare)) is None:
             # A set is large enough once its slots are, less the part of its last node that is to
             # be free.
@@ -132,7 +132,7 @@ class FreeSeats:
         self._to_pull: Sequence[str] | None = None
 
     def holders(self, held: Set[str]) -> list[str]:
-        """Those of the set that are in `held`, with the fewest pods first."""
+        """The set's nodes that are in `held`, those with the fewest pods first."""
         if _FEW * len(held) > len(self.in_set):
             return [name for name in self.in_set if name in held]
         if self._places is None:

@@ -131,8 +131,8 @@ class WarmFacts:
         return new
 
     def take_in(self, changes: Mapping[str, PlacedPod | None]) -> None:
-        """As `updated`, but in place, which is quicker: for a replay, where nobody reads older
-        facts.
+        """Take changes in as `updated` does, but in place, which is quicker: for a replay, where
+        nobody reads older facts.
         """
         self._change(changes, lambda table: table)
 

@@ -11,7 +11,7 @@ from webhook.rules.contract import Case, Rule
 
 
 def name_revision(case: Case) -> Iterator[Annotate]:
-    """Whoever reads the pod later knows which policy placed it."""
+    """Write the policy's revision on the pod, so that readers know which policy placed it."""
     yield Annotate(POLICY_REVISION_ANNOTATION, case.settings.revision)
 
 

@@ -70,7 +70,7 @@ def is_bound_by_roost(case: Case) -> bool:
 
 
 def _names(case: Case) -> list[str]:
-    """Of the class's profile, and of the strict one where there is one."""
+    """The schedulers' names: of the class's profile, and of the strict one where there is one."""
     suffixes = (
         ("", STRICT_SUFFIX) if case.pod_class.profile in case.settings.packing_profiles else ("",)
     )

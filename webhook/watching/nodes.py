@@ -60,5 +60,5 @@ class WatchedNodes(Watched[Node]):
 
     @property
     def readable(self) -> Nodes | None:
-        """As `last_known`; None while nodes may not be read."""
+        """`last_known`; None while nodes may not be read."""
         return None if self.cache is None or self.cache.is_forbidden else self.last_known

@@ -97,7 +97,7 @@ class EventTimes:
     # A date means the occurrence of that day.
     instead_of: datetime | date | None = None
     is_for_all_later: bool = False
-    # Beside the rule's, and of the rule's those that don't take place.
+    # Occurrences beside the rule's, and those of the rule that don't take place.
     also: Sequence[datetime] = ()
     without: frozenset[datetime | date] = frozenset()
 

@@ -104,7 +104,7 @@ class _CalendarEvent:
 
     @property
     def uid(self) -> str:
-        """Of the series; "" without one."""
+        """The series' UID; "": it has none."""
         return _first(self.component, "UID")
 
     @property
@@ -170,7 +170,7 @@ class _Reader:
         self.place = "its lines and zones"
 
     def read(self, data: bytes) -> Reading:
-        """As read_calendar, without a limit of time."""
+        """Read a calendar as `read_calendar` does, without a limit of time."""
         text, blocks = take_zones(_text_of(data, self._rules.source))
         calendar = _parse(text, self._rules.source)
         own = find_zone(_first(calendar, "X-WR-TIMEZONE"))

@@ -86,7 +86,7 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
 
 
 def _seated(event: Event, bookings: Bookings) -> str:
-    """Whose servers are started beforehand."""
+    """A sentence on whose servers are started beforehand."""
     if event.seated is None:
         return ""
     seated = event.seated

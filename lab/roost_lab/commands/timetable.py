@@ -168,7 +168,7 @@ def busiest(starts: Iterable[tuple[int, int]], minutes: int) -> tuple[int, int]:
 
 
 def minute_of_week(minute: int) -> str:
-    """As people write it: Mon 08:15. minute: from Monday's midnight on."""
+    """Write a minute of the week as people do: Mon 08:15. minute: from Monday's midnight on."""
     day, minute_of_day = divmod(minute, _DAY_MINUTES)
     return f"{_short(day)} {minute_of_day // 60:02}:{minute_of_day % 60:02}"
 

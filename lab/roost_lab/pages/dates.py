@@ -22,5 +22,5 @@ def as_date(at_us: int, zone: tzinfo = UTC) -> datetime:
 
 
 def offset_us(at_us: int, zone: tzinfo) -> int:
-    """By how much the zone's clocks are ahead of UTC at that time, in µs."""
+    """How far the zone's clocks are ahead of UTC at that time, in µs."""
     return (as_date(at_us, zone).utcoffset() or timedelta()) // timedelta(microseconds=1)

@@ -76,7 +76,7 @@ class Figure:
 
     @property
     def height(self) -> int:
-        """In px."""
+        """The drawing's height in px."""
         return int(self.layout["height"])
 
     def as_json(self) -> JSONObject:

@@ -150,7 +150,7 @@ def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
 
 
 def waits_of(moment: ClusterMoment) -> dict[str, tuple[PodBox, str]]:
-    """Who waits, and for what, by uid: users first, each kind the oldest first."""
+    """The pods that wait, and for what, by uid: users first, the oldest of each kind first."""
     waits = {pod.uid: (pod, pod.reason or "no scheduler has tried yet") for pod in moment.pending}
     for node in moment.nodes:
         for pod in node.pods:

@@ -41,7 +41,7 @@ KNOWN_SHARE: Final = 0.25
 # It had its seats if so much of it was: not all of a class come while a node boots.
 SEATED_SHARE: Final = 0.75
 _HOUR_SECONDS: Final = 3600.0
-# Who looks later than this after the last look doesn't know what happened meanwhile.
+# If the last look was longer ago, nobody knows what happened meanwhile.
 _LONGEST_LOOK_SECONDS: Final = 300.0
 
 
@@ -206,7 +206,7 @@ def _begun(view: PoolView, now: float) -> Accounting:
         if user.node:
             seats.setdefault(user.node, []).append(Came(key, user.created, user.size))
     without = PoolWithout().seated(seats, len(view.empty), now)
-    # Who waits, waits there as well.
+    # People who wait would wait without placeholders as well.
     homeless = {key for key, user in view.users.items() if not user.node}
     late = frozenset(key for key in homeless if now - view.users[key].created > LATE_SECONDS)
     return Accounting(

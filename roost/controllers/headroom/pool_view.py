@@ -74,7 +74,7 @@ class _Used:
         self.all: dict[str, int] = {PODS: 0}
         self.by_others: dict[str, int] = {PODS: 0}
         self.has_users = False
-        # Those who take another set's seats, too.
+        # Whether it has users, those who take another set's seats included.
         self.keeps_users = False
         self.has_own_placeholders = False
         # Others' pods, but for those that each node has: another set's placeholders, builds.

@@ -1,4 +1,6 @@
-"""Whose seat a user takes, where several sets learn on the same nodes: each person counts once."""
+"""Choose the set whose seat a user takes, where several sets learn on the same nodes: each person
+counts once.
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Fact(NamedTuple):
     since: float
     # The node's list has shown it since.
     confirmed: bool
-    # Those taken into account.
+    # The reports that were taken into account.
     tokens: frozenset[Token]
     # Its size when the node's list last showed it.
     listed_bytes: int | None = None
@@ -89,15 +89,15 @@ class NodeFacts(NamedTuple):
     # The images that belong on it, and what is known of each.
     wanted: tuple[ManagedImage, ...]
     images: Mapping[str, Fact]
-    # Those that it lacks; empty where the gate is off.
+    # Images that it lacks; empty where the gate is off.
     absent: tuple[ManagedImage, ...]
-    # Those that it lacks and that the puller can bring; empty while the node isn't reporting.
+    # Images that it lacks and that the puller can bring; empty while the node isn't reporting.
     missing: tuple[ManagedImage, ...]
     # Since when something is missing.
     waiting_since: float | None
     # By absent image: since when no puller's pod on the node is there to pull it.
     unattended_since: Mapping[str, float]
-    # Those that are missing, if for long no puller's pod has come to the node.
+    # Missing images, if no puller's pod has come to the node for long.
     unserved: tuple[ManagedImage, ...]
     # By missing image.
     faults: Mapping[str, PullFault]

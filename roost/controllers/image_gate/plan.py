@@ -438,7 +438,7 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
     changes = dict(memory.changes)
     opened_at = dict(memory.opened_at)
     opened_without_images = set(memory.opened_without_images)
-    # Those that were written go.
+    # Events that were written are no longer kept.
     events: dict[Notice, float] = {}
     for action, outcome in done:
         if isinstance(action, Notice) and outcome in _UNSENT and action.reason in _RETRIED:

@@ -57,7 +57,7 @@ class View:
         self.preempted_on: set[str] = set()
         # Nodes on which a puller's pod is at work: not done, and not failing to pull.
         self.pulling_on: set[str] = set()
-        # Those that take room.
+        # Pods that take room, by node.
         self._pods_on: dict[str, list[Pod]] = {}
         self._users: dict[str, int] = {}
         sets = {placeholder_set.name: placeholder_set for placeholder_set in settings.sets}

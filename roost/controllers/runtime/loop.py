@@ -90,7 +90,7 @@ class Loop:
         self._news = threading.Condition()
         self._has_news = False
         self._has_minor_news = False
-        # Those that the last cycle had no time for.
+        # Planners that the last cycle had no time for.
         self._put_off: list[Planner[Any]] = []
         # Whether this replica led in its last turn.
         self.leads = False

@@ -11,7 +11,7 @@ ROOM_SECONDS: Final = 5.0
 # A scheduler that is there looks at a pod within moments; after its leader's end another takes over
 # within 15 s or so.
 SCHEDULER_SECONDS: Final = 8.0
-# As long as warm starts take that have to wait for a volume.
+# Warm starts that have to wait for a volume take as long.
 PULL_SECONDS: Final = 3.0
 # A volume may take so long to attach when nothing is wrong. What lasts longer is told, and again
 # after each fourfold of that.

@@ -100,7 +100,7 @@ _MAX_UID: Final = 64
 _MAX_REASON: Final = 32
 # Bytes; the sniffer's lines are short.
 _MAX_LINE: Final = 1 << 16
-# That may be damaged before one is recognised.
+# How many lines may be damaged before the first one is recognised.
 _FIRST_LINES: Final = 20
 
 

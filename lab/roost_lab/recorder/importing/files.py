@@ -194,7 +194,7 @@ def _salvage(name: str, document: list[_Line], counts: Counts) -> Iterator[tuple
 
 
 class _Loader(yaml.CSafeLoader):
-    """As YAML 1.2 and kubectl have it: times are texts."""
+    """Reads YAML as version 1.2 and kubectl do: times are texts."""
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -72,7 +72,7 @@ def records_of_event(event: EventReading) -> Iterator[Record]:
 
 
 def _pull_records(event: EventReading, uid: str) -> Iterator[Record]:
-    """Of an image that a kubelet pulled or already had."""
+    """The records of an image that a kubelet pulled or already had."""
     said = read_pulled_message(event.note)
     if said is None:
         return

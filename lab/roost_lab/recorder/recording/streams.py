@@ -50,7 +50,7 @@ class Seen:
 
     @property
     def step(self) -> Step:
-        """As the time of a phase or a change."""
+        """When a phase began or a change came."""
         return Step(self.at, self.late)
 
 

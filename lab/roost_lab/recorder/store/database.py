@@ -249,7 +249,8 @@ class Store:
         positions: Mapping[str, tuple[str, int]],
         note_refused: Callable[[Record, Refused], None],
     ) -> None:
-        """As `write`, in halves if need be: the rows that the database refuses are passed on.
+        """Write as `write` does, in halves if need be: the rows that the database refuses are
+        passed on.
 
         Raises StoreError.
         """

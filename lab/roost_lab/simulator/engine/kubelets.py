@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PullerWatcher(Protocol):
-    """Who is told how far a puller is: its release's controllers."""
+    """Hears how far a puller is: its release's controllers."""
 
     def puller_began(self, node: SimNode, puller: PullerSet) -> None:
         """Its pod is on a node and begins to pull."""

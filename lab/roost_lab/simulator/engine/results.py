@@ -97,5 +97,5 @@ class RunResult:
 
     @property
     def cold_share(self) -> float:
-        """Of tries that came to a node, 0..1."""
+        """The share of cold starts among tries that came to a node, 0..1."""
         return self.cold / self.placed if self.placed else 0.0

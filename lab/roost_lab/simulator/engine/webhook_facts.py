@@ -23,7 +23,7 @@ class WebhookFacts:
     def __init__(
         self, policy: Policy, maker: PodMaker, labels: Mapping[str, Mapping[str, str]]
     ) -> None:
-        """Without nodes. labels: of namespaces, by name."""
+        """Begin without nodes. labels: labels of namespaces, by name."""
         self._maker = maker
         # A webhook that reads no nodes knows no warm sets either.
         self._reads_nodes = policy.webhook is None or policy.webhook.reads_nodes

@@ -36,7 +36,7 @@ class SweepError(Exception):
 
 @cache
 def code_fingerprint() -> str:
-    """Of Roost's version and the code that replays.
+    """A digest of Roost's version and of the code that replays.
 
     Computed once: what this process has loaded stays the same when files change.
     """

@@ -45,7 +45,7 @@ LEAST_SHARE: Final = 0.1
 MOST_COST: Final = 0.1
 # ... or where node-hours fall by this share.
 LEAST_CHEAPER: Final = 0.03
-# Who come within ten minutes come for one thing, if they are so many ...
+# People who come within ten minutes come for the same thing if they are so many ...
 _WAVE_SECONDS: Final = 600
 _LEAST_WAVE: Final = 10
 # ... and so many times as many as usual.
@@ -70,7 +70,7 @@ class _Answer(NamedTuple):
     """What to do, and the days that were played for it."""
 
     word: str
-    # Whose waits are told.
+    # The people whose waits are told.
     who: str
     without: Days
     with_roost: Days
@@ -85,7 +85,7 @@ class _Period:
     # Launches of the days before it, which are known when it begins.
     before: Sequence[Attempt]
     played: Sequence[Attempt]
-    # Those whose waits count.
+    # The attempts whose waits count.
     counted: Sequence[Attempt]
     # When the played days begin, and how long waits count, in seconds.
     begin: float
@@ -347,7 +347,7 @@ def _change(without: Days, with_roost: Days) -> _Change:
 
 
 def _waves(attempts: Sequence[Attempt], seconds: float) -> list[list[Attempt]]:
-    """Those who came together in so many seconds, the largest waves last."""
+    """The attempts that came together within so many seconds, the largest waves last."""
     counts = Counter(int(attempt.moment // _WAVE_SECONDS) for attempt in attempts)
     least = max(_LEAST_WAVE, _TIMES_USUAL * len(attempts) / (seconds / _WAVE_SECONDS + 1))
     waves: list[list[Attempt]] = []
