@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.results import FigureTable, Results, read_results
+from benchmarks.results import FOLDER, QUESTIONS, FigureTable, Results, read_results
 from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _PLACE: Final = re.compile(
     re.DOTALL,
 )
 _BEGIN: Final = re.compile(rf"<!-- (?P<name>[a-z-]+): written by {re.escape(WRITER)} -->")
+# Its results stand in several blocks only.
+SHOWN_IN_PARTS: Final = "term"
 # What a node-hour costs on pages that tell money.
 NODE_HOUR: Final = 0.40
 GPU_NODE_HOUR: Final = 3.00
@@ -39,29 +42,73 @@ ARMS: Final = {
     "oracle": "known to the second",
 }
 AUTOSCALERS: Final = {"cluster-autoscaler": "Cluster Autoscaler", "karpenter": "Karpenter"}
-# Which week of the term of `benchmarks.term --seed-table` is which table of its results.
-FIRST_WEEK, LATER, AGAINST = range(3)
+# Which table of the results of `benchmarks.term --seed-table` is of what.
+FIRST_WEEK, LATER, AGAINST, WEEKS = range(4)
 
 
 def blocks() -> Mapping[str, Callable[[], str]]:
-    """What stands in the place of each name."""
-    return {
+    """What stands in the place of each name: what a function makes, or a question's tables."""
+    as_measured = {
+        name: partial(_as_measured, name)
+        for name in sorted(file.stem for file in FOLDER.glob("*.json"))
+        if name != SHOWN_IN_PARTS
+    }
+    return as_measured | {
         "gains": gains,
+        "gains-sources": gains_sources,
+        "gains-untouched": gains_untouched,
         "costs": costs,
+        "costs-culling": costs_culling,
         "learned-term": learned_term,
         "learned-later": learned_later,
         "learned-first-week": learned_first_week,
         "gpu-course": gpu_course,
-        "shared-pool": lambda: _as_measured(read_results("shared-pool")),
+        "learned-weeks": learned_weeks,
+        "flagship": partial(_table_of, "flagship", 0),
+        "flagship-parts": partial(_table_of, "flagship", 1),
+        "flagship-published": partial(_table_of, "flagship", 2),
     }
 
 
 # Blocks of one question
 
 
-def _as_measured(results: Results) -> str:
+def _as_measured(name: str) -> str:
     """The tables as the command printed them, with their source."""
-    return "\n\n".join([*(table.markdown() for table in results.tables), results.source])
+    results = read_results(name)
+    return "\n\n".join([*(table.markdown() for table in results.tables), _source(name, results)])
+
+
+def _table_of(name: str, place: int) -> str:
+    """One of several tables, with its source."""
+    results = read_results(name)
+    return f"{results.tables[place].markdown()}\n\n{_source(name, results)}"
+
+
+def _source(name: str, results: Results) -> str:
+    """What measured a table, and when."""
+    how = "measured" if name in QUESTIONS else "measured by hand"
+    return f"`{results.command}`, {how} at {results.commit}, {results.date}."
+
+
+def learned_weeks() -> str:
+    """A term week by week: late starts, mean wait and node-hours of each arm."""
+    term = read_results("term")
+    table = term.tables[WEEKS]
+    arms = ("none", "fixed", "imported")
+    rows = []
+    weeks = dict.fromkeys(row[2] for row in table.rows)
+    for week in weeks:
+        if not week.isdecimal():
+            continue
+        cells = [week]
+        for arm in arms:
+            place = ("cluster-autoscaler", arm, week)
+            late = table.number("late, %", *place)
+            mean = table.cell("mean, s", *place)
+            cells.append(f"{late:.1f} %, {mean} s, {table.cell('node-hours', *place)}")
+        rows.append(cells)
+    return f"{_markdown(['week', *(ARMS[arm] for arm in arms)], rows)}\n\n{_source('term', term)}"
 
 
 def learned_term() -> str:
@@ -73,7 +120,7 @@ def learned_term() -> str:
         if row["autoscaler"] == "cluster-autoscaler" and row["placeholders"] != "oracle"
     ]
     head = ["placeholders", "late: median term", "worst term", "p95: median", "worst"]
-    return f"{_markdown([*head, 'node-hours: median', 'worst'], rows)}\n\n{term.source}"
+    return f"{_markdown([*head, 'node-hours: median', 'worst'], rows)}\n\n{_source('term', term)}"
 
 
 def learned_later() -> str:
@@ -81,7 +128,8 @@ def learned_later() -> str:
     term = read_results("term")
     rows = [[*_names(row), *_later_cells(row)] for row in _in_order(term.tables[LATER])]
     head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
-    return f"{_markdown([*head, 'worst', 'node-hours: median', 'worst'], rows)}\n\n{term.source}"
+    head += ["worst", "node-hours: median", "worst"]
+    return f"{_markdown(head, rows)}\n\n{_source('term', term)}"
 
 
 def _later_cells(row: Mapping[str, str]) -> list[str]:
@@ -113,7 +161,7 @@ def learned_first_week() -> str:
     ]
     head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
     head += ["people's hours waited", "node-hours"]
-    return f"{_markdown(head, rows)}\n\n{term.source}"
+    return f"{_markdown(head, rows)}\n\n{_source('term', term)}"
 
 
 def _in_order(table: FigureTable) -> Iterator[dict[str, str]]:
@@ -144,7 +192,7 @@ def gpu_course() -> str:
                 [names[row["placeholders"]], f"{row['mean, s']} s", f"{row['p95, s']} s", hours]
             )
     head = ["placeholders", "mean wait", "p95", "node-hours"]
-    return f"{_markdown(head, rows)}\n\n{course.source}"
+    return f"{_markdown(head, rows)}\n\n{_source('gpu-course', course)}"
 
 
 # Blocks of several questions
@@ -199,6 +247,36 @@ def gains() -> str:
     return _markdown(["your hub", "wait today", "wait with Roost", "node-hours", "money"], rows)
 
 
+def gains_untouched() -> str:
+    """README's sentence on what placement can't touch."""
+    parts = read_results("flagship").tables[1]
+    share = parts.cell("roost", "share that placement can't touch").removesuffix(" %")
+    return (
+        "In row 3, waits end when the server answers. With Roost,"
+        f" {share} of 100 seconds of them are start and answer, which no placement shortens."
+        " All other waits here end when the server's containers run. Then JupyterLab needs some"
+        " seconds to answer, with and without Roost:"
+        " [what else makes starts fast](docs/faster-starts.md)."
+    )
+
+
+def gains_sources() -> str:
+    """README's table of what measured each row of its gains."""
+    results = "lab/docs/simulator-results.md"
+    sources = (
+        ("1, 2", "term", "learned numbers", "docs/headroom.md#learned-numbers"),
+        ("3", "flagship", "what an install gives", f"{results}#what-an-install-gives"),
+        ("4", "gpu-course", "learned placeholders", f"{results}#learned-placeholders"),
+        ("5", "shared-pool", "several hubs", f"{results}#several-hubs-on-one-pool"),
+        ("6", "ablation", "by part", f"{results}#what-each-part-earns"),
+    )
+    rows = []
+    for place, name, words, link in sources:
+        measured = read_results(name)
+        rows.append([place, f"`{measured.command}`", measured.commit, f"[{words}]({link})"])
+    return _markdown(["row", "command", "measured at", "table"], rows)
+
+
 def costs() -> str:
     """docs/costs.md: what each kind of hub pays."""
     term = _Term()
@@ -230,6 +308,18 @@ def costs() -> str:
         ["few images, no classes", "up to +1 %", ""],
     ]
     return _markdown(["hub", "node-hours", "money"], rows)
+
+
+def costs_culling() -> str:
+    """docs/costs.md: what ending idle servers earlier saves, without Roost and with it."""
+    table = read_results("culling").tables[0]
+    saved = sorted(
+        round(-table.number(arm, "1800", "600")) for arm in ("without Roost", "with Roost")
+    )
+    return (
+        "What saves more than Roost: ending idle servers after half an hour instead of an hour,"
+        f" [{saved[0]} to {saved[1]} % of node-hours](faster-starts.md#idle-servers)."
+    )
 
 
 class _Term:
@@ -274,7 +364,7 @@ class _Binder:
     AFTER: Final = "roost"
 
     def __init__(self) -> None:
-        self._table = read_results("install").tables[0]
+        self._table = read_results("flagship").tables[0]
 
     def _both(self, heading: str) -> tuple[float, float]:
         return (self._table.number(heading, self.BEFORE), self._table.number(heading, self.AFTER))
@@ -293,12 +383,16 @@ class _Binder:
 
     def gain(self) -> list[str]:
         """README's cells: the wait today and with Roost, and node-hours."""
+        half_before, half = self._both("wait, p50, s")
         before, after = self._both("wait, p95, s")
         cold_before, cold = self._both("cold starts")
         fewer = 100 * (1 - cold / cold_before)
         return [
-            f"5 of 100 people wait {before:.3g} s or longer",
-            f"5 of 100 wait {after:.3g} s or longer; {fewer:.0f} % fewer downloads",
+            f"half wait {half_before:.0f} s, 5 of 100 wait {before:.0f} s or longer",
+            (
+                f"half wait {half:.0f} s, 5 of 100 wait {after:.0f} s or longer;"
+                f" {fewer:.0f} % fewer downloads"
+            ),
             self.hours,
         ]
 

@@ -31,6 +31,7 @@ from roost_lab.simulator.reporting.page import make_page
 from roost_lab.simulator.reporting.terminal import to_text
 from roost_lab.simulator.setup.checks import AssumptionsError, check_images
 from roost_lab.simulator.setup.shipped import describe, policy_files
+from roost_lab.simulator.setup.worlds import WORLDS
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
@@ -77,12 +78,13 @@ def _simulate(
     seeds: int,
     settings: Sequence[str],
     vary: Sequence[str],
+    world: str | None,
     workers: int | None,
     dask: str | None,
     record: str | None,
 ) -> tuple[Summary, ReportContext]:
     chosen, about = load_policies(policies, values)
-    worlds = make_worlds(settings, vary)
+    worlds = make_worlds(settings, vary, world or "")
     trace, surveyed = _read(trace, worlds, talk)
     jobs = make_jobs(
         chosen, range(1, seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace
@@ -160,6 +162,11 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
     default=10,
     show_default=True,
     help="Replays of each policy.",
+)
+@click.option(
+    "--world",
+    type=click.Choice(tuple(WORLDS)),
+    help="Assumptions that belong together; --set changes them. Default: the usual ones.",
 )
 @click.option(
     "--set",

@@ -28,13 +28,15 @@ def notices(summary: Summary, context: ReportContext) -> list[str]:
         f"{seconds:g}"
         for seconds in sorted({world.assumptions.answer_seconds for world in summary.worlds})
     )
+    is_spread = any(world.assumptions.answer_sigma for world in summary.worlds)
+    spread = ", in the median (`answer_sigma`)" if is_spread else ""
     texts = [
         (
             "Waits end when containers run: how long servers then take to answer is not simulated."
             if answer == "0"
             else (
                 f"Waits end when servers answer, by assumption {answer} s (`answer_seconds`) after"
-                " their containers run."
+                f" their containers run{spread}."
             )
         )
     ]

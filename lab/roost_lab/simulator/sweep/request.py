@@ -20,10 +20,11 @@ from roost_lab.simulator.setup.checks import (
 )
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import describe, policy_files
+from roost_lab.simulator.setup.worlds import WORLDS
 from roost_lab.simulator.sweep.summary import WorldSetting
 
-# Compared by default: zero-to-jupyterhub with as many placeholders, mybinder.org, Roost.
-USUAL_POLICIES: Final = ("z2jh-placeholders-packed", "kube-default", "roost")
+# Compared by default: zero-to-jupyterhub with as many placeholders, and Roost.
+USUAL_POLICIES: Final = ("z2jh-placeholders-packed", "roost")
 
 
 def load_policies(
@@ -59,11 +60,14 @@ def _meant(name: str) -> str:
     return f" Did you mean {' or '.join(near)}?" if near else ""
 
 
-def make_worlds(settings: Sequence[str] = (), vary: Sequence[str] = ()) -> list[WorldSetting]:
+def make_worlds(
+    settings: Sequence[str] = (), vary: Sequence[str] = (), world: str = ""
+) -> list[WorldSetting]:
     """The first world, which reports show in full, then those with one assumption changed. Raises
     AssumptionsError.
 
-    settings: NAME=VALUE each. vary: NAME=VALUE,VALUE each.
+    settings: NAME=VALUE each, over those of `world`. vary: NAME=VALUE,VALUE each. world: one of
+    WORLDS; "": the usual assumptions.
     """
     base: dict[str, Any] = {}
     for text in settings:
@@ -73,6 +77,8 @@ def make_worlds(settings: Sequence[str] = (), vary: Sequence[str] = ()) -> list[
             raise AssumptionsError(
                 [Fault("--set", 0, name, both, "one value", "--vary compares several.")]
             )
+    if world:
+        base = {**WORLDS[world], **base}
     varied: dict[str, list[Any]] = {}
     for text in vary:
         name, equals, listed = text.partition("=")
@@ -84,9 +90,9 @@ def make_worlds(settings: Sequence[str] = (), vary: Sequence[str] = ()) -> list[
     worlds = [_world(base, "--set")]
     for name, values in varied.items():
         for value in values:
-            world = _world(base | {name: value}, "--vary")
-            if world not in worlds:
-                worlds.append(world)
+            other = _world(base | {name: value}, "--vary")
+            if other not in worlds:
+                worlds.append(other)
     return worlds
 
 

@@ -16,6 +16,7 @@ from roost.__main__ import main
 from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.worlds import MYBINDER, WORLDS
 from roost_lab.simulator.sweep.request import make_worlds
 
 pytestmark = pytest.mark.slow
@@ -158,6 +159,13 @@ def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
         {"pulls": "fast", "pushes_per_day": 0.02},
         {"pulls": "slow"},
     ]
+
+
+def test_a_world_has_a_name_and_its_assumptions_can_be_changed() -> None:
+    (felt,) = make_worlds(("answer_seconds=5",), (), MYBINDER)
+    assert felt.setting == {**WORLDS[MYBINDER], "answer_seconds": 5.0}
+    (usual,) = make_worlds()
+    assert usual.setting == {}
 
 
 def test_an_assumption_with_two_values_is_refused() -> None:

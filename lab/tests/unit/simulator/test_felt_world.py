@@ -1,0 +1,52 @@
+"""The world `mybinder-2019` has the launch times that mybinder.org published in May 2019."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.flagship import BEFORE, FITTED, JUDGED, play, quantiles, show_published
+from benchmarks.results import read_results
+from roost_lab.simulator.setup.worlds import PUBLISHED
+from tests.recorded_data import LAUNCHES
+
+# How far a replay may be from what was published, which is told in round numbers.
+OFF = 0.2
+
+
+@pytest.mark.slow
+def test_the_third_day_has_the_waits_that_were_published() -> None:
+    # The first day warms the caches, and the second is of the half that the world was fitted to.
+    replay = play(BEFORE, 1, str(LAUNCHES), 3)
+    assert replay.halves[JUDGED] == pytest.approx(tuple(PUBLISHED.values()), rel=OFF)
+    assert show_published([replay]).count(" %") == len(PUBLISHED)
+
+
+@pytest.mark.parametrize("half", [FITTED, JUDGED])
+def test_ten_days_have_the_waits_that_were_published(half: str) -> None:
+    table = read_results("flagship").tables[2]
+    for share, seconds in PUBLISHED.items():
+        found = table.number(half, f"{100 * share:g} at most")
+        assert found == pytest.approx(seconds, rel=OFF), (half, share)
+
+
+def test_what_was_published_stands_in_the_results() -> None:
+    table = read_results("flagship").tables[2]
+    told = {row[0]: float(row[1]) for row in table.rows}
+    assert told == {f"{100 * share:g} at most": seconds for share, seconds in PUBLISHED.items()}
+
+
+@pytest.mark.slow
+def test_who_is_given_up_has_no_launch_time() -> None:
+    replay = play(BEFORE, 1, str(LAUNCHES), 1)
+    assert replay.given_up
+    # The published figures are of launches that succeeded; without patience nobody waits longer.
+    assert replay.quantiles[-1] < 2 * 300 + 60
+
+
+def test_quantiles_are_waits_that_a_share_does_not_exceed() -> None:
+    seconds = [float(second) for second in range(1, 101)]
+    assert quantiles(seconds, (0.5, 0.9, 0.99)) == (50.0, 90.0, 99.0)
+    assert quantiles([], (0.5,)) == (0.0,)
+    assert Counter(quantiles([7.0], (0.5, 0.99))) == {7.0: 2}
