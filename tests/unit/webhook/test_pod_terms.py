@@ -41,6 +41,7 @@ from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
 from webhook.facts.facts import Facts
 from webhook.patch import node_rule
+from webhook.rules.pod_terms import MAX_NODES
 
 USERS = {"component": "singleuser-server"}
 BUILDS = {"component": "binderhub-build"}
@@ -116,6 +117,31 @@ def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavie
     assert pod_terms(place(body, known, rules), "podAntiAffinity") == [
         pair({"component": "user-placeholder"}, 2)
     ]
+
+
+@pytest.mark.parametrize("body", EACH_CLASS, ids=["user", "build", "placeholder"])
+@pytest.mark.parametrize("weight", [1, 100])
+def test_with_more_nodes_than_kube_scheduler_can_count_pods_for_there_are_no_terms_about_pods(
+    body: JSONObject, weight: int
+) -> None:
+    classes = {
+        name: {"join": {"user": 100}, "avoid": {"build": weight}}
+        for name in ("user", "build", "placeholder")
+    }
+    rules = settings(podClasses=classes)
+    names = [f"n{number}" for number in range(MAX_NODES + 1)]
+    as_many = Desk(rules, facts(*map(node, names[1:])))
+    placed = as_many.place(body)
+    assert pod_terms(placed, "podAffinity") == [pair(USERS, 100)]
+    assert pod_terms(placed, "podAntiAffinity") == [pair(BUILDS, weight)]
+    more = Desk(rules, facts(*map(node, names)))
+    own = {"affinity": {"podAffinity": {PREFERRED: [pair(BUILDS, 7)]}}}
+    placed = more.place({**body, "spec": {**body["spec"], **own}})
+    # What the pod's author wrote stays.
+    assert pod_terms(placed, "podAffinity") == [pair(BUILDS, 7)]
+    assert pod_terms(placed, "podAntiAffinity") == []
+    assert f"more than {MAX_NODES} nodes" in more.decisions[0].audit["join"]
+    assert f"more than {MAX_NODES} nodes" in more.decisions[0].audit["avoid"]
 
 
 @pytest.mark.parametrize(("own", "is_equal"), rows("webhook/pair-terms"))
