@@ -24,8 +24,8 @@ def _lint_own_certificates(report: LintReport, certificates: dict[str, object]) 
     path = ("webhook", "certificates", "mode")
     for key, off, on in (("enabled", "false", "true"), ("replicas", "0", "2")):
         if not at(report.values, "controllers", key):
-            said = f"self with controllers.{key}: {off}"
-            reason = f"{said}: the controllers create the certificate, so the webhook gets none."
+            mode = f"self with controllers.{key}: {off}"
+            reason = f"{mode}: the controllers create the certificate, so the webhook gets none."
             report.refuse(
                 path, reason, f"Use mode certManager or secret, or controllers.{key}: {on}."
             )

@@ -137,14 +137,15 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
 
     def lint_sum(first: str, second: str) -> None:
         pairs = ((first, second), (second, first))
-        said = [
+        preferences = [
             (name, side, other)
             for name, other in pairs
             for side in _SIDES
             if chosen_weight(name, side, other) > 0
         ]
-        if len(said) > 1:
-            (first_name, side, other), (last, last_side, last_other) = said[0], said[-1]
+        if len(preferences) > 1:
+            first_name, side, other = preferences[0]
+            last, last_side, last_other = preferences[-1]
             pair = f"{first_name}.{side}.{other} and {last}.{last_side}.{last_other}"
             reason = f"{pair} are both set, and their weights add up."
             report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")

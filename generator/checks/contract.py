@@ -157,11 +157,11 @@ def text(value: object) -> str:
 
 def repeated(items: Iterable[T]) -> Iterator[tuple[int, T]]:
     """What a list has a further time, each with its position."""
-    seen: set[T] = set()
+    earlier: set[T] = set()
     for position, item in enumerate(items):
-        if item in seen:
+        if item in earlier:
             yield position, item
-        seen.add(item)
+        earlier.add(item)
 
 
 def entry_key(key: str) -> Path:

@@ -183,20 +183,20 @@ def _lint_profiles(report: LintReport) -> None:
         at(singleuser, "extraTolerations"),
         at(singleuser, "extraNodeAffinity", "required"),
     )
-    seen = {to_json(entry) for entries in own for entry in listing(entries)}
+    own_entries = {to_json(entry) for entries in own for entry in listing(entries)}
     for group in report.pullers:
         for entries, why in (
             (group.tolerations, lint_toleration),
             (group.required_terms, lint_required_term),
         ):
             for entry in entries:
-                if to_json(entry) not in seen and (wrong := why(entry)):
+                if to_json(entry) not in own_entries and (wrong := why(entry)):
                     report.refuse(
                         path,
                         f"a profile's {describe(entry)} {wrong}.",
                         "The API server rejects such pods.",
                     )
-                seen.add(to_json(entry))
+                own_entries.add(to_json(entry))
     if (count := len(report.pullers)) > _MANY_PULLERS:
         say, more = (
             (report.refuse, f"more than {MOST_PULLERS}")

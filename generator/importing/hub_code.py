@@ -240,7 +240,7 @@ def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
             for part in parts
         )
         # A class of its own, a name that holds the configuration, or a word that nobody follows.
-        said = sum(
+        assignments = sum(
             ast.unparse(part) in classes
             if isinstance(part, ast.Name)
             else isinstance(part, ast.Attribute) and part.attr in classes
@@ -255,7 +255,7 @@ def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
                 is_whole = is_sure and len(steps) == 3 and not is_part and steps[2] != ANY
                 known = _known("", value, is_sure=is_whole)
                 yield ClassTrait(steps[1], steps[2], known)
-        if said > followed:
+        if assignments > followed:
             yield ClassTrait("", ANY, ast.unparse(line).splitlines()[0])
 
 
@@ -391,11 +391,11 @@ class _HubCode:
         carried = any(
             followed[trait] for trait in ("extra_pod_config", "profile_list", "group_overrides")
         )
-        said: Counter[str] = Counter()
+        mentions: Counter[str] = Counter()
         for part in parts:
             word = self._word_of(part)
             if word in STRICT:
-                said[word] += 1
+                mentions[word] += 1
             elif word in _WORDS and not (carried and word != "extra_pod_config"):
                 if word == "extra_pod_config":
                     if not followed[word]:
@@ -406,7 +406,7 @@ class _HubCode:
             elif word == "profile_list" and not followed[word]:
                 yield TraitValue(word, UNKNOWN, in_hook=in_hook)
                 yield TraitValue(*_WITH_IT[word], in_hook=in_hook)
-        for trait, times in said.items():
+        for trait, times in mentions.items():
             if times > followed[trait]:
                 yield TraitValue(trait, UNKNOWN, in_hook=in_hook)
 

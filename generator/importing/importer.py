@@ -151,10 +151,10 @@ def _chosen_hub(
             () if hub == source.show_key(()) else tuple(part for part in hub.split(".") if part)
         )
         if source.kind_of(source.child(values, *chosen)) != "mapping":
-            there = " or ".join(map(source.show_key, hubs)) or "no hub"
-            raise ValuesError(
-                [Fault(filename, 0, "", f"no values below {hub}", there, "Name that with --hub.")]
-            )
+            known_hubs = " or ".join(map(source.show_key, hubs)) or "no hub"
+            found = f"no values below {hub}"
+            fault = Fault(filename, 0, "", found, known_hubs, "Name that with --hub.")
+            raise ValuesError([fault])
         return chosen
     if len(hubs) < 2:
         return None

@@ -54,9 +54,9 @@ def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
         return Unwrapped([load(b"", name)])
     kinds = [text(file.values.get("kind")) or "a document" for file in found]
     if hubs:
-        told = " and ".join(f"{hub.kind or 'values'} {hub.release}".strip() for hub in hubs)
+        names = " and ".join(f"{hub.kind or 'values'} {hub.release}".strip() for hub in hubs)
         fix = "Give the one of this hub as a file of its own."
-        raise ValuesError([Fault(name, 1, "", f"{len(hubs)} hubs: {told}", "one hub", fix)])
+        raise ValuesError([Fault(name, 1, "", f"{len(hubs)} hubs: {names}", "one hub", fix)])
     listed = ", ".join(dict.fromkeys(kinds))
     fix = f"Give the one that holds the hub's values, or what Helm made of all: {_PLAIN}"
     raise ValuesError([Fault(name, 1, "", f"no hub in {listed}", "one with a hub's values", fix)])

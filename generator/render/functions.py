@@ -185,11 +185,11 @@ def secret_names(secrets: object) -> list[str]:
 
 def unique(entries: object) -> list[object]:
     """Each entry of a list once. Sprig's `uniq`."""
-    seen: list[object] = []
+    kept: list[object] = []
     for entry in each(entries):
-        if entry not in seen:
-            seen.append(entry)
-    return seen
+        if entry not in kept:
+            kept.append(entry)
+    return kept
 
 
 def fail(message: str) -> NoReturn:

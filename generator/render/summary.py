@@ -48,8 +48,8 @@ def _lines(bodies: Sequence[Object]) -> Iterator[str]:
     if others:
         counts = ", ".join(f"{kind} {number}" for kind, number in sorted(others.items()))
         yield f"  besides  {counts}"
-    for who, verbs in _rights(bodies, "Role"):
-        yield f"  rights   {who} may {verbs} here"
+    for account, verbs in _rights(bodies, "Role"):
+        yield f"  rights   {account} may {verbs} here"
     if whole:
         yield f"{count_of(len(whole), 'object')} for the whole cluster:"
         yield from _cluster_wide(bodies, whole)
@@ -115,8 +115,8 @@ def _cluster_wide(bodies: Sequence[Object], whole: Sequence[Object]) -> Iterator
     for body in whole:
         if body["kind"] == "MutatingWebhookConfiguration":
             yield f"  changes  {_changes(body)}"
-    for who, verbs in _rights(bodies, "ClusterRole"):
-        yield f"  rights   {who} may {verbs} everywhere"
+    for account, verbs in _rights(bodies, "ClusterRole"):
+        yield f"  rights   {account} may {verbs} everywhere"
     rendered = {body["metadata"]["name"] for body in bodies if body["kind"] == "ClusterRole"}
     for body in whole:
         if body["kind"] == "ClusterRoleBinding" and body["roleRef"]["name"] not in rendered:

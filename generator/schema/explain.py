@@ -185,9 +185,9 @@ class _Explainer:
         return _SET_IT_TOO if self._places.of(path)[0].startswith("--set") else _SET_IT
 
     def _fix_of(self, instance: object, schema: Schema) -> str:
-        said = self.fix(schema)
-        if said or not isinstance(instance, str):
-            return said
+        fix = self.fix(schema)
+        if fix or not isinstance(instance, str):
+            return fix
         accepted = self._types(schema)
         if accepted & {"integer", "number"}:
             return "Write a number without quotes."
@@ -198,8 +198,8 @@ class _Explainer:
 
     def fix(self, schema: Schema) -> str:
         """How to mend a fault: the schema's `$comment`, of the nearest definition that has one."""
-        said = self._resolve(schema).get("$comment", "")
-        return said if isinstance(said, str) else ""
+        comment = self._resolve(schema).get("$comment", "")
+        return comment if isinstance(comment, str) else ""
 
     def expected(self, schema: object) -> str:
         """Say what a schema accepts: `an integer from 0 to 100`."""
@@ -221,17 +221,17 @@ class _Explainer:
                 joint = " or " if keyword == "anyOf" else " that is "
                 return joint.join(dict.fromkeys(name for name in named if name != "another value"))
         types = sorted(self._types(resolved))
-        said = (
+        range_text = (
             " or ".join(_TYPE_NAMES[name] for name in types if name in _TYPE_NAMES)
             or "another value"
         )
         least = resolved.get("minimum")
         most = resolved.get("maximum")
         if least is not None and most is not None:
-            return f"{said} from {least} to {most}"
+            return f"{range_text} from {least} to {most}"
         if least is not None:
-            return f"{said} of at least {least}"
-        return said
+            return f"{range_text} of at least {least}"
+        return range_text
 
     def _types(self, schema: object) -> set[str]:
         given = self._resolve(schema).get("type")

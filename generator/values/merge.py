@@ -140,19 +140,19 @@ class _Setting:
         self._text = text
         if control := CONTROL.search(text):
             self._fail(f"found the control character U+{ord(control[0]):04X}, expected text")
-        whole = _SETTING.fullmatch(text)
-        if whole is None or (flag == "--set" and not _PLAIN.fullmatch(whole[2])):
+        match = _SETTING.fullmatch(text)
+        if match is None or (flag == "--set" and not _PLAIN.fullmatch(match[2])):
             self._fail(
                 "found no single key and its value, expected for example --set"
                 " scheduler.replicas=2. A list: --set-json 'imagePullSecrets=[\"one\"]'; a comma or"
                 " a dot that belongs to a text: \\, and \\."
             )
-        self._names = [_unescaped(name) for name in re.findall(_NAME, whole[1])]
+        self._names = [_unescaped(name) for name in re.findall(_NAME, match[1])]
         if len(self._names) > MAX_NESTED_NAMES:
             self._fail(
                 f"found {len(self._names)} nested names, expected at most {MAX_NESTED_NAMES}"
             )
-        self._value = _typed(_unescaped(whole[2])) if flag == "--set" else self._json(whole[2])
+        self._value = _typed(_unescaped(match[2])) if flag == "--set" else self._json(match[2])
 
     def put(self, values: Mapping[str, object], depth: int = 0) -> Values:
         """A copy of the values with this one."""

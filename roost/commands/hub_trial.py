@@ -273,29 +273,29 @@ def _as_known(
     what it is set.
     """
     if PROFILES in unknown:
-        told = "their profiles are set in Python: image and nodes aren't known here"
-        return promises & {PLACE}, [*says[:1], told]
+        text = "their profiles are set in Python: image and nodes aren't known here"
+        return promises & {PLACE}, [*says[:1], text]
     if WHERE in unknown:
-        told = (
+        text = (
             f"where they go is set {unknown[WHERE]}: whether their image is brought and"
             " placeholders fit isn't known"
         )
-        return promises & {PLACE}, [*says[:1], told]
+        return promises & {PLACE}, [*says[:1], text]
     if PRIORITY in unknown:
         # A pod that may pre-empt others isn't held back, and placeholders give way to higher ones.
         promises = promises - {GATE, PLACEHOLDERS}
         kept = [line for line in says if "placeholder" not in line and "gate" not in line]
-        told = (
+        text = (
             f"their priority is set {unknown[PRIORITY]}: whether they are held back for images"
             " and placeholders give way isn't known"
         )
         if len(unknown) == 1:
-            return promises, [*kept, told]
+            return promises, [*kept, text]
     what = "how large they are" if SIZE in unknown else "beside which pods they go"
     by = unknown.get(SIZE) or unknown[BESIDE]
     kept = [line for line in says if "placeholder" not in line]
-    told = f"{what} is set {by}: whether placeholders fit isn't known"
-    return promises - {PLACEHOLDERS}, [*kept, told]
+    text = f"{what} is set {by}: whether placeholders fit isn't known"
+    return promises - {PLACEHOLDERS}, [*kept, text]
 
 
 def _admit(

@@ -112,7 +112,7 @@ def read_usage(source: str, namespace: str) -> Usage:
     step = min(max(step, MINUTE_SECONDS), 3600)
     # A sample stands until the next one.
     minutes = range(ceil(step / MINUTE_SECONDS))
-    seen = {
+    hours_with_data = {
         at // 60 + minute
         for time_series in of_hub
         for at, _ in time_series["values"]
@@ -122,19 +122,19 @@ def read_usage(source: str, namespace: str) -> Usage:
         _is_of_users(time_series["metric"]) for time_series in of_hub
     )
     if is_of_users_alone:
-        seen = _with_hours_without_users(seen, of_hub)
+        hours_with_data = _with_hours_without_users(hours_with_data, of_hub)
     sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
     if not sessions:
         found = f"pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
         raise UsageError(f"{source}: found {found} in {namespace}, expected users' servers")
-    notes = [*_tell(source, sessions, seen, step, by_pods=by_pods)]
+    notes = [*_tell(source, sessions, hours_with_data, step, by_pods=by_pods)]
     if is_of_users_alone:
         notes.insert(
             2,
             f"  only pods {USER_PODS}… are in it: hours without any count as without users (an"
             " answer with all pods of the namespace tells them from gaps)",
         )
-    return Usage(sessions, frozenset(seen), notes)
+    return Usage(sessions, frozenset(hours_with_data), notes)
 
 
 def _asked(source: str, metric: str, namespace: str) -> list[Any]:

@@ -172,8 +172,8 @@ def observe(view: View, memory: Memory) -> None:
         if at not in memory.used and was_used(user, server, memory.ready_at.get(at)):
             memory.used.add(at)
             if at in memory.ready_at:
-                seen = max(user.last_activity or 0.0, server.last_activity or 0.0)
-                memory.came[user.name] = seen - server.mark.class_start
+                last_seen = max(user.last_activity or 0.0, server.last_activity or 0.0)
+                memory.came[user.name] = last_seen - server.mark.class_start
 
 
 def forget(view: View, memory: Memory) -> None:

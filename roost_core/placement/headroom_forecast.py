@@ -245,8 +245,8 @@ def steady_needs(
     for at, recency, likeness in earlier_minutes(history, minute, time_zone):
         weight = recency * _STEADY_WEIGHTS[likeness]
         for step in range(STEADY_STEP, _HOUR_MINUTES + 1, STEADY_STEP):
-            for needs, there in ((before, at - step), (after, at + step)):
-                rise = rises.at(history, there)
+            for needs, moment in ((before, at - step), (after, at + step)):
+                rise = rises.at(history, moment)
                 if rise != UNSEEN:
                     needs.append((rise, weight))
     return _together(before), _together(after)

@@ -50,17 +50,17 @@ class ReportedImages:
         of classes outside `sets`. with_reports: what nodes say is recent. A fault loses nothing:
         the next call takes in the same.
         """
-        there = nodes.names if nodes is not None else None
+        known_names = nodes.names if nodes is not None else None
         followed: dict[Key, WarmFacts] = {}
         for key, known in warm.items():
             held = known.nodes_with_images
             gone = (
                 {node for node in held if not known.pods_on(node)}
-                if there is None or key not in sets
-                else held - there
+                if known_names is None or key not in sets
+                else held - known_names
             )
             followed[key] = known.without_nodes(gone | self._replaced)
-        if there is None:
+        if known_names is None:
             # Their reports are taken in again once nodes can be read.
             self._reported, self._reported_at = {}, None
         for node in self._replaced:

@@ -51,7 +51,7 @@ def read_descriptions(texts: Iterable[str]) -> Mapping[str, str]:
     What is said wrongly is a value that nobody accepts: `1 200`, "" for people without a number, or
     one that `lacks_colon`.
     """
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     is_empty = False
     for text in texts:
         plain = _plain(text)
@@ -62,14 +62,14 @@ def read_descriptions(texts: Iterable[str]) -> Mapping[str, str]:
                 words[-1] = ("people", following[1] if following else "")
             for word, value in words:
                 if value:
-                    said.setdefault(word, value)
+                    values.setdefault(word, value)
                 elif word == "people":
                     is_empty = True
         if without_sign := _TWO_CELLS.search(plain):
-            said.setdefault("people", f" {without_sign[1]}")
+            values.setdefault("people", f" {without_sign[1]}")
     if is_empty:
-        said.setdefault("people", "")
-    return said
+        values.setdefault("people", "")
+    return values
 
 
 def lacks_colon(people: str) -> bool:

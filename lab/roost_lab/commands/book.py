@@ -76,12 +76,12 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
         )
     # Who is seated comes to no start.
     limits = events if event.seated is None else {**events, "concurrentSpawnLimit": 0}
-    told = [*hub_limits(event.people, limits)]
+    misfits = [*hub_limits(event.people, limits)]
     # Whoever books may lack the right to read quotas and pools.
     with suppress(ClusterError):
-        told += room.misfits(bookings.client, bookings.namespace, seats, event.people)
+        misfits += room.misfits(bookings.client, bookings.namespace, seats, event.people)
     return f"{text}.\n{_seated(event, bookings)}" + "".join(
-        f"  {reason} {fix}\n" for reason, fix in told
+        f"  {reason} {fix}\n" for reason, fix in misfits
     )
 
 
@@ -440,10 +440,12 @@ def _too_early(classes: _Classes, rules: TimetableRules) -> str:
     if not early:
         return ""
     first = local_time(min(early), rules.zone)
-    told = f"Classes that begin before {rules.first_day} (--from): {len(early)}, the first {first}"
+    notice = (
+        f"Classes that begin before {rules.first_day} (--from): {len(early)}, the first {first}"
+    )
     why = "A booking has months, and no first day"
     fix = "To keep no room then, cancel them, and book the file in the week before"
-    return f"  {told}. {why}. {fix}.\n"
+    return f"  {notice}. {why}. {fix}.\n"
 
 
 def _others(bookings: Bookings, classes: _Classes, file: str) -> str:

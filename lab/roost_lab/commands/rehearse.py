@@ -244,10 +244,10 @@ def command(
             culling = culling_of(hub_files)
             launched = past_of(past, namespace)
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
-            told = judge(
+            lines = judge(
                 launched, files, Settings(values=values), given, seeds or 1, culling=culling
             )
-            sys.stdout.write(told)
+            sys.stdout.write(lines)
             return 0
         entry = entry_of(people, when, name="rehearsal", **words)
         found = rehearse(

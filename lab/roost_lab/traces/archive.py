@@ -35,7 +35,7 @@ PROVIDERS: Final = frozenset(
         "SWHID",
     }
 )
-# Providers whose names of repositories differ by more than their case.
+# Providers that ignore the case of repositories' names.
 _FOLDING: Final = frozenset({"GitHub", "Gist", "GitLab"})
 _LONGEST: Final = 4096
 _HASH: Final = re.compile(r"[0-9a-f]{40}", re.ASCII)

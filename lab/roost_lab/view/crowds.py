@@ -88,8 +88,8 @@ def tell_crowd(starts: Sequence[Wait], slow_us: int) -> str:
     if len(reasons) == 1:
         parts = f"{wait_long} {show_span(slow_us)} {reasons[0]}"
     else:
-        told = ", ".join(f"{counts[reason]:,} {reason}" for reason in reasons)
-        parts = f"{wait_long} {show_span(slow_us)}: {told}"
+        counted = ", ".join(f"{counts[reason]:,} {reason}" for reason in reasons)
+        parts = f"{wait_long} {show_span(slow_us)}: {counted}"
     longest_us = max(wait.wait_us for wait in slow)
     return f"{people}; {parts}, at most {show_span(round(longest_us / US) * US)}."
 

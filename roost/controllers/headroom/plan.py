@@ -161,10 +161,10 @@ def plan_headroom(
     now_told = news[: MOST_NOTICES - count]
     if len(now_told) < len(news):
         plan.waits.append(NOTICE_SECONDS - (now.steady - began))
-    told = (memory.told & notices) | frozenset(now_told)
+    already_told = (memory.told & notices) | frozenset(now_told)
     return Planned(
         actions=[*plan.actions, *now_told],
-        memory=HeadroomMemory(sets, since, told, (began, count + len(now_told))),
+        memory=HeadroomMemory(sets, since, already_told, (began, count + len(now_told))),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(plan.waits)) + 0.05 if plan.waits else None,
         gauges=plan.gauges,

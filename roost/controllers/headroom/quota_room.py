@@ -240,10 +240,10 @@ class _There:
         """How much of the key all but our placeholders take."""
         if key != COUNT_PODS:
             return _amount(self.others, quota, key)
-        seen = _amount([*self.others, *self.finished], quota, key)
+        by_pods = _amount([*self.others, *self.finished], quota, key)
         # Others' finished pods aren't watched, but counted.
-        told = quota.used.get(key, 0) - _amount(self.placeholders, quota, key)
-        return max(seen, told)
+        by_others = quota.used.get(key, 0) - _amount(self.placeholders, quota, key)
+        return max(by_pods, by_others)
 
     def person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
         """How much of the key one more person takes: as those who are there, or as a placeholder;

@@ -27,10 +27,10 @@ class PodHoldUp(NamedTuple):
 
 def find_hold_ups(snapshot: Snapshot, now: float) -> Mapping[str, PodHoldUp]:
     """What holds pods up now, by uid, of those that haven't all their containers yet."""
-    told: dict[str, list[HoldUp]] = {}
+    by_pod: dict[str, list[HoldUp]] = {}
     for hold_up in snapshot.hold_ups.values():
         if now - hold_up.at < settings.HOLD_UP_STALE_SECONDS:
-            told.setdefault(hold_up.pod_uid, []).append(hold_up)
+            by_pod.setdefault(hold_up.pod_uid, []).append(hold_up)
     found: dict[str, PodHoldUp] = {}
     for pod in snapshot.pods.values():
         if not pod.node_name or pod.phase != "Pending" or pod.leaving:
@@ -38,9 +38,9 @@ def find_hold_ups(snapshot: Snapshot, now: float) -> Mapping[str, PodHoldUp]:
         running = _running_init_container(pod)
         if running:
             found[pod.uid] = PodHoldUp(None, running, None)
-        elif pod.uid in told and not _has_begun(pod):
-            last = max(told[pod.uid], key=lambda hold_up: hold_up.at)
-            since = min(hold_up.since for hold_up in told[pod.uid] if hold_up.by is last.by)
+        elif pod.uid in by_pod and not _has_begun(pod):
+            last = max(by_pod[pod.uid], key=lambda hold_up: hold_up.at)
+            since = min(hold_up.since for hold_up in by_pod[pod.uid] if hold_up.by is last.by)
             found[pod.uid] = PodHoldUp(last.by, last.cause, since)
     return found
 

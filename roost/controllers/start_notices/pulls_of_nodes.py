@@ -73,7 +73,7 @@ def follow_pulls(
     """
     bound: dict[str, BoundPod] = {}
     # By node.
-    there: dict[str, set[str]] = defaultdict(set)
+    images_on_node: dict[str, set[str]] = defaultdict(set)
     new: list[Pod] = []
     # uids of pods whose image can't be pulled: how long that lasts says nothing, and the kubelet
     # tells it itself.
@@ -88,7 +88,7 @@ def follow_pulls(
             new.append(pod)
         else:
             bound[pod.uid] = known
-        there[pod.node_name].update(_pulled(pod))
+        images_on_node[pod.node_name].update(_pulled(pod))
         if any(container.waiting_reason in PULL_FAULTS for container in pod.containers):
             failing.add(pod.uid)
         if pod.uid in held_up and pod.uid in bound:
@@ -116,10 +116,13 @@ def follow_pulls(
             and pod_now.uid == uid
             and pod_now.phase == "Running"
         ):
-            there[known.node].update(known.lacking)
+            images_on_node[known.node].update(known.lacking)
     bound = {
         uid: replace(
-            known, lacking=tuple(image for image in known.lacking if image not in there[known.node])
+            known,
+            lacking=tuple(
+                image for image in known.lacking if image not in images_on_node[known.node]
+            ),
         )
         for uid, known in bound.items()
     }
@@ -132,7 +135,9 @@ def follow_pulls(
         for image in known.lacking:
             wanted[known.node].setdefault(image, QueuedPull(image, known.since, known.place or 0))
     for node in wanted.keys() | before.queues.keys():
-        queue, over = _next_queue(before.queues.get(node, ()), wanted[node], there[node], now)
+        queue, over = _next_queue(
+            before.queues.get(node, ()), wanted[node], images_on_node[node], now
+        )
         ended += over
         if queue:
             queues[node] = queue
@@ -146,7 +151,10 @@ def _began(pod: Pod, snapshot: Snapshot, now: float) -> float:
 
 
 def _next_queue(
-    before: tuple[QueuedPull, ...], wanted: Mapping[str, QueuedPull], there: set[str], now: float
+    before: tuple[QueuedPull, ...],
+    wanted: Mapping[str, QueuedPull],
+    images_on_node: set[str],
+    now: float,
 ) -> tuple[tuple[QueuedPull, ...], list[tuple[str, float]]]:
     ended: list[tuple[str, float]] = []
     queue: list[QueuedPull] = []
@@ -154,7 +162,7 @@ def _next_queue(
     free_at = 0.0
     for pull in before:
         begin = max(pull.begin, free_at)
-        if pull.image in there:
+        if pull.image in images_on_node:
             ended.append((pull.image, now - begin))
             free_at = now
         elif pull.image in wanted:
@@ -165,7 +173,9 @@ def _next_queue(
     if queue:
         queue[0] = queue[0]._replace(begin=max(queue[0].begin, free_at))
     known = {pull.image for pull in before}
-    queue += [pull for image, pull in wanted.items() if image not in known and image not in there]
+    queue += [
+        pull for image, pull in wanted.items() if image not in known and image not in images_on_node
+    ]
     return tuple(queue), ended
 
 

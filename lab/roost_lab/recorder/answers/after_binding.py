@@ -60,10 +60,10 @@ class Wait(NamedTuple):
         """The cause in short, and how it ended: Multi-Attach error for volume pvc-1 (attached
         10:06:10).
         """
-        said = short_cause(self.message)
+        cause = short_cause(self.message)
         if self.attached_us is None:
-            return said
-        return f"{said or self.subject} (attached {as_date(self.attached_us):%H:%M:%S})"
+            return cause
+        return f"{cause or self.subject} (attached {as_date(self.attached_us):%H:%M:%S})"
 
 
 class AfterBinding(NamedTuple):
@@ -145,12 +145,12 @@ class _Story:
         started = self._at(Phase.STARTED)
         ready = self._at(Phase.READY)
         self.is_over = bool(started or ready)
-        told = [row["at_us"] for row in phases] + [row["last_us"] for row in events]
+        moments_us = [row["at_us"] for row in phases] + [row["last_us"] for row in events]
         gone = min(self._at(Phase.TERMINATING) + self._at(Phase.GONE), default=None)
         if started or ready:
             self.end_us = max(started or ready)
         else:
-            last_us = until_us if until_us is not None else max(told, default=bound_us)
+            last_us = until_us if until_us is not None else max(moments_us, default=bound_us)
             self.end_us = min(filter(None, (gone, max(bound_us, last_us))))
             self.is_over = gone is not None and gone <= self.end_us
         self.ran = [*started, *ready]

@@ -288,9 +288,9 @@ def _waits(story: PodStory) -> Iterator[str]:
     yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
     after = story.after_binding
     waits = after.waits if after is not None else ()
-    told = [(wait.from_us, _after_binding(wait)) for wait in waits if wait.span_us >= LEAST_US]
-    told += [(row["at_us"], _pull(row)) for row in story.pulls]
-    for _, line in sorted(told, key=itemgetter(0)):
+    lines = [(wait.from_us, _after_binding(wait)) for wait in waits if wait.span_us >= LEAST_US]
+    lines += [(row["at_us"], _pull(row)) for row in story.pulls]
+    for _, line in sorted(lines, key=itemgetter(0)):
         yield f"  {line}"
     accepted_us = story.at(Phase.ACCEPTED)
     initialized_us = story.at(Phase.INITIALIZED)

@@ -132,16 +132,16 @@ class PodStory:
         """When it reached a phase, at the earliest and at the latest; None when it did not, or it
         is not recorded.
         """
-        told = [row for row in self.phases if row["phase"] == phase]
-        if not told and phase is Phase.SCHEDULED and self.bind is not None:
-            told = [{**self.bind, "source": "event"}]
-        elif not told and phase is Phase.CREATED:
-            told = [{"at_us": self.pod["created_us"], "resolution_us": US, "source": "pod"}]
-        elif not told and phase is Phase.GONE and self.pod["deleted_us"] is not None:
-            told = [{"at_us": self.pod["deleted_us"], "resolution_us": 1, "source": "watch"}]
-        if not told:
+        rows = [row for row in self.phases if row["phase"] == phase]
+        if not rows and phase is Phase.SCHEDULED and self.bind is not None:
+            rows = [{**self.bind, "source": "event"}]
+        elif not rows and phase is Phase.CREATED:
+            rows = [{"at_us": self.pod["created_us"], "resolution_us": US, "source": "pod"}]
+        elif not rows and phase is Phase.GONE and self.pod["deleted_us"] is not None:
+            rows = [{"at_us": self.pod["deleted_us"], "resolution_us": 1, "source": "watch"}]
+        if not rows:
             return None
-        row = max(told, key=lambda row: row["at_us"])
+        row = max(rows, key=lambda row: row["at_us"])
         at_us = row["at_us"]
         wide_us = row["resolution_us"] if row["resolution_us"] >= US else 0
         # A whole second is cut off; what the watch told late was so before.
@@ -166,10 +166,10 @@ class PodStory:
         """How its start failed, given up by its hub or gone before it answered; None: it answered,
         or nobody said.
         """
-        told = (
+        sources = (
             phase for phase in (Phase.ANSWERED, Phase.FAILED, Phase.ABANDONED) if self.at(phase)
         )
-        return None if (first := next(told, None)) is Phase.ANSWERED else first
+        return None if (first := next(sources, None)) is Phase.ANSWERED else first
 
     @property
     def gone_us(self) -> int | None:

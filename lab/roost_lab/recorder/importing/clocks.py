@@ -33,14 +33,14 @@ Clocks = dict[_Clock, int]
 
 def clocks_behind(events: Iterable[JSONObject]) -> Clocks:
     """The clocks that these Events tell of, right ones too."""
-    seen: dict[_Clock, list[int]] = defaultdict(list)
+    differences_us: dict[_Clock, list[int]] = defaultdict(list)
     for event in events:
         clock = _clock_of(event)
         own_us = next((at for key in _FIRST if (at := micros(event.get(key))) is not None), None)
         if clock is not None and own_us is not None:
             created_us = micros(event["metadata"]["creationTimestamp"]) or 0
-            seen[clock].append(created_us - own_us)
-    return {clock: behind_us(found) for clock, found in seen.items()}
+            differences_us[clock].append(created_us - own_us)
+    return {clock: behind_us(found) for clock, found in differences_us.items()}
 
 
 def corrected(event: JSONObject, clocks: Clocks) -> JSONObject:

@@ -73,19 +73,19 @@ def records_of_event(event: EventReading) -> Iterator[Record]:
 
 def _pull_records(event: EventReading, uid: str) -> Iterator[Record]:
     """The records of an image that a kubelet pulled or already had."""
-    said = read_pulled_message(event.note)
-    if said is None:
+    pulled = read_pulled_message(event.note)
+    if pulled is None:
         return
-    image = said.image[:MAX_IMAGE]
+    image = pulled.image[:MAX_IMAGE]
     yield PullRecord(
         pod_uid=uid,
         image=image,
         node_name=event.host,
         at_us=event.when.at_us,
-        warm=said.was_present,
-        pull_us=said.pull_us,
-        pull_and_wait_us=said.pull_and_wait_us,
-        image_bytes=said.image_bytes,
+        warm=pulled.was_present,
+        pull_us=pulled.pull_us,
+        pull_and_wait_us=pulled.pull_and_wait_us,
+        image_bytes=pulled.image_bytes,
     )
     yield phase_record(uid, Phase.PULLED, event.when, _SOURCE, image)
 

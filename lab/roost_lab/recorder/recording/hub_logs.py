@@ -106,9 +106,9 @@ class HubLogs:
             try:
                 for raw in self._client.lines(path, query, SILENCE_SECONDS):
                     text = raw.decode(errors="replace").rstrip("\n")
-                    told = text.partition(" ")[0]
-                    if (told_us := micros(told)) is not None:
-                        since = told
+                    stamp = text.partition(" ")[0]
+                    if (told_us := micros(stamp)) is not None:
+                        since = stamp
                         begin_us = begin_us or told_us
                     lines = lines + 1
                     own = own + is_hub_line(text)

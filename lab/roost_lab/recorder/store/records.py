@@ -107,9 +107,9 @@ def table_column(
     merge: Merge | None = None,
 ) -> sa.Column[Any]:
     """A table's column, with the comment of its unit if it has none of its own."""
-    said = comment or _UNITS.get(name.rpartition("_")[2])
+    text = comment or _UNITS.get(name.rpartition("_")[2])
     return sa.Column(
-        name, kind, nullable=optional, primary_key=key, comment=said, info={"merge": merge}
+        name, kind, nullable=optional, primary_key=key, comment=text, info={"merge": merge}
     )
 
 

@@ -267,9 +267,9 @@ class Hub:
     def _session_seconds(self, attempt: Attempt) -> float:
         """How long a server runs, by the length that the trace tells or that is drawn."""
         assumed = self._cluster.assumed
-        told = attempt.session_seconds
+        recorded_seconds = attempt.session_seconds
         contained = assumed.sessions_cull_timeout_seconds
-        if told is None:
+        if recorded_seconds is None:
             least_minutes, median_minutes, sigma = SESSIONS[assumed.sessions]
             more_minutes = self._cluster.chance.log_normal(
                 "session", attempt.number, median_minutes, sigma
@@ -281,13 +281,17 @@ class Hub:
                     return self._until_too_old(seconds)
                 seconds += assumed.cull_timeout_seconds
             return self._until_too_old(self._until_culled(seconds))
-        if not assumed.cull_timeout_seconds or told <= contained or self._is_stopped(attempt):
-            return self._until_too_old(told)
+        if (
+            not assumed.cull_timeout_seconds
+            or recorded_seconds <= contained
+            or self._is_stopped(attempt)
+        ):
+            return self._until_too_old(recorded_seconds)
         # How long the culler was waited for, the trace doesn't tell.
         waited = assumed.sessions_cull_every_seconds * self._cluster.chance.uniform(
             "culler waited for", attempt.number
         )
-        active = max(0.0, told - contained - waited)
+        active = max(0.0, recorded_seconds - contained - waited)
         return self._until_too_old(self._until_culled(active + assumed.cull_timeout_seconds))
 
     def _is_stopped(self, attempt: Attempt) -> bool:

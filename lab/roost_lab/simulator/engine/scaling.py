@@ -188,5 +188,5 @@ class Scaling:
         state = self._cluster.state
         assumed = self._cluster.assumed
         staying = sum(not row.node.unschedulable for row in state.rows.values()) + len(self.booting)
-        there = len(state.rows) + len(self.booting)
-        self._request(max(0, min(assumed.min_nodes - staying, assumed.max_nodes - there)))
+        node_count = len(state.rows) + len(self.booting)
+        self._request(max(0, min(assumed.min_nodes - staying, assumed.max_nodes - node_count)))

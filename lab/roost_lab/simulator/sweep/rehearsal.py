@@ -237,7 +237,7 @@ def rehearse(
     days = make_days(coming, start, seeds=seeds, launches=launches)
     seated = None
     if absent is not None:
-        days = [(list(told), ours) for told, ours in with_sessions(days, assumptions)]
+        days = [(list(attempts), ours) for attempts, ours in with_sessions(days, assumptions)]
         seats = json.dumps(
             {**events, "booked": [*events["booked"][:-1], {**entry, "group": "all"}]}
         )

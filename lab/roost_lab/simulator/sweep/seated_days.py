@@ -69,13 +69,13 @@ def with_sessions(days: Sequence[Day], assumptions: Assumptions) -> list[Day]:
             more = chance.log_normal("session of an event", number, median_minutes, sigma)
             return 60.0 * (least_minutes + more)
 
-        told = [
+        parts = [
             attempt._replace(session_seconds=stays(attempt.number))
             if attempt.number in ours
             else attempt
             for attempt in attempts
         ]
-        found.append((told, ours))
+        found.append((parts, ours))
     return found
 
 
