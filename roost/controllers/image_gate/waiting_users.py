@@ -47,6 +47,19 @@ class _Waiting(NamedTuple):
     since: float
 
 
+class _Candidates(NamedTuple):
+    """Names of closed nodes that would admit one pod, in the order in which they are opened."""
+
+    # Nodes that cover what the pod requests.
+    due: list[str]
+    # Those of them where the pod could have been bound for longer than patience lasts.
+    overdue: list[str]
+    # Nodes that may yet report the devices that the pod requests.
+    unsure: list[str]
+    # Seconds until each of the others is overdue.
+    waits: list[float]
+
+
 def plan_openings(
     snapshot: Snapshot,
     closed: Mapping[str, frozenset[str]],
@@ -104,31 +117,18 @@ def plan_openings(
         if seconds_left > 0 or not admitting:
             continue
         admitting.sort(key=lambda name: bool(pending.labels & failing.get(name, frozenset())))
-        due: list[str] = []
-        overdue: list[str] = []
-        # They may yet report the devices that the pod requests.
-        unsure: list[str] = []
-        for name in admitting:
-            node = nodes[name]
-            if not node_covers(pending.spec.requests, node.allocatable):
-                unsure.append(name)
-                continue
-            due.append(name)
-            # For how long the pod could have been bound there.
-            bindable_seconds = now.steady - max(pending.since, since.get(node.uid, now.steady))
-            patience_left = PATIENCE * open_after_seconds - bindable_seconds
-            if patience_left > 0:
-                waits.append(patience_left)
-            else:
-                overdue.append(name)
-        chosen = [*overdue, *unsure]
-        if not overdue:
+        admitting_nodes = [nodes[name] for name in admitting]
+        patience_seconds = PATIENCE * open_after_seconds
+        candidates = _sort_candidates(pending, admitting_nodes, since, patience_seconds, now)
+        waits += candidates.waits
+        chosen = [*candidates.overdue, *candidates.unsure]
+        if not candidates.overdue:
             # A node that is open to others may still be closed to this pod's image.
             open_nodes = [name for name in reachable if may_admit(pending.spec, name)]
-            roomy = room.take_first((*open_nodes, *due), pending.pod)
+            roomy = room.take_first((*open_nodes, *candidates.due), pending.pod)
             # How many pods a node without its devices will take is unknown, so it counts as full;
             # if no other has room, all of those are opened.
-            chosen = [*due, *unsure] if roomy is None else [roomy]
+            chosen = [*candidates.due, *candidates.unsure] if roomy is None else [roomy]
         for name in chosen:
             labels = pending.labels & closed.get(name, frozenset())
             if labels:
@@ -136,6 +136,31 @@ def plan_openings(
             if name not in reachable:
                 reachable.append(name)
     return Openings(opened, min(waits, default=None))
+
+
+def _sort_candidates(
+    pending: _Waiting,
+    admitting: Iterable[Node],
+    since: Mapping[str, float],
+    patience_seconds: float,
+    now: Moment,
+) -> _Candidates:
+    due: list[str] = []
+    overdue: list[str] = []
+    unsure: list[str] = []
+    waits: list[float] = []
+    for node in admitting:
+        if not node_covers(pending.spec.requests, node.allocatable):
+            unsure.append(node.name)
+            continue
+        due.append(node.name)
+        bindable_seconds = now.steady - max(pending.since, since.get(node.uid, now.steady))
+        patience_left = patience_seconds - bindable_seconds
+        if patience_left > 0:
+            waits.append(patience_left)
+        else:
+            overdue.append(node.name)
+    return _Candidates(due, overdue, unsure, waits)
 
 
 def find_since(

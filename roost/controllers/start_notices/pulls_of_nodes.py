@@ -10,7 +10,7 @@ pod's request has brought the image meanwhile.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -72,7 +72,7 @@ def follow_pulls(
     takes_over: nothing was followed before, so that pulls may have begun before now.
     """
     bound: dict[str, BoundPod] = {}
-    # By node.
+    # Images that pods have pulled, by node.
     images_on_node: dict[str, set[str]] = defaultdict(set)
     new: list[Pod] = []
     # uids of pods whose image can't be pulled: how long that lasts says nothing, and the kubelet
@@ -95,19 +95,7 @@ def follow_pulls(
             # Its pulls begin when that is over.
             bound[pod.uid] = replace(bound[pod.uid], since=now)
     if new:
-        images_on = _images_in_use(snapshot.pods.values(), {pod.node_name for pod in new})
-        # Within a second, pods are in the order in which they were seen.
-        next_place = 1 + max((pod.place or 0 for pod in before.bound.values()), default=0)
-        for place, pod in enumerate(sorted(new, key=lambda pod: pod.created), next_place):
-            body = snapshot.nodes.get(pod.node_name)
-            held = images_on[pod.node_name] | {
-                normalise_reference(name) for name in (body.images if body else ())
-            }
-            lacking = tuple(image for image in _images_of(pod) if image not in held)
-            since = _began(pod, snapshot, now) if takes_over else now
-            bound[pod.uid] = BoundPod(
-                pod.key, pod.node_name, since, lacking, place if lacking else None
-            )
+        bound |= _bind_new(new, snapshot, before, now, takes_over=takes_over)
     for uid, known in before.bound.items():
         pod_now = snapshot.pods.get(known.key)
         if (
@@ -142,6 +130,28 @@ def follow_pulls(
         if queue:
             queues[node] = queue
     return NodePulls(bound, queues), ended
+
+
+def _bind_new(
+    new: Sequence[Pod], snapshot: Snapshot, before: NodePulls, now: float, *, takes_over: bool
+) -> dict[str, BoundPod]:
+    """By uid: pods that are seen on their nodes for the first time, with the images that these
+    lack.
+    """
+    images_on = _images_in_use(snapshot.pods.values(), {pod.node_name for pod in new})
+    # Within a second, pods are in the order in which they were seen.
+    next_place = 1 + max((pod.place or 0 for pod in before.bound.values()), default=0)
+    bound = {}
+    for place, pod in enumerate(sorted(new, key=lambda pod: pod.created), next_place):
+        node = snapshot.nodes.get(pod.node_name)
+        listed = node.images if node is not None else ()
+        held = images_on[pod.node_name] | {normalise_reference(name) for name in listed}
+        lacking = tuple(image for image in _images_of(pod) if image not in held)
+        since = _began(pod, snapshot, now) if takes_over else now
+        bound[pod.uid] = BoundPod(
+            pod.key, pod.node_name, since, lacking, place if lacking else None
+        )
+    return bound
 
 
 def _began(pod: Pod, snapshot: Snapshot, now: float) -> float:
