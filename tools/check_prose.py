@@ -127,18 +127,7 @@ UNREAD: Final = frozenset(
         "lab/docs/decisions/0045-no-forecast-of-gpu-seats.md",
         "lab/docs/decisions/0048-gpu-seats-at-their-own-price.md",
         "lab/docs/decisions/0058-waits-are-found-when-read.md",
-        "lab/docs/performance.md",
-        "lab/docs/record.md",
-        "lab/docs/recorder-report.md",
-        "lab/docs/recorder.md",
-        "lab/docs/rehearse.md",
         "lab/docs/simulator-results.md",
-        "lab/docs/simulator.md",
-        "lab/docs/top.md",
-        "lab/docs/traces.md",
-        "lab/docs/view.md",
-        "lab/docs/why.md",
-        "lab/docs/your-history.md",
     }
 )
 OF_DECISIONS: Final = Limits(sentence=45, median=24, figures=9)

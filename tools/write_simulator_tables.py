@@ -31,7 +31,7 @@ def page(text: str) -> str:
             ("policy", "what it is"), ((f"`{name}`", describe(name)) for name in policy_files())
         ),
         "bounds": _table(
-            ("beside", "what it says"),
+            ("figure", "what it says"),
             ((f"`{bound.beside}` ({bound.key})", bound.says) for bound in BOUNDS),
         ),
         "assumptions": _table(

@@ -61,11 +61,11 @@ class Assumptions:
     # Age at which that culler ends a server, in use or not. 0: never [S: zero-to-jupyterhub has
     # cull.maxAge: 0].
     cull_max_age_seconds: float = 0.0
-    # The limit that lengths contain: of drawn ones mybinder.org's [S: 600], of a trace's its hub's.
-    # Who left after a shorter time wasn't culled, and leaves then under any limit.
+    # The limit that lengths contain: mybinder.org's in drawn lengths [S: 600], the hub's in a
+    # trace's. Who left after a shorter time wasn't culled, and leaves then under any limit.
     sessions_cull_timeout_seconds: float = 600.0
-    # Seconds between two runs of the culler that a trace's lengths contain; drawn ones contain no
-    # wait for it [S: zero-to-jupyterhub has cull.every: 600].
+    # Seconds between two runs of the culler that a trace's lengths contain; drawn lengths contain
+    # no wait for it [S: zero-to-jupyterhub has cull.every: 600].
     sessions_cull_every_seconds: float = 0.0
     # Share of people who stop their server when they have done, before a culler does: counts with
     # `cull_timeout_seconds` [A].
@@ -164,11 +164,11 @@ class Assumptions:
     # median of 89 pods of scheduler-sniffer's run on GKE].
     start_seconds: float = 1.1
     # Seconds from then until the server answers, median of a log-normal [S: 0.7 for a light one,
-    # 2.2 for JupyterLab on a core of its own].
+    # 2.2 for JupyterLab with a core to itself].
     answer_seconds: float = 0.0
     # Sigma of that log-normal; 0: all take as long [A].
     answer_sigma: float = 0.0
-    # Seconds that a pull takes beside fetching and unpacking [S].
+    # Seconds that a pull takes in addition to fetching and unpacking [S].
     pull_overhead_seconds: float = 1.0
     # Seconds after which the spawner gives a start up [S].
     start_timeout_seconds: float = 300.0
