@@ -28,7 +28,7 @@ COPY . .
 RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
  && /opt/roost/bin/python -m pip install --no-cache-dir --no-compile --no-deps --no-index /wheel/*.whl \
  && /opt/roost/bin/python -m pip uninstall --yes setuptools pip \
- && /opt/roost/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/roost/lib
+ && /opt/roost/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/roost/lib
 
 FROM ${BASE} AS build-lab
 WORKDIR /src
@@ -40,7 +40,7 @@ RUN python -m venv /opt/build \
 COPY lab lab
 RUN cd lab && /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
  && /opt/build/bin/python -m pip install --no-cache-dir --no-compile --no-deps --no-index --target /opt/roost-lab /wheel/*.whl \
- && /opt/build/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/roost-lab
+ && /opt/build/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/roost-lab
 
 FROM ${BASE} AS roost
 LABEL org.opencontainers.image.title="roost" \

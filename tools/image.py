@@ -41,6 +41,9 @@ BASES = {
     "GO": ("ca-certificates", "golang-go"),
 }
 KEPT_IMAGES = 12
+# The age of every file and of the image itself, as hatchling's wheels have it: two builds of the
+# same inputs are the same to the byte.
+EPOCH_SECONDS: Final = 1_580_601_600
 
 
 class ImageError(RuntimeError):
@@ -55,7 +58,15 @@ def missing_parts() -> list[str]:
 
 def build(target: str = ROOST) -> Path:
     """The archive of one of the images, from the cache or built now. Raises ImageError."""
-    return build_all(REPOSITORY, TARGETS, BASES, _inputs())[target]
+    return build_images(REPOSITORY)[target]
+
+
+def build_images(root: Path, *, again: bool = False) -> dict[str, Path]:
+    """The archives of both images of a checkout, or of a copy of one. Raises ImageError.
+
+    again: built anew on the same bases, beside those in the cache, to be compared with them.
+    """
+    return build_all(root, TARGETS, BASES, _inputs(root), again=again)
 
 
 def build_folder(
@@ -79,6 +90,8 @@ def build_all(
     targets: Sequence[str],
     packages: Mapping[str, Sequence[str]],
     inputs: Iterable[str | bytes],
+    *,
+    again: bool = False,
 ) -> dict[str, Path]:
     """The archive of each target, from the cache or built now; inputs: what they depend on beside
     their bases.
@@ -93,8 +106,9 @@ def build_all(
     with _lock(cache / ".lock"):
         bases = {argument: _base_name(names) for argument, names in packages.items()}
         digest = _digest(*bases.values(), *inputs)
-        archives = {name: cache / f"{name}-{digest}.tar" for name in targets}
-        if all(archive.exists() for archive in archives.values()):
+        suffix = "-again" if again else ""
+        archives = {name: cache / f"{name}-{digest}{suffix}.tar" for name in targets}
+        if not again and all(archive.exists() for archive in archives.values()):
             for archive in archives.values():
                 archive.touch()
             return archives
@@ -150,7 +164,8 @@ class _Storage:
             )
             container = self._run("from", "scratch")
             self._run("add", "--quiet", container, root, "/")
-            self._run("commit", "--quiet", "--rm", container, name)
+            stamp = f"--timestamp={EPOCH_SECONDS}"
+            self._run("commit", "--quiet", "--rm", stamp, container, name)
 
     def build(self, context: Path, bases: Mapping[str, str], archives: Mapping[str, Path]) -> None:
         """Build targets of the folder's Dockerfile and write them as archives."""
@@ -172,6 +187,7 @@ class _Storage:
                     "--pull=never",
                     "--no-cache",
                     "--force-rm",
+                    f"--timestamp={EPOCH_SECONDS}",
                     f"--tag={name}",
                 ]
                 self._run(
@@ -207,17 +223,16 @@ def _base_name(packages: Sequence[str]) -> str:
     return f"localhost/debian-{digest}:{datetime.now(UTC):%Y-%m}"
 
 
-def _inputs() -> Iterator[str | bytes]:
+def _inputs(root: Path) -> Iterator[str | bytes]:
     """Names and contents of the files that the Dockerfile gets, and of this one, which says how
     it's built.
     """
     yield from (
-        path.read_bytes()
-        for path in (REPOSITORY / "Dockerfile", REPOSITORY / ".dockerignore", Path(__file__))
+        path.read_bytes() for path in (root / "Dockerfile", root / ".dockerignore", Path(__file__))
     )
-    lines = (REPOSITORY / ".dockerignore").read_text().splitlines()
-    tops = (REPOSITORY / line.removeprefix("!") for line in lines if line.startswith("!"))
-    yield from _contents(REPOSITORY, tops)
+    lines = (root / ".dockerignore").read_text().splitlines()
+    tops = (root / line.removeprefix("!") for line in lines if line.startswith("!"))
+    yield from _contents(root, tops)
 
 
 def _contents(folder: Path, tops: Iterable[Path]) -> Iterator[str | bytes]:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.harness.fixtures import require_image
-from tests.harness.images import Image
-from tools.image import LAB
+from tests.harness.images import Image, read_archive
+from tools.image import LAB, build_images
 
 pytestmark = pytest.mark.e2e
 
@@ -192,6 +192,15 @@ def test_every_module_of_roost_and_every_library_it_needs_loads(
     loaded = inside(root, config, "python", "-W", "error", "-c", LOADED.format(packages=PACKAGES))
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stdout.strip()
+
+
+@pytest.mark.minors
+def test_two_builds_of_the_same_files_are_the_same_images() -> None:
+    """It takes minutes: everything is built, nothing is taken from a cache."""
+    require_image()
+    again = build_images(REPOSITORY, again=True)
+    for target, archive in again.items():
+        assert read_archive(archive).digest == require_image(target).digest, target
 
 
 def test_the_pause_installs_itself_waits_and_goes_at_sigterm(root: Path, tmp_path: Path) -> None:
