@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo quick test check sizes unit judge parity e2e test-install test-hub test-minors image generated figures docs docs-links lock bench clean
+.PHONY: help setup demo quick test check sizes unit judge parity e2e test-install test-hub test-minors image release generated figures docs docs-links lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ test-minors: setup  ## what depends on Kubernetes' version, on every supported m
 
 image: setup  ## the Dockerfile's two images, built by buildah over Debian's Python, into build/roost.tar and build/roost-lab.tar
 	@$(PY) -m tools.image
+
+release: $(DEMO_STAMP)  ## wheels, images, chart, lists of contents, checksums and notes into dist/; tools/publish REGISTRY pushes them
+	@$(PY) -m tools.release.build $(if $(ENGINE),--engine $(ENGINE)) $(if $(PLATFORM),--platform $(PLATFORM))
 
 generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, lab/docs/command-line.md, tables of lab/docs/simulator.md, figures of pages)
 	@$(PY) -m tools.write_arguments

@@ -194,6 +194,7 @@ PROGRAMS: dict[str, Program] = {
 # program -> (Debian package, the program's path in it). They are unpacked, not installed: no
 # service starts.
 PACKAGED = {
+    "docker-registry": ("docker-registry", "usr/bin/docker-registry"),
     "prometheus": ("prometheus", "usr/bin/prometheus"),
     "promtool": ("prometheus", "usr/bin/promtool"),
     "runc": ("runc", "usr/sbin/runc"),

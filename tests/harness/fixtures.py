@@ -22,6 +22,7 @@ from tests.harness.binaries import (
     ensure_binary,
 )
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.distribution import DistributionRegistry
 from tests.harness.images import Image, read_archive
 from tests.harness.names import names
 from tests.harness.nodes import FakeNodes
@@ -111,19 +112,26 @@ def networked_nodes(
     *,
     kubelet: Mapping[str, Any] | None = None,
 ) -> Iterator[list[RealNode]]:
+    """`nodes_of_registry`, whose registry is the test's own: `fill` pushes the images."""
+    with or_give_up(), RealRegistry() as registry:
+        fill(registry)
+        with nodes_of_registry(registry, nodes, kubelet=kubelet) as started:
+            yield started
+
+
+@contextlib.contextmanager
+def nodes_of_registry(
+    registry: RealRegistry | DistributionRegistry,
+    nodes: Mapping[str, Mapping[str, str]],
+    *,
+    kubelet: Mapping[str, Any] | None = None,
+) -> Iterator[list[RealNode]]:
     """Real nodes that answer whoever asks them, Kubernetes' own scheduler, and a network of the
     pods' own, with names.
 
-    fill: pushes the images. nodes: labels by name. kubelet: fields of KubeletConfiguration beside
-    those.
+    nodes: labels by name. kubelet: fields of KubeletConfiguration beside those.
     """
-    with (
-        or_give_up(),
-        PodNetwork() as network,
-        RealRegistry() as registry,
-        network.make_cluster() as cluster,
-    ):
-        fill(registry)
+    with or_give_up(), PodNetwork() as network, network.make_cluster() as cluster:
         how: dict[str, Any] = {
             "network": network,
             "kubelet": {**SERVING, "clusterDNS": [GATEWAY], **(kubelet or {})},

@@ -27,6 +27,7 @@ from tests.harness.api import ApiError
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.cgroups import ROOT, hierarchies, make_group, remove_group
 from tests.harness.controlplane import ControlPlane
+from tests.harness.distribution import DistributionRegistry
 from tests.harness.images import make_image, write_archive
 from tests.harness.nodes import NOT_READY_TAINT
 from tests.harness.pod_network import PLUGINS, PodNetwork
@@ -88,7 +89,7 @@ class RealNode:
         self,
         cluster: ControlPlane,
         name: str,
-        registry: RealRegistry,
+        registry: RealRegistry | DistributionRegistry,
         *,
         labels: Mapping[str, str] | None = None,
         taints: Sequence[Mapping[str, str]] = (),

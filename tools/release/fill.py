@@ -44,11 +44,32 @@ class FillError(RuntimeError):
     """A file of the checkout isn't as expected; the message names it."""
 
 
+def write_source(folder: Path, addresses: Addresses) -> list[str]:
+    """Replace `folder` by the checkout with the addresses filled in: a line for each change.
+
+    Raises FillError.
+    """
+    copy(folder)
+    said = fill(folder, addresses)
+    # Pages that repeat values.yaml.
+    for writer in ("write_values_reference", "write_chart_pages") if said else ():
+        command = [sys.executable, "-m", f"tools.{writer}"]
+        environment = {**os.environ, "PYTHONPATH": str(folder.resolve())}
+        subprocess.run(command, cwd=folder, check=True, env=environment, stdout=sys.stderr)
+    return said
+
+
 def copy(folder: Path) -> None:
-    """Replace `folder` by the tracked files as they are on disk."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
-    ).stdout
+    """Replace `folder` by the tracked files as they are on disk. Raises FillError."""
+    try:
+        listed = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+        ).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise FillError(
+            f"{ROOT}: git doesn't know this folder. Make releases in a clone of the repository,"
+            " with git installed."
+        ) from error
     shutil.rmtree(folder, ignore_errors=True)
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
@@ -160,18 +181,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="where the copy goes; it is replaced")
     folder: Path = parser.parse_args(argv).folder
     try:
-        addresses = read_addresses(os.environ)
-        copy(folder)
-        said = fill(folder, addresses)
-        # Pages that repeat values.yaml.
-        for writer in ("write_values_reference", "write_chart_pages"):
-            command = [sys.executable, "-m", f"tools.{writer}"]
-            subprocess.run(
-                command,
-                cwd=folder,
-                check=True,
-                env={**os.environ, "PYTHONPATH": str(folder.resolve())},
-            )
+        said = write_source(folder, read_addresses(os.environ))
     except (AddressError, FillError) as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

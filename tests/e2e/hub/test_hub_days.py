@@ -154,6 +154,7 @@ class Day:
                     event = json.loads(line[5:]) if line.startswith(b"data:") else event
                     if name := event.get("imageName", ""):
                         # What a real build would have done.
+                        assert isinstance(self.node.registry, RealRegistry)
                         self.node.registry.push_image(name.partition("/")[2], self.built)
             assert event["phase"] == "ready", event
             server = self._url("proxy", 8000) + urlsplit(event["url"]).path

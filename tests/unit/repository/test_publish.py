@@ -1,0 +1,310 @@
+"""What `tools/publish` is given, and the archives that it pushes, whoever made them."""
+
+import gzip
+import io
+import json
+import re
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.harness.images import make_image, write_archive
+from tools.image import EPOCH_SECONDS
+from tools.release import oci, sbom
+from tools.release.chart import package_chart
+from tools.release.logins import find_login
+from tools.release.publish import main, parse_target
+from tools.release.push import Answer, PushError, Registry
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+# No tar begins as a compressed file does.
+LAYERS: Final = st.lists(
+    st.binary(max_size=200).map(b"tar".__add__), min_size=1, max_size=4, unique=True
+)
+ADDRESS: Final = r"[a-z0-9]{1,5}(\.[a-z]{1,3}){1,2}(:[0-9]{2,4})?(/[a-z0-9]{1,4}){0,3}/?"
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("https://registry.example.org/me", "Leave out https://: registry.example.org/me"),
+        ("oci://registry.example.org/me", "Leave out oci://: registry.example.org/me"),
+        ("registry.example.org/Me", "no capitals"),
+        ("registry.example.org/me:0.2.0", "The version is the tag"),
+        ("registry.example.org/me@sha256:00", "The version is the tag"),
+        ("me", "'me' is no host of a registry"),
+        ("me/roost", "'me' is no host of a registry"),
+        ("docker.io/me", "has no folders"),
+        ("", "expected HOST/FOLDER"),
+        ("registry.example.org/me too", "expected HOST/FOLDER"),
+        ("--", "expected HOST/FOLDER"),
+    ],
+)
+def test_a_wrong_address_is_named_with_its_fix(
+    address: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--dist", "/nonexistent", "--", address]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"REGISTRY: found {address!r}" in printed.err
+    assert said in printed.err
+
+
+@given(st.from_regex(ADDRESS, fullmatch=True))
+def test_what_is_an_address_comes_back_whole(address: str) -> None:
+    target = parse_target(address)
+    assert f"{target.host}/{target.folder}".rstrip("/") == address.rstrip("/")
+    assert target.repository("roost") in (f"{target.folder}/roost", "roost")
+
+
+@given(st.text(max_size=30))
+def test_any_address_is_taken_or_refused_with_what_was_found(address: str) -> None:
+    refusal = ""
+    try:
+        target = parse_target(address)
+    except ValueError as error:
+        refusal = str(error)
+    if refusal:
+        assert repr(address) in refusal
+    else:
+        assert re.fullmatch(r"[a-z0-9.:\[\]/_-]+", f"{target.host}/{target.folder}")
+
+
+def saved(layers: list[bytes], packed: list[bool], *, is_old: bool) -> bytes:
+    """What `docker save` writes: layers as files, some compressed, under old or new names."""
+    config = {"os": "linux", "architecture": "arm64", "rootfs": {"type": "layers"}}
+    members = {}
+    names = []
+    for number, (layer, is_packed) in enumerate(zip(layers, packed, strict=True)):
+        name = f"{number}/layer.tar" if is_old else f"blobs/sha256/{number}"
+        members[name] = gzip.compress(layer) if is_packed else layer
+        names.append(name)
+    members["config.json"] = json.dumps(config).encode()
+    listed = [{"Config": "config.json", "RepoTags": ["localhost/roost:1"], "Layers": names}]
+    members["manifest.json"] = json.dumps(listed).encode()
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as tar:
+        for name, contents in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(contents)
+            tar.addfile(member, io.BytesIO(contents))
+    return written.getvalue()
+
+
+@given(LAYERS, st.data(), st.booleans())
+def test_a_saved_image_keeps_its_layers_in_their_order(
+    layers: list[bytes], data: st.DataObject, is_old: bool
+) -> None:
+    packed = [data.draw(st.booleans()) for _ in layers]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        (folder / "saved.tar").write_bytes(saved(layers, packed, is_old=is_old))
+        for name in ("first.tar", "second.tar"):
+            oci.from_saved(folder / "saved.tar", folder / name)
+        assert (folder / "first.tar").read_bytes() == (folder / "second.tar").read_bytes()
+        with oci.Archive(folder / "first.tar") as archive:
+            archive.check()
+            (manifest,) = archive.manifests()
+            found = [gzip.decompress(archive.read(part)) for part in archive.parts(manifest)[1:]]
+        assert found == layers
+        assert oci.platforms(folder / "first.tar") == ["linux/arm64"]
+
+
+@given(st.binary(max_size=300))
+def test_what_is_no_archive_is_refused_by_name(contents: bytes) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "image.tar"
+        path.write_bytes(contents)
+        with pytest.raises(oci.ArchiveError, match=str(path)):
+            oci.from_saved(path, Path(scratch) / "made.tar")
+        with pytest.raises(oci.ArchiveError, match=str(path)), oci.Archive(path):
+            pass
+
+
+class Shelf:
+    """A registry in memory: what was pushed to it, and in which order."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[str, bytes] = {}
+        self.manifests: dict[str, bytes] = {}
+        self.requests: list[tuple[str, str]] = []
+
+    def send(
+        self, method: str, url: str, headers: Mapping[str, str], data: bytes | IO[bytes] | None
+    ) -> Answer:
+        path = url.partition("registry.example.org")[2]
+        self.requests.append((method, path))
+        body = data if isinstance(data, bytes) else data.read() if data is not None else b""
+        digest = path.rpartition("digest=")[2].replace("%3A", ":")
+        if method == "HEAD":
+            return Answer(200 if path.rpartition("/")[2] in self.blobs else 404, {}, b"")
+        if method == "POST":
+            return Answer(202, {"location": f"{path}1?state=a"}, b"")
+        if "/manifests/" in path:
+            for part in self.referred(body):
+                assert part in {**self.blobs, **self.manifests}, "pushed before what it names"
+            self.manifests[oci.digest_of(body)] = body
+            self.manifests[path.rpartition("/")[2]] = body
+        else:
+            assert oci.digest_of(body) == digest
+            self.blobs[digest] = body
+        return Answer(201, {}, b"")
+
+    def referred(self, manifest: bytes) -> list[str]:
+        read = json.loads(manifest)
+        entries = read.get("manifests") or [read["config"], *read["layers"]]
+        return [entry["digest"] for entry in entries]
+
+
+def test_an_image_of_two_platforms_is_pushed_after_all_that_it_names(tmp_path: Path) -> None:
+    archives = {}
+    for architecture in ("amd64", "arm64"):
+        image = make_image(size_bytes=100)
+        config = json.loads(image.config) | {"architecture": architecture}
+        body = json.dumps(config).encode()
+        manifest = json.loads(image.manifest) | {"config": oci.describe(oci.CONFIG_TYPE, body)}
+        path = tmp_path / f"{architecture}.tar"
+        blobs: dict[str, bytes | Path] = {
+            oci.digest_of(blob): blob for blob in (body, *image.layers)
+        }
+        root = (oci.MANIFEST_TYPE, json.dumps(manifest).encode())
+        oci.write_archive(path, root, blobs, f"linux/{architecture}")
+        archives[f"linux/{architecture}"] = path
+    joint = tmp_path / "both.tar"
+    oci.join(archives, joint)
+    assert oci.platforms(joint) == ["linux/amd64", "linux/arm64"]
+    shelf = Shelf()
+    registry = Registry("registry.example.org", environment={}, send=shelf.send)
+    with oci.Archive(joint) as archive:
+        digest = registry.push(archive, "me/roost", "1")
+        assert oci.digest_of(shelf.manifests["1"]) == digest
+        before = len(shelf.requests)
+        # What is there isn't sent again.
+        registry.push(archive, "me/roost", "2")
+    again = [method for method, path in shelf.requests[before:] if "/blobs/" in path]
+    assert set(again) == {"HEAD"}
+
+
+def test_a_token_is_asked_for_with_the_login_and_only_over_tls(tmp_path: Path) -> None:
+    (tmp_path / ".docker").mkdir()
+    auths = {"registry.example.org": {"username": "me", "password": "secret"}}
+    (tmp_path / ".docker/config.json").write_text(json.dumps({"auths": auths}))
+    sent: list[tuple[str, str]] = []
+
+    def registry_with(realm: str) -> Registry:
+        def send(
+            method: str, url: str, headers: Mapping[str, str], data: bytes | IO[bytes] | None
+        ) -> Answer:
+            authorization = headers.get("Authorization", "")
+            sent.append((url, authorization))
+            if url.startswith(realm):
+                return Answer(200, {}, b'{"token": "T"}')
+            if authorization != "Bearer T":
+                challenge = f'Bearer realm="{realm}",service="s"'
+                return Answer(401, {"www-authenticate": challenge}, b"")
+            return Answer(202 if method == "POST" else 200, {"location": "/v2/x"}, b"{}")
+
+        return Registry("registry.example.org", environment={"HOME": str(tmp_path)}, send=send)
+
+    registry_with("https://login.example.org/token").check("me/roost")
+    asked = [url for url, authorization in sent if authorization.startswith("Basic ")]
+    assert len(asked) == 1
+    assert asked[0].startswith("https://login.example.org/token?service=s&scope=repository%3Ame")
+    sent.clear()
+    with pytest.raises(PushError, match="isn't https"):
+        registry_with("http://login.example.org/token").check("me/roost")
+    assert not [authorization for _, authorization in sent if authorization]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["auths", "credHelpers", "auth", "r.example.org", "username"]),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_file_of_logins_is_read_or_refused_in_words(settings: Any) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        path = Path(home) / ".docker/config.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(settings))
+        registry = Registry(
+            "r.example.org",
+            environment={"HOME": home},
+            send=lambda *_: Answer(401, {"www-authenticate": "Basic"}, b""),
+        )
+        with pytest.raises(PushError, match=r"config\.json|docker login|docker-credential"):
+            registry.check("me/roost")
+
+
+def test_no_file_of_logins_is_no_login(tmp_path: Path) -> None:
+    assert find_login("r.example.org", {"HOME": str(tmp_path)}) is None
+
+
+def test_the_chart_is_packed_alike_each_time(tmp_path: Path) -> None:
+    for number in ("1", "2"):
+        tgz, archive = tmp_path / f"{number}.tgz", tmp_path / f"{number}.tar"
+        package_chart(ROOT / "chart", tgz, archive, EPOCH_SECONDS)
+    for suffix in ("tgz", "tar"):
+        first, second = tmp_path / f"1.{suffix}", tmp_path / f"2.{suffix}"
+        assert first.read_bytes() == second.read_bytes()
+    with oci.Archive(archive) as read:
+        config, content = read.parts(read.root)
+        about = yaml.safe_load((ROOT / "chart/Chart.yaml").read_text())
+        assert json.loads(read.read(config)) == about
+        assert read.read(content) == tgz.read_bytes()
+    with tarfile.open(tgz) as tar:
+        names = tar.getnames()
+    assert names[0] == "roost/Chart.yaml"
+    assert {"roost/values.yaml", "roost/values.schema.json", "roost/templates/NOTES.txt"} <= {
+        *names
+    }
+
+
+def test_a_list_of_contents_names_each_package_in_its_last_version(tmp_path: Path) -> None:
+    site = "/opt/roost/lib/python3.13/site-packages"
+    status = b"Package: python3\nStatus: install ok installed\nVersion: 3.13.5-1\n\n"
+    gone = b"Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n"
+    license_line = "License-Expression: BSD-3-Clause\n"
+    metadata = f"Metadata-Version: 2.4\nName: Click_Plugins\nVersion: 8.3\n{license_line}\nText\n"
+    image = make_image(
+        files={
+            "/var/lib/dpkg/status": status + gone,
+            f"{site}/click_plugins-8.3.dist-info/METADATA": metadata.encode(),
+        }
+    )
+    path = tmp_path / "image.tar"
+    write_archive(image, "roost:1", path)
+    packages = sbom.packages_of(path)
+    assert packages == [
+        sbom.Package("deb", "python3", "3.13.5-1", ""),
+        sbom.Package("pypi", "click-plugins", "8.3", "BSD-3-Clause"),
+    ]
+    document = json.loads(sbom.spdx_of("roost", "1.0.0", image.digest, packages))
+    locators = [
+        package["externalRefs"][0]["referenceLocator"] for package in document["packages"][1:]
+    ]
+    assert locators == ["pkg:deb/debian/python3@3.13.5-1", "pkg:pypi/click-plugins@8.3"]
+
+
+def test_the_command_says_what_it_does() -> None:
+    done = subprocess.run(
+        [str(ROOT / "tools/publish"), "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "usage: tools/publish" in done.stdout

@@ -1,0 +1,292 @@
+"""Build all that a release consists of into one folder: `make release`.
+
+python -m tools.release.build    into dist/; --engine and --platform choose how images are built
+
+The folder holds wheels, images and chart as OCI archives, the chart as a package, lists of what the
+images contain, notes, checksums, and release.json, which says of which commit it is. Nothing is
+pushed: that is `tools/publish`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tools import image
+from tools.release import oci, sbom
+from tools.release.addresses import AddressError, read_addresses
+from tools.release.chart import package_chart
+from tools.release.fill import FillError, write_source
+from tools.release.version import ROOT, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+DIST: Final = ROOT / "dist"
+RECORD: Final = "release.json"
+CHECKSUMS: Final = "SHA256SUMS"
+# What builds images: the first that is here, unless one is named.
+ENGINES: Final = ("docker", "podman", "debian")
+# Nodes are amd64 unless somebody chose otherwise, whatever the computer is that builds.
+PLATFORM: Final = "linux/amd64"
+
+
+class BuildError(RuntimeError):
+    """The release can't be built here; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is pushed: a file of the folder, its digest in registries, the platforms that it is
+    for ("" in a chart).
+    """
+
+    file: str
+    digest: str
+    platforms: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """release.json: what the folder is of.
+
+    changes: a digest of what differed from the commit in the checkout, "" for nothing. parts: by
+    name: roost and roost-lab are images, chart is the chart.
+    """
+
+    version: str
+    commit: str
+    changes: str
+    parts: dict[str, Part]
+
+
+def checkout_state(root: Path = ROOT) -> tuple[str, str]:
+    """(commit, digest of what differs from it in tracked files or "")."""
+
+    def git(*arguments: str) -> bytes:
+        try:
+            command = ["git", "-C", str(root), *arguments]
+            return subprocess.run(command, capture_output=True, check=True).stdout
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise BuildError(
+                f"{root}: git doesn't know this folder. Make releases in a clone of the"
+                " repository, with git installed."
+            ) from error
+
+    changed = git("diff", "--binary", "HEAD")
+    digest = hashlib.sha256(changed).hexdigest() if changed else ""
+    return git("rev-parse", "HEAD").decode().strip(), digest
+
+
+def read_record(dist: Path) -> Record:
+    """release.json of a folder. Raises BuildError."""
+    path = dist / RECORD
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        parts = {name: Part(**part) for name, part in body.pop("parts").items()}
+        return Record(**body, parts=parts)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BuildError(
+            f"{path}: it isn't there, or isn't of this Roost. Build it again: make release"
+        ) from error
+
+
+def build(dist: Path = DIST, engine: str = "", platforms: Sequence[str] = ()) -> Record:
+    """Replace the folder by a release of this checkout. Raises BuildError."""
+    commit, changes = checkout_state()
+    version = version_of()
+    dist.parent.mkdir(parents=True, exist_ok=True)
+    # A folder that is half built is never taken for a whole one.
+    with tempfile.TemporaryDirectory(dir=dist.parent, prefix=f".{dist.name}-") as scratch:
+        half, source = Path(scratch) / "dist", Path(scratch) / "source"
+        half.mkdir()
+        try:
+            for line in write_source(source, read_addresses(os.environ)):
+                _say(line)
+            parts = _build_images(source, half, version, engine or find_engine(), platforms)
+        except (AddressError, FillError, image.ImageError, oci.ArchiveError) as error:
+            raise BuildError(str(error)) from error
+        _build_wheels(source, half)
+        _say("the chart")
+        tgz, archive = half / f"roost-{version}.tgz", half / f"roost-chart-{version}.tar"
+        package_chart(source / "chart", tgz, archive, image.EPOCH_SECONDS)
+        parts["chart"] = _part(archive)
+        for name in image.TARGETS:
+            held = sbom.packages_of(half / parts[name].file)
+            document = sbom.spdx_of(name, version, parts[name].digest, held)
+            (half / f"{name}-{version}.spdx.json").write_text(document, encoding="utf-8")
+        record = Record(version, commit, changes, parts)
+        (half / RECORD).write_text(json.dumps(asdict(record), indent=1) + "\n", encoding="utf-8")
+        (half / "NOTES.md").write_text(notes_of(source, record), encoding="utf-8")
+        (half / CHECKSUMS).write_text("".join(_checksums(half)), encoding="utf-8")
+        shutil.rmtree(dist, ignore_errors=True)
+        half.rename(dist)
+    return record
+
+
+def find_engine() -> str:
+    """What builds images here. Raises BuildError if nothing does."""
+    for engine in ENGINES:
+        if engine == "debian" and not image.missing_parts():
+            return engine
+        if engine != "debian" and shutil.which(engine) is not None:
+            return engine
+    raise BuildError(
+        "no docker and no podman here, and not Debian with buildah and mmdebstrap as root."
+        " Install one of them: images are built by it."
+    )
+
+
+def notes_of(source: Path, record: Record) -> str:
+    """The change log's section of this version, and what was built. Raises BuildError."""
+    text = (source / "CHANGELOG.md").read_text(encoding="utf-8")
+    section = re.search(
+        rf"^## {re.escape(record.version)}\b.*?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    if section is None:
+        raise BuildError(f"CHANGELOG.md: found no section {record.version}. Write it.")
+    rows = [
+        f"| {name} | {part.platforms or 'any'} | `{part.digest}` |"
+        for name, part in record.parts.items()
+    ]
+    table = "\n".join(["| what | platforms | digest |", "|---|---|---|", *rows])
+    built = f"Built from commit {record.commit}{', with changes' if record.changes else ''}."
+    return f"# Roost {record.version}\n\n{section[1].strip()}\n\n## Digests\n\n{built}\n\n{table}\n"
+
+
+def _build_images(
+    source: Path, dist: Path, version: str, engine: str, platforms: Sequence[str]
+) -> dict[str, Part]:
+    wanted = tuple(platforms) or (PLATFORM,)
+    parts = {}
+    if engine == "debian":
+        if platforms and wanted != (PLATFORM,):
+            raise BuildError(
+                f"--platform {','.join(platforms)}: Debian's buildah builds for this machine alone."
+                " Use docker or podman with QEMU."
+            )
+        built = image.build_images(source)
+        for name in image.TARGETS:
+            path = dist / f"{name}-image-{version}.tar"
+            shutil.copyfile(built[name], path)
+            parts[name] = _part(path)
+        return parts
+    for name in image.TARGETS:
+        archives = {}
+        for platform in wanted:
+            _say(f"{name} for {platform}, by {engine}")
+            archives[platform] = dist / f".{name}-{platform.replace('/', '-')}.tar"
+            _build_by_engine(engine, source, name, platform, archives[platform])
+        path = dist / f"{name}-image-{version}.tar"
+        if len(archives) == 1:
+            archives[wanted[0]].rename(path)
+        else:
+            oci.join(archives, path)
+            for archive in archives.values():
+                archive.unlink()
+        parts[name] = _part(path)
+    return parts
+
+
+def _build_by_engine(engine: str, source: Path, target: str, platform: str, path: Path) -> None:
+    architecture = platform.rpartition("/")[2]
+    tag = f"localhost/{target}:release-{architecture}"
+    below = f"localhost/{image.ROOST}:release-{architecture}"
+    # roost-lab stands on the image that was built just before.
+    upon = [] if target == image.ROOST else ["--build-arg", f"ROOST={below}"]
+    saved = path.with_suffix(".saved")
+    build = [engine, "build", "--platform", platform, "--target", target, "--tag", tag, *upon]
+    _run([*build, str(source)])
+    _run([engine, "save", "--output", str(saved), tag])
+    oci.from_saved(saved, path)
+    saved.unlink()
+
+
+def _build_wheels(source: Path, dist: Path) -> None:
+    _say("the wheels")
+    for folder in (source, source / "lab"):
+        # hatchling asks git what to leave out: the copy is no checkout, and has tracked files only.
+        command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+        _run([*command, "--directory", str(dist)], folder)
+
+
+def _part(path: Path) -> Part:
+    with oci.Archive(path) as archive:
+        digest = archive.root.digest
+    is_image = not path.name.startswith("roost-chart-")
+    return Part(path.name, digest, ",".join(oci.platforms(path)) if is_image else "")
+
+
+def _checksums(dist: Path) -> Iterator[str]:
+    """As `sha256sum --check SHA256SUMS` reads them."""
+    for path in sorted(dist.iterdir()):
+        with path.open("rb") as file:
+            yield f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n"
+
+
+def _run(command: Sequence[str], folder: Path | None = None) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise BuildError(f"{command[0]}: {error}") from error
+    if done.returncode != 0:
+        last = "\n".join(done.stdout.splitlines()[-30:])
+        raise BuildError(f"{' '.join(command)}: status {done.returncode}\n{last}")
+
+
+def _say(line: str) -> None:
+    print(f"release: {line}", file=sys.stderr, flush=True)
+
+
+def add_build_options(parser: argparse.ArgumentParser) -> None:
+    """What `make release` and `tools/publish` both take."""
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default="",
+        help="what builds the images (default: which is here)",
+    )
+    parser.add_argument(
+        "--platform",
+        default="",
+        help=f"of the images, as linux/amd64,linux/arm64 (default: {PLATFORM})",
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: built, and stdout lists the files; 1: it can't be, and stderr says why."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.release.build", description=(__doc__ or "").split("\n")[0]
+    )
+    add_build_options(parser)
+    parser.add_argument("--output", type=Path, default=DIST, help="(default: %(default)s)")
+    given = parser.parse_args(argv)
+    try:
+        build(given.output.resolve(), given.engine, list(filter(None, given.platform.split(","))))
+    except BuildError as error:
+        print(f"release: {error}", file=sys.stderr)
+        return 1
+    for path in sorted(given.output.iterdir()):
+        print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
