@@ -14,7 +14,7 @@ import json
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-from benchmarks.figures import say, table
+from benchmarks.figures import table
 from benchmarks.studies import values_files
 from generator.values.files import read_values
 from generator.values.merge import Settings
@@ -107,7 +107,7 @@ def main() -> None:
         }
         what = f"{people} at {hour}:00, {launches:,} others a day"
         rows += [_row(what, name, found, played[FIRST]) for name, found in played.items()]
-    say(table(["lecture", "policy", "p95, s", "node-hours", f"than {FIRST}"], rows))
+    print(table(["lecture", "policy", "p95, s", "node-hours", f"than {FIRST}"], rows))
 
 
 if __name__ == "__main__":

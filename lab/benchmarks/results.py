@@ -39,6 +39,11 @@ QUESTIONS: Final[dict[str, str]] = {
         "python -m benchmarks.term --seeds 1-20 --arms none fixed imported oracle"
         " --autoscalers cluster-autoscaler karpenter --seed-table 4"
     ),
+    "exam": "python -m benchmarks.term --exam --seeds 1-3 --autoscalers cluster-autoscaler",
+    "known-before": (
+        "python -m benchmarks.term --first-week --seeds 1-10 --autoscalers cluster-autoscaler"
+    ),
+    "lectures": "python -m benchmarks.lectures --seeds 6",
     "long-boots": (
         "python -m benchmarks.term --seeds 2,9,1001 --arms none imported --boot-seconds 400"
     ),

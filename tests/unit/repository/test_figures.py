@@ -4,6 +4,7 @@ from it.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -145,3 +146,14 @@ def test_money_has_its_sign() -> None:
         "$0",
         "$0",
     ]
+
+
+@pytest.mark.parametrize("command", results.QUESTIONS.values(), ids=results.QUESTIONS)
+def test_a_questions_command_is_a_benchmark_with_those_options(command: str) -> None:
+    python, flag, module, *words = shlex.split(command)
+    assert (python, flag) == ("python", "-m")
+    source = (results.TOP / "lab" / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    options = {word for word in words if word.startswith("--")}
+    assert [option for option in sorted(options) if f'"{option}"' not in source] == []
+    # What it measures is found in what it prints, not in what it says on the way.
+    assert "print(" in source
