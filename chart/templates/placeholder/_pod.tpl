@@ -48,10 +48,8 @@ spec:
 {{- if $.root.Values.imagePullSecrets }}
   imagePullSecrets: {{ include "roost.pull_secrets" (dict "root" $.root) }}
 {{- end }}
-{{- /* Without kubernetes.io/os: a placeholder goes where users go, who don't name it. */}}
-{{- if $.set.nodeSelector }}
-  nodeSelector: {{ toJson $.set.nodeSelector }}
-{{- end }}
+  # Notebooks' images are Linux's, and so is a placeholder's own: on Windows nodes it would never run.
+  nodeSelector: {{ toJson (include "roost.merge" (list (dict "kubernetes.io/os" "linux") $.set.nodeSelector) | fromJson) }}
 {{- if $.set.tolerations }}
   tolerations: {{ toJson $.set.tolerations }}
 {{- end }}

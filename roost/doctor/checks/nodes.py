@@ -4,7 +4,7 @@ from typing import Final
 
 from roost.doctor.conditions import State, conditions
 from roost.doctor.contract import Install, Told, warning
-from roost.doctor.evidence import count, node_age_seconds, some
+from roost.doctor.evidence import age_seconds, count, labelled, node_age_seconds, path_of, some
 from roost_core.placement.labels import PULLING, pulled_prefix
 
 _PULL_SECONDS: Final = 1800.0
@@ -13,17 +13,50 @@ _PULL_SECONDS: Final = 1800.0
 def check(install: Install) -> Told:
     prefix = pulled_prefix(install.release.name, install.release.namespace)
     yield count(len(install.nodes), "node")
-    old = [
-        node.name
+    waiting = [
+        node
         for node in install.nodes
         if any(key.startswith(prefix) and value == PULLING for key, value in node.labels.items())
         and node_age_seconds(install, node) > _PULL_SECONDS
     ]
-    if old:
+    if not waiting:
+        return
+    recent = _recently_given(install)
+    # Where a puller changed a moment ago, each of its nodes waits for its turn.
+    old = [node.name for node in waiting if node.name not in recent]
+    if old and not _has_changed(install):
         yield warning(
-            f"{len(old)} nodes older than {_PULL_SECONDS / 60:.0f} minutes lack an image that users"
-            f" need: {some(old)}.",
+            f"{count(len(old), 'node')} without an image that users need, for more than"
+            f" {_PULL_SECONDS / 60:.0f} minutes: {some(old)}.",
             "kubectl describe node shows Roost's Events. Does the puller run there, and can the"
             " node pull it?",
             follows=conditions(State.UNLED, "controllers") | conditions(State.BROKEN, "puller"),
         )
+
+
+def _recently_given(install: Install) -> set[str]:
+    """Nodes whose puller's pod came within the time that a pull may take."""
+    selectors = [body["spec"]["selector"]["matchLabels"] for body in install.of_kind("DaemonSet")]
+    return {
+        str(pod["spec"].get("nodeName"))
+        for selector in selectors
+        for pod in labelled(install.pods, selector)
+        if _is_recent(install, pod["metadata"].get("creationTimestamp"))
+    }
+
+
+def _has_changed(install: Install) -> bool:
+    """Whether a puller's images were changed within that time, by who wrote its spec when."""
+    for body in install.of_kind("DaemonSet"):
+        live = install.client.find(path_of(body)) or {}
+        entries = (live.get("metadata") or {}).get("managedFields") or []
+        for entry in entries:
+            is_spec = "f:spec" in (entry.get("fieldsV1") or {}) and not entry.get("subresource")
+            if is_spec and _is_recent(install, entry.get("time")):
+                return True
+    return False
+
+
+def _is_recent(install: Install, time: str | None) -> bool:
+    age = age_seconds(install, time)
+    return age is not None and age <= _PULL_SECONDS

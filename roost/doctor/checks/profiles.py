@@ -4,18 +4,28 @@ kube-scheduler reads its configuration once, when it starts, and refuses it as a
 runs, and that started with this configuration, has accepted each profile in it.
 """
 
+import re
 from hashlib import sha256
 from typing import Final
 
 from roost.doctor import evidence
+from roost.doctor.conditions import State, conditions
 from roost.doctor.contract import Finding, Install, Told, warning
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 
 # On the scheduler's pods: of the configuration for which they were created.
 _CHECKSUM: Final = "checksum/config"
-# Rights that come with the install may be some seconds late: older lines are no news.
 _LOG_SECONDS: Final = 600
+# What was refused, in the API server's words; klog writes quotes within quotes with a backslash.
+_QUOTED: Final = r'\\?"(?P<{}>[^"\\]*)\\?"'
+_REFUSED: Final = re.compile(
+    f"(?:{_QUOTED.format('name')} )?is forbidden: User {_QUOTED.format('user')} cannot"
+    rf" (?P<verb>\w+) resource {_QUOTED.format('resource')} in API group"
+    f" {_QUOTED.format('group')}(?: in the namespace {_QUOTED.format('namespace')})?"
+)
+_API: Final = "authorization.k8s.io/v1"
+_ACCOUNT: Final = "system:serviceaccount:"
 
 
 def check(install: Install) -> Told:
@@ -61,13 +71,54 @@ def _find_refusals(install: Install, pod: str) -> Told:
     except ApiError as error:
         yield evidence.unreadable_log(pod, error)
         return
-    if forbidden := [line for line in lines if "is forbidden" in line]:
+    forbidden = [line for line in lines if "is forbidden" in line and not _is_mended(install, line)]
+    if forbidden:
         yield warning(
             f"The log of pod {pod}, which leads, has {len(forbidden)} refusals in the last"
             f" {_LOG_SECONDS / 60:.0f} minutes: {forbidden[-1][: evidence.LINE_LENGTH]}",
-            "Its ClusterRoleBindings are part of the release: rbac.create and clusterResources, or"
-            " bind them yourself (docs/install-manifests.md#without-cluster-wide-rights).",
+            "Its ClusterRoleBindings are part of the release: the check objects says whether they"
+            " are there. Without rbac.create and clusterResources, bind them yourself"
+            " (docs/install-manifests.md#without-cluster-wide-rights).",
+            follows=conditions(State.BROKEN, "scheduler"),
         )
+
+
+def _is_mended(install: Install, line: str) -> bool:
+    """Whether what a line of the log was refused is allowed now: rights may come seconds after a
+    program that needs them.
+    """
+    match = _REFUSED.search(line)
+    if match is None:
+        return False
+    resource, _, subresource = match["resource"].partition("/")
+    attributes = {
+        "verb": match["verb"],
+        "group": match["group"],
+        "resource": resource,
+        "subresource": subresource,
+        "namespace": match["namespace"] or "",
+        "name": match["name"] or "",
+    }
+    groups = []
+    if match["user"].startswith(_ACCOUNT):
+        # As the API server itself counts a service account to its groups.
+        namespace = match["user"].split(":")[2]
+        groups = [
+            "system:serviceaccounts",
+            f"system:serviceaccounts:{namespace}",
+            "system:authenticated",
+        ]
+    review = {
+        "apiVersion": _API,
+        "kind": "SubjectAccessReview",
+        "spec": {"user": match["user"], "groups": groups, "resourceAttributes": attributes},
+    }
+    try:
+        answer = install.client.create(f"/apis/{_API}/subjectaccessreviews", review)
+    except ApiError:
+        # Who may not ask that is told what the log says.
+        return False
+    return bool(answer["status"].get("allowed"))
 
 
 def _is_stale(install: Install, pod: JSONObject, config_map: JSONObject) -> bool:

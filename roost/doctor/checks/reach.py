@@ -19,6 +19,7 @@ from roost.doctor.evidence import (
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
+from roost_core.placement.labels import OS_LABEL
 
 _TOLD: Final = 6
 # users and usres, not user and core: a pool beside others may have no nodes now.
@@ -133,11 +134,15 @@ def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
 
 def _rules_of(pod: JSONObject) -> NodeRules:
     spec: Any = pod.get("spec") or {}
+    # Kubelets set it, and whoever places users doesn't name it.
+    selector = {
+        key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != OS_LABEL
+    }
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
         "nodeSelectorTerms"
     )
-    return read_node_rules(spec.get("nodeSelector") or {}, required, spec.get("tolerations") or ())
+    return read_node_rules(selector, required, spec.get("tolerations") or ())
 
 
 def _has_autoscaler(install: Install) -> bool:

@@ -250,7 +250,7 @@ def test_a_node_long_without_an_image_and_an_autoscaler_ignoring_placeholders_ar
     ):
         metadata = {"name": name, "creationTimestamp": ago(age), "labels": {label: value}}
         cluster.lists["/api/v1/nodes"].append({"metadata": metadata})
-    cluster.tells("nodes", "warning", ": old.")
+    cluster.tells("nodes", "warning", "1 node without an image", ": old.")
     container: JSONObject = {"image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0"}
     spec = {"template": {"spec": {"containers": [container]}}}
     autoscaler = {"metadata": {"namespace": "kube-system", "name": "ca"}, "spec": spec}
@@ -325,3 +325,26 @@ def test_a_check_that_the_api_server_refuses_is_unknown_and_the_others_go_on() -
     cluster = Cluster()
     cluster.refused = {QUOTAS}
     cluster.tells("requests", "unknown", "nobody may")
+
+
+@pytest.mark.parametrize("minutes", [1, 29, 31, 600])
+@pytest.mark.parametrize("what", ["spec", "pod"])
+def test_after_a_change_of_images_each_node_has_half_an_hour(what: str, minutes: int) -> None:
+    cluster = Cluster("singleuser: {image: {name: a/b, tag: '1'}}")
+    metadata = {
+        "name": "old",
+        "creationTimestamp": ago(99999),
+        "labels": {pulled_label("hub", "jhub", "a/b:1"): "pulling", "kubernetes.io/os": "linux"},
+    }
+    cluster.lists["/api/v1/nodes"] = [{"metadata": metadata}]
+    (puller,) = cluster.install.of_kind("DaemonSet")
+    live = cluster.objects[f"{APPS}/daemonsets/{puller['metadata']['name']}"]
+    ages = {"spec": 99999.0, "pod": 99999.0, what: minutes * 60.0}
+    live["metadata"]["managedFields"] = [
+        {"manager": "helm", "time": ago(ages["spec"]), "fieldsV1": {"f:spec": {}}},
+        {"manager": "kube-controller-manager", "time": ago(1), "subresource": "status"},
+    ]
+    labels = puller["spec"]["template"]["metadata"]["labels"]
+    made = {"name": "p", "labels": labels, "creationTimestamp": ago(ages["pod"])}
+    cluster.lists[PODS] = [{"metadata": made, "spec": {"nodeName": "old"}}]
+    assert [one.severity for one in cluster.said("nodes")] == ["warning"] * (minutes > 30)

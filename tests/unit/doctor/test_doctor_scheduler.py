@@ -7,6 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roost.doctor.checks import INSTALLED, run_checks
 from roost_core.kube.client import ApiError
@@ -101,6 +103,39 @@ def test_rights_that_the_leading_scheduler_lacks_are_told_from_its_log() -> None
     cluster.tells("profiles", "warning", "has 1 refusals", "pvcs is forbidden")
     cluster.texts[LOG] = ApiError(502, "no kubelet")
     assert [finding.severity for finding in cluster.said("profiles")] == ["unknown"]
+
+
+_ACCOUNT = "system:serviceaccount:jhub:hub-roost-scheduler"
+_CANNOT = f'is forbidden: User "{_ACCOUNT}" cannot'
+_LIST = f'pvcs {_CANNOT} list resource "pvcs" in API group "" at the cluster scope'
+_GET = f'leases "a" {_CANNOT} get resource "leases" in API group "c.io" in the namespace "jhub"'
+_BIND = f'pods "p" {_CANNOT} create resource "pods/binding" in API group "" in the namespace "far"'
+# Words of the API server, and the right that was missing.
+_WORDS = (
+    (_LIST, f"{_ACCOUNT} list pvcs"),
+    (_GET, f"{_ACCOUNT} get c.io leases jhub a"),
+    (_BIND, f"{_ACCOUNT} create pods binding far p"),
+)
+
+
+@given(
+    lines=st.lists(st.sampled_from(_WORDS)),
+    mended=st.sets(st.sampled_from(_WORDS)),
+    is_quoted=st.booleans(),
+)
+def test_refusals_of_what_is_allowed_by_now_are_no_news(
+    lines: list[tuple[str, str]], mended: set[tuple[str, str]], is_quoted: bool
+) -> None:
+    cluster = with_scheduler()
+    # klog writes an error within quotes.
+    cluster.texts[LOG] = [
+        f'E1 x.go:1] "Failed" err="{words}"'.replace('"', '\\"') if is_quoted else f"E1 x] {words}"
+        for words, _ in lines
+    ]
+    cluster.rights = {right for _, right in mended}
+    left = [line for line in lines if line not in mended]
+    said = cluster.said("profiles")
+    assert [f"has {len(left)} refusals" in one.evidence for one in said] == [True] * bool(left)
 
 
 def waiting(

@@ -133,6 +133,8 @@ class Cluster:
         }
         self.scheduler = "hub.jhub.user"
         self.denied: set[str] = set()
+        # Of accounts: `user verb group resource subresource namespace name`, without what is empty.
+        self.rights: set[str] = set()
         # The API server's clock, as compared with this machine's.
         self.ahead_seconds = 0.0
         self.refused: set[str] = set()
@@ -183,6 +185,10 @@ class Cluster:
         if path.endswith("selfsubjectaccessreviews"):
             attributes = body["spec"]["resourceAttributes"]
             return {"status": {"allowed": attributes["resource"] not in self.denied}}
+        if path.endswith("/subjectaccessreviews"):
+            attributes = body["spec"]["resourceAttributes"]
+            words = filter(None, [body["spec"]["user"], *attributes.values()])
+            return {"status": {"allowed": " ".join(words) in self.rights}}
         assert path.endswith("?dryRun=All"), "nothing is created"
         if not path.endswith("/pods?dryRun=All"):
             return copy.deepcopy(body)
