@@ -14,16 +14,18 @@ import random
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import orjson
 
 from roost_core.kube.client import NOT_FOUND, ApiError, Client, ClusterError
 from roost_core.objects.fields import JSONObject
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 # Spreads replicas, keeps no secret. Of our own: the module's is whoever seeds it, and no other
@@ -102,43 +104,59 @@ _WATCHED: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """What is watched: a path of the API, and what is kept of each object there."""
+
+    path: str
+    # Called for each object as it arrives; None: the object is ignored.
+    read: Callable[[JSONObject], T | None]
+    _: KW_ONLY
+    # A word for logs and metrics.
+    kind: str
+    label_selector: str = ""
+    field_selector: str = ""
+    # Whether the server sends a bookmark every minute; it does for all kinds but Events.
+    has_bookmarks: bool = True
+
+    @property
+    def selectors(self) -> dict[str, str]:
+        """The selectors that are set, by the API's names."""
+        selectors = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {name: selector for name, selector in selectors.items() if selector}
+
+
 class EventStream:
     """One kind of object. `run` belongs to one thread, which also calls `read` and `on_event`."""
 
     def __init__(
         self,
         client: Client,
-        path: str,
-        kind: str,
-        read: Callable[[JSONObject], Any],
+        listing: Listing[Any],
         on_event: Callable[[WatchEvent], None],
         *,
-        selectors: Mapping[str, str] | None = None,
         gapless: bool = True,
         position: str = "",
-        has_bookmarks: bool = True,
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """kind: a word for logs and metrics.
+        """gapless: False for a consumer that only needs the present state; then no change is
+        reported as lost or late.
 
-        selectors: the API's `labelSelector` and `fieldSelector`. gapless: False for a consumer that
-        only needs the present state; then no change is reported as lost or late. position: the
-        version where an earlier run stopped, "" if there was none; for gapless streams.
-        has_bookmarks: whether the server sends a bookmark every minute; it does for all kinds but
-        Events.
+        position: the version where an earlier run stopped, "" if there was none; for gapless
+        streams.
         """
-        self.kind = kind
+        self.kind = listing.kind
         self._client = client
-        self._path = path
-        self._read = read
+        self._path = listing.path
+        self._read = listing.read
         self._on_event = on_event
-        self._selectors = dict(selectors or {})
+        self._selectors = listing.selectors
         self._is_gapless = gapless
         self._on_error = on_error
-        self._watch_seconds = WATCH_SECONDS if has_bookmarks else UNMARKED_WATCH_SECONDS
-        self._has_bookmarks = has_bookmarks
+        self._watch_seconds = WATCH_SECONDS if listing.has_bookmarks else UNMARKED_WATCH_SECONDS
+        self._has_bookmarks = listing.has_bookmarks
         self._clock = clock
         self._wall = wall
         self._version = position

@@ -12,15 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from roost_core.kube.client import Client
-from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
-from roost_core.objects.fields import JSONObject
+from roost_core.kube.event_stream import EventStream, Listing, WatchEvent, WatchEventType
 from roost_core.placement.beliefs import WATCHED_SECONDS
 
 T = TypeVar("T")
 
 
 class WatchCache(Generic[T]):
-    """The objects of one list path; `read` reduces each, or returns None to ignore it.
+    """The objects of one listing, each as its `read` reduces it.
 
     `run` belongs to one thread; all else may be called from any.
     """
@@ -28,13 +27,8 @@ class WatchCache(Generic[T]):
     def __init__(
         self,
         client: Client,
-        path: str,
-        read: Callable[[JSONObject], T | None],
+        listing: Listing[T],
         *,
-        kind: str,
-        label_selector: str = "",
-        field_selector: str = "",
-        has_bookmarks: bool = True,
         keeps_changes: bool = True,
         on_change: Callable[[], None] = lambda: None,
         is_minor: Callable[[T | None, T | None], bool] = lambda _before, _now: False,
@@ -42,26 +36,15 @@ class WatchCache(Generic[T]):
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """kind: a word for logs and metrics. on_change: called when `take_changes` has something.
+        """on_change: called when `take_changes` has something.
 
         is_minor: given an object before and now (None: absent), whether to call `on_minor_change`
         instead. keeps_changes: False for readers of `objects` only; changes that are never taken
-        would pile up. has_bookmarks: whether the server sends a bookmark every minute; it does for
-        all kinds but Events.
+        would pile up.
         """
-        self.kind = kind
-        selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        self.kind = listing.kind
         self._stream = EventStream(
-            client,
-            path,
-            kind,
-            read,
-            self._apply,
-            selectors={name: text for name, text in selectors.items() if text},
-            gapless=False,
-            has_bookmarks=has_bookmarks,
-            on_error=on_error,
-            clock=clock,
+            client, listing, self._apply, gapless=False, on_error=on_error, clock=clock
         )
         self._on_change = on_change
         self._is_minor = is_minor

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
 
 from roost_core.kube.client import Client
+from roost_core.kube.event_stream import Listing
 from roost_core.kube.watch_cache import WatchCache
-from roost_core.objects.fields import JSONObject
 
 T = TypeVar("T")
 
@@ -61,13 +61,8 @@ class Watches:
 
     def add(
         self,
-        path: str,
-        read: Callable[[JSONObject], T | None],
+        listing: Listing[T],
         *,
-        kind: str,
-        label_selector: str = "",
-        field_selector: str = "",
-        has_bookmarks: bool = True,
         keeps_changes: bool = False,
         is_minor: Callable[[T | None, T | None], bool] = lambda _before, _now: False,
         on_minor_change: Callable[[], None] = lambda: None,
@@ -80,12 +75,7 @@ class Watches:
         """
         cache = WatchCache(
             self.client,
-            path,
-            read,
-            kind=kind,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            has_bookmarks=has_bookmarks,
+            listing,
             keeps_changes=keeps_changes,
             is_minor=is_minor,
             on_minor_change=on_minor_change,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from roost_core.kube.event_stream import Listing
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import TakenChanges, Watched, Watches, apply_changes, pods_path
 from roost_core.objects.fields import JSONObject
@@ -35,10 +36,12 @@ class WatchedBuilders(Watched[str]):
         # The same object while nothing changes: rings are recognised by it.
         self.last_known = frozenset[str]()
         self.cache = watches.add(
-            pods_path(own_namespace if selector is None else ""),
-            self._read,
-            kind="builders",
-            label_selector=label_selector(builder_labels),
+            Listing(
+                pods_path(own_namespace if selector is None else ""),
+                self._read,
+                kind="builders",
+                label_selector=label_selector(builder_labels),
+            ),
             keeps_changes=True,
             before_list=namespaces.wait_for_list,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from roost_core.kube.event_stream import Listing
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import TakenChanges, Watched, Watches, pods_path
 from roost_core.release.pod_classes import PodClass
@@ -35,10 +36,12 @@ class PodsOfClass(Watched[WatchedPod]):
         self.looks_elsewhere = reader.looks_elsewhere
         super().__init__(
             watches.add(
-                pods_path("" if reader.looks_elsewhere else rulebook.settings.namespace),
-                reader.read,
-                kind=f"pods/{pod_class.name}",
-                label_selector=label_selector(pod_class.labels),
+                Listing(
+                    pods_path("" if reader.looks_elsewhere else rulebook.settings.namespace),
+                    reader.read,
+                    kind=f"pods/{pod_class.name}",
+                    label_selector=label_selector(pod_class.labels),
+                ),
                 keeps_changes=True,
                 before_list=namespaces.wait_for_list,
             )

@@ -13,7 +13,13 @@ import pytest
 
 from roost_core.kube import event_stream
 from roost_core.kube.client import ClusterError
-from roost_core.kube.event_stream import QUIET_SECONDS, EventStream, WatchEvent, WatchEventType
+from roost_core.kube.event_stream import (
+    QUIET_SECONDS,
+    EventStream,
+    Listing,
+    WatchEvent,
+    WatchEventType,
+)
 from roost_core.objects.fields import JSONObject
 
 if TYPE_CHECKING:
@@ -73,12 +79,17 @@ def added(name: str, version: int) -> JSONObject:
 
 
 class Ran:
-    def __init__(self, server: Server, **options: Any) -> None:
+    def __init__(self, server: Server, *, has_bookmarks: bool = True, **options: Any) -> None:
         self.told: list[WatchEvent] = []
         self.errors: list[str] = []
         read = options.pop("read", lambda thing: thing["metadata"]["name"])
-        asked = cast("Client", server), "/things", "things", read, self.told.append
-        self.stream = EventStream(*asked, on_error=self.errors.append, **options)
+        self.stream = EventStream(
+            cast("Client", server),
+            Listing("/things", read, kind="things", has_bookmarks=has_bookmarks),
+            self.told.append,
+            on_error=self.errors.append,
+            **options,
+        )
         self.stream.run(server.stop)
 
     def names(self) -> list[str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from roost_core.kube.client import Client
-from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
+from roost_core.kube.event_stream import EventStream, Listing, WatchEvent, WatchEventType
 from roost_core.kube.readiness import Readiness
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.device_classes import claimable_resources
@@ -105,16 +105,18 @@ class Recording:
         self._assembler = Assembler(self._classify, store.read_state(), settings.gate_labels)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client,
-            "/api/v1/namespaces",
-            lambda namespace: namespace["metadata"].get("labels") or {},
-            kind="namespaces",
+            Listing(
+                "/api/v1/namespaces",
+                lambda namespace: namespace["metadata"].get("labels") or {},
+                kind="namespaces",
+            ),
             on_error=metrics.count_stream_error,
         )
         self._device_classes: WatchCache[frozenset[str]] = WatchCache(
             client,
-            "/apis/resource.k8s.io/v1/deviceclasses",
-            claimable_resources,
-            kind="deviceclasses",
+            Listing(
+                "/apis/resource.k8s.io/v1/deviceclasses", claimable_resources, kind="deviceclasses"
+            ),
             on_error=metrics.count_stream_error,
         )
         # Pods' specs, each cached once.
@@ -127,12 +129,9 @@ class Recording:
         self._streams = [
             EventStream(
                 client,
-                path,
-                kind,
-                _guarded(readers[kind]),
+                Listing(path, _guarded(readers[kind]), kind=kind, has_bookmarks=kind != EVENTS),
                 self._take,
                 position=self._versions.get(kind, ""),
-                has_bookmarks=kind != EVENTS,
                 on_error=metrics.count_stream_error,
                 wall=wall,
             )

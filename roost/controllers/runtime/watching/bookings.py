@@ -13,6 +13,7 @@ from roost.controllers.runtime.booking_sources import (
     keep_config_map,
 )
 from roost.controllers.runtime.watching.namespaces import WatchedNamespaces
+from roost_core.kube.event_stream import Listing
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import Watched, Watches
 from roost_core.objects.fields import JSONObject
@@ -57,19 +58,23 @@ class WatchedBookings:
         self._reader = ConfigMapReader(events.limits, reading_time)
         self._hubs_reader = ConfigMapReader(events.limits, reading_time)
         self._of_release.cache = vital.add(
-            f"/api/v1/namespaces/{release.namespace}/configmaps",
-            keep_config_map,
-            kind="configmaps",
-            label_selector=labels,
+            Listing(
+                f"/api/v1/namespaces/{release.namespace}/configmaps",
+                keep_config_map,
+                kind="configmaps",
+                label_selector=labels,
+            )
         )
         if self._hub_selectors and all_namespaces:
             self._of_hubs.cache = others.add(
-                "/api/v1/configmaps",
-                _keep_hubs_config_map,
-                kind="configmaps of hubs",
-                label_selector=labels,
-                # The right is for this one name.
-                field_selector=f"metadata.name={HUB_BOOKINGS}",
+                Listing(
+                    "/api/v1/configmaps",
+                    _keep_hubs_config_map,
+                    kind="configmaps of hubs",
+                    label_selector=labels,
+                    # The right is for this one name.
+                    field_selector=f"metadata.name={HUB_BOOKINGS}",
+                )
             )
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from roost_core.kube.event_stream import Listing
 from roost_core.kube.watches import DEVICE_CLASSES_PATH, Watched, Watches
 from roost_core.objects.device_classes import claimable_resources
 
@@ -12,7 +13,9 @@ class WatchedDeviceClasses(Watched[frozenset[str]]):
     def __init__(self, watches: Watches, *, all_namespaces: bool) -> None:
         super().__init__(None)
         if all_namespaces:
-            self.cache = watches.add(DEVICE_CLASSES_PATH, claimable_resources, kind="deviceclasses")
+            self.cache = watches.add(
+                Listing(DEVICE_CLASSES_PATH, claimable_resources, kind="deviceclasses")
+            )
 
     @property
     def claimable(self) -> frozenset[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from roost.controllers.contract.release import ReleaseDocument
+from roost_core.kube.event_stream import Listing
 from roost_core.kube.watches import Watched, Watches
 from roost_core.placement.hold_ups import HoldUp, read_hold_up
 
@@ -29,11 +30,13 @@ class WatchedHoldUps(Watched[HoldUp]):
         if isinstance(notices, dict) and notices.get("enabled") is True:
             others = "".join(f",reason!={reason}" for reason in _LEFT_OUT)
             self.cache = watches.add(
-                f"/api/v1/namespaces/{release.namespace}/events",
-                read_hold_up,
-                kind="events",
-                field_selector=f"involvedObject.kind=Pod,type=Warning{others}",
-                has_bookmarks=False,
+                Listing(
+                    f"/api/v1/namespaces/{release.namespace}/events",
+                    read_hold_up,
+                    kind="events",
+                    field_selector=f"involvedObject.kind=Pod,type=Warning{others}",
+                    has_bookmarks=False,
+                ),
                 # The plan that tells of them is made each second.
                 is_minor=lambda _before, _now: True,
                 on_minor_change=on_minor_change,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from roost.controllers.contract.pod_kinds import PULLER_WORD
 from roost.controllers.contract.release import ReleaseDocument
+from roost_core.kube.event_stream import Listing
 from roost_core.kube.watches import Watched, Watches
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 
@@ -18,12 +19,14 @@ class WatchedPullEvents(Watched[PullEvent]):
     ) -> None:
         super().__init__(
             watches.add(
-                f"/api/v1/namespaces/{release.namespace}/events",
-                read_pull_event,
-                kind="events",
-                # A field selector takes one value, so other reasons aren't fetched.
-                field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
-                has_bookmarks=False,
+                Listing(
+                    f"/api/v1/namespaces/{release.namespace}/events",
+                    read_pull_event,
+                    kind="events",
+                    # A field selector takes one value, so other reasons aren't fetched.
+                    field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
+                    has_bookmarks=False,
+                ),
                 is_minor=_is_minor,
                 on_minor_change=on_minor_change,
             )

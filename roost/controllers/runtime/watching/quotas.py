@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roost.controllers.contract.release import ReleaseDocument
+from roost_core.kube.event_stream import Listing
 from roost_core.kube.watches import NAMESPACES_PATH, Watched, Watches, quotas_path
 from roost_core.objects.quotas import ContainerDefaults, Quota, read_container_defaults, read_quota
 
@@ -20,14 +21,16 @@ class WatchedQuotas(Watched[Quota]):
         self._elsewhere: Watched[Quota] = Watched(None)
         if not release.placeholder_sets:
             return
-        self.cache = watches.add(quotas_path(release.namespace), read_quota, kind="resourcequotas")
+        self.cache = watches.add(
+            Listing(quotas_path(release.namespace), read_quota, kind="resourcequotas")
+        )
         has_hubs = any(
             pod_class.is_of_users and pod_class.namespace_selector is not None
             for pod_class in release.classes.values()
         )
         if has_hubs and all_namespaces:
             self._elsewhere.cache = watches.add(
-                quotas_path(), read_quota, kind="resourcequotas of hubs"
+                Listing(quotas_path(), read_quota, kind="resourcequotas of hubs")
             )
 
     @property
@@ -47,9 +50,11 @@ class WatchedLimitRanges(Watched[ContainerDefaults]):
         super().__init__(None)
         if release.placeholder_sets:
             self.cache = watches.add(
-                f"{NAMESPACES_PATH}/{release.namespace}/limitranges",
-                read_container_defaults,
-                kind="limitranges",
+                Listing(
+                    f"{NAMESPACES_PATH}/{release.namespace}/limitranges",
+                    read_container_defaults,
+                    kind="limitranges",
+                )
             )
 
     @property
