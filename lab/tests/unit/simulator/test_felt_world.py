@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from itertools import islice
+from math import exp
+from statistics import median
 
 import pytest
 
 from benchmarks.flagship import BEFORE, FITTED, JUDGED, play, quantiles, show_published
 from benchmarks.results import read_results
+from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.worlds import PUBLISHED
+from roost_lab.traces.synthetic import synthetic_attempts
 from tests.recorded_data import LAUNCHES
 
 # How far a replay may be from what was published, which is told in round numbers.
@@ -50,3 +58,40 @@ def test_quantiles_are_waits_that_a_share_does_not_exceed() -> None:
     assert quantiles(seconds, (0.5, 0.9, 0.99)) == (50.0, 90.0, 99.0)
     assert quantiles([], (0.5,)) == (0.0,)
     assert Counter(quantiles([7.0], (0.5, 0.99))) == {7.0: 2}
+
+
+def answers(policy: str, assumptions: Assumptions, seed: int) -> dict[int, float]:
+    """Seconds by launch from containers that run to the answer: no other part of a wait changes."""
+    attempts = list(islice(synthetic_attempts(seed, 1.0), 200))
+    waits: list[dict[int, float]] = []
+    for world in (assumptions, replace(assumptions, answer_seconds=0.0, answer_sigma=0.0)):
+        ended: dict[int, float] = {}
+        played = World(load_policy(policy), world, seed)
+
+        def note(
+            number: int, seconds: float, _is_up: bool, ended: dict[int, float] = ended
+        ) -> None:
+            ended[number] = seconds
+
+        played.measures.on_wait = note
+        played.play(iter(attempts))
+        waits.append(ended)
+    with_answer, without = waits
+    assert with_answer.keys() == without.keys()
+    return {number: with_answer[number] - without[number] for number in without}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_launch_takes_as_long_to_answer_under_each_policy(seed: int) -> None:
+    assumptions = Assumptions(answer_seconds=12.0, answer_sigma=0.8)
+    before = answers(BEFORE, assumptions, seed)
+    assert answers("roost", assumptions, seed) == pytest.approx(before)
+    assert median(before.values()) == pytest.approx(12.0, rel=0.25)
+    # One in six is beyond a sigma.
+    slow = sum(seconds > 12.0 * exp(0.8) for seconds in before.values()) / len(before)
+    assert 0.08 < slow < 0.25
+
+
+def test_without_a_sigma_all_take_as_long_to_answer() -> None:
+    found = answers(BEFORE, Assumptions(answer_seconds=7.0), 1)
+    assert list(found.values()) == pytest.approx([7.0] * len(found))
