@@ -5,7 +5,7 @@ A side of a case has a namespace and nodes of its own, which its pods name by a 
 one side could be on a node of another. Roost serves the namespaces and nodes with the label
 `side=roost` alone. What became of each pod is judged as in the model (`tests/judge/verdicts.py`);
 whether a pod had room as it was sent is asked of the model, of what really stands there. Not drawn
-here: growth, volumes made late, troubles but cordons.
+here: growth, volumes made late, spot nodes, several hubs, outages, troubles but cordons.
 """
 
 import bisect
@@ -87,6 +87,10 @@ def small(seed: int) -> Case:
             (image, node, seconds / 2) for image, node, seconds in case.slow_pulls
         ),
         unbound_volumes=frozenset(),
+        reclaims=(),
+        # A side has one namespace, so what is drawn of several hubs is one hub's.
+        quotas=() if case.serves_many else case.quotas,
+        volumes=tuple((f"jhub/{key.partition('/')[2]}", zone) for key, zone in case.volumes),
     )
 
 

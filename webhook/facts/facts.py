@@ -24,8 +24,9 @@ class Facts:
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
-    # When a node that isn't known to hold an image last couldn't pull it, on the clock of reviews.
-    failed_pulls: Mapping[FailedPull, float] = field(default_factory=dict)
+    # By image, normalised: when a node that isn't known to hold it last couldn't pull it, on the
+    # clock of reviews. A registry that is down fails on every node, and for every image.
+    failed_pulls: Mapping[str, Mapping[FailedPull, float]] = field(default_factory=dict)
     # Those of `failed_pulls` that no pod reported: a start was given up, and the pull may only have
     # been slow.
     given_up: Collection[FailedPull] = frozenset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
@@ -11,11 +11,13 @@ from roost_core.placement.labels import HELD
 from roost_core.placement.warm_sets import MAX_NODES
 from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import MAX_WEIGHT
-from webhook.facts.placed_pod import pull_secrets
+from webhook.facts.placed_pod import FailedPull, pull_secrets
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Reads, Rule
 from webhook.rules.image_gate import gate_mode, pulled_labels
 from webhook.rules.scheduler import own_scheduler_name
+
+NO_PULLS: Final[Mapping[FailedPull, float]] = {}
 
 
 def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
@@ -28,11 +30,10 @@ def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
     secrets = pull_secrets(case.pod.spec, case.pod.namespace)
     lately = {
         pull
-        for pull, at in case.facts.failed_pulls.items()
+        for image in images
+        for pull, at in case.facts.failed_pulls.get(image, NO_PULLS).items()
         # What is refused to others' secrets may be given to this pod's.
-        if pull.image in images
-        and pull.secrets == secrets
-        and case.now - at < FAILED_PULL.age_seconds
+        if pull.secrets == secrets and case.now - at < FAILED_PULL.age_seconds
     }
     if is_told:
         lately -= set(case.facts.given_up)

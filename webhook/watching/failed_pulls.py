@@ -33,6 +33,8 @@ class FailedPulls:
         # When each node last couldn't pull an image. Inf: a pod says so now. Replaced, never
         # changed.
         self.last_failed: Mapping[FailedPull, float] = {}
+        # The same, by image.
+        self.by_image: Mapping[str, Mapping[FailedPull, float]] = {}
         # Those of `last_failed` that no pod reported.
         self.given_up: frozenset[FailedPull] = frozenset()
         # What can't be pulled now, by key of the pod that says so.
@@ -68,13 +70,23 @@ class FailedPulls:
                 last_failed[pull] = now
         if last_failed or self._failing:
             last_failed = self._without_started(last_failed, changes, now)
-        self.last_failed = last_failed
+        self._replace(last_failed)
 
     def drop_proven(self, proves: Callable[[str, str], bool]) -> None:
         """Forget the pulls of images that nodes certainly have now."""
-        self.last_failed = {
-            pull: at for pull, at in self.last_failed.items() if not proves(pull.node, pull.image)
-        }
+        self._replace(
+            {pull: at for pull, at in self.last_failed.items() if not proves(pull.node, pull.image)}
+        )
+
+    def _replace(self, last_failed: Mapping[FailedPull, float]) -> None:
+        """Keep what failed, for reviews by image: each asks for few of many."""
+        if last_failed == self.last_failed:
+            return
+        self.last_failed = last_failed
+        by_image: dict[str, dict[FailedPull, float]] = {}
+        for pull, at in last_failed.items():
+            by_image.setdefault(pull.image, {})[pull] = at
+        self.by_image = by_image
 
     def _pulls_given_up(
         self, key: str, pod: PlacedPod | None, now: float, is_no_loss: SaysNothing

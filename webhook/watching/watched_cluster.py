@@ -137,7 +137,7 @@ class WatchedCluster:
             },
             namespaces=self.namespaces.fact,
             warm=self.pods.warm,
-            failed_pulls=failed_pulls.last_failed,
+            failed_pulls=failed_pulls.by_image,
             given_up=failed_pulls.given_up,
             quotas=self.quotas.fact,
             claimable=self.device_classes.fact,

@@ -329,18 +329,23 @@ def homes(
     return homes_of(place(body or user_pod(IMAGE), facts, rules or settings(podClasses=WARM)))
 
 
+def failed(*nodes: str, image: str = IMAGE) -> dict[str, dict[FailedPull, float]]:
+    """Pulls of an image that failed at 990 s, and of another image everywhere."""
+    others = {FailedPull(node, f"{image}-other"): 990.0 for node in ("n1", "n2")}
+    return {image: {FailedPull(node, image): 990.0 for node in nodes}, f"{image}-other": others}
+
+
 def test_nodes_that_could_not_pull_the_image_come_after_all_others_for_some_minutes() -> None:
     desk = Desk(
         settings(podClasses=WARM),
-        replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={FailedPull("n1", IMAGE): 990.0}),
+        replace(known([N1, N2], ("n1", IMAGE)), failed_pulls=failed("n1")),
     )
     for desk.now in (1000.0, 989.0 + FAILED_PULL.age_seconds):
         assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
     desk.now = 990.0 + FAILED_PULL.age_seconds
     assert homes_of(desk.place(user_pod(IMAGE)))[0] == (100, "n1")
     # Also where none is preferred.
-    failed = dict.fromkeys([FailedPull("n2", IMAGE), FailedPull("n1", IMAGE)], 990.0)
-    desk.now, desk.facts = 1000.0, replace(known([N1, N2]), failed_pulls=failed)
+    desk.now, desk.facts = 1000.0, replace(known([N1, N2]), failed_pulls=failed("n2", "n1"))
     fields = [
         {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in ("n1", "n2")
     ]
@@ -357,7 +362,7 @@ def test_nodes_that_could_not_pull_the_image_come_after_all_others_for_some_minu
 
 
 def test_what_was_refused_to_others_secrets_speaks_against_no_node() -> None:
-    refused = {FailedPull("n1", IMAGE, "jhub/theirs"): math.inf}
+    refused = {IMAGE: {FailedPull("n1", IMAGE, "jhub/theirs"): math.inf}}
     facts = replace(known([N1, N2], ("n1", IMAGE)), failed_pulls=refused)
     rules = settings(podClasses=WARM)
     for names, expected in (([], "n1"), (["ours"], "n1"), (["theirs"], "n2")):
@@ -552,7 +557,7 @@ def test_another_schedulers_join_would_outvote_the_set_so_pods_with_warm_nodes_d
 
 
 def test_where_the_pull_of_an_image_fails_that_pullers_bring_its_users_are_sent_elsewhere() -> None:
-    facts = replace(known([N1, N2]), failed_pulls={FailedPull("n1", MANAGED): 990.0})
+    facts = replace(known([N1, N2]), failed_pulls=failed("n1", image=MANAGED))
     assert homes(facts, user_pod(MANAGED)) == [(100, "n2")]
 
 
