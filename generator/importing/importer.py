@@ -82,6 +82,7 @@ def import_layers(
         for (name, _), found in zip(layers, read, strict=True)
         for key in found.unread
     ]
+    draft.repeated = [warning for found in read for warning in found.repeated]
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
     if "values" in charts.hub.path and not named:

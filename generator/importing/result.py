@@ -78,6 +78,8 @@ class ImportResult:
     comments: dict[Path, list[str]] = field(default_factory=dict)
     # What `roost validate` says of the values.
     warnings: list[Fault] = field(default_factory=list)
+    # Keys that stand twice in the file: whoever wrote the first may not know that it doesn't count.
+    repeated: list[Fault] = field(default_factory=list)
     # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
     keep: list[str] = field(default_factory=list)
     summary: HubSummary = field(
@@ -177,7 +179,7 @@ class ImportResult:
         """
         # What isn't known is never among the lines that are left out.
         unknown = [line for line in self.tried if IS_NOT_KNOWN in line]
-        lines = [*self.summary.will, *unknown]
+        lines = [*self.summary.will, *unknown, *map(str, self.repeated)]
         lines += [f"switch off there: {line}" for line in self.switch_off]
         lines += [f"keep it on there: {line}" for line in self.keep]
         lines += [line for line in self.tried if line not in unknown]

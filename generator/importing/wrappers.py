@@ -36,6 +36,8 @@ class Unwrapped(NamedTuple):
     kind: str = ""
     # Keys that give the chart more, from elsewhere.
     unread: Sequence[str] = ()
+    # A warning for each key that stands twice.
+    repeated: Sequence[Fault] = ()
 
 
 def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
@@ -43,7 +45,13 @@ def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
 
     Raises ValuesError when it is no YAML, holds two hubs, or has none whose values can be read.
     """
-    found = [part for file in _documents(name, content) for part in _parts_of(file)]
+    repeated: list[Fault] = []
+    unwrapped = _read(name, content, repeated)
+    return unwrapped._replace(repeated=repeated)
+
+
+def _read(name: str, content: str | bytes, repeated: list[Fault]) -> Unwrapped:
+    found = [part for file in _documents(name, content, repeated) for part in _parts_of(file)]
     if len(found) == 1:
         return _with_values(_unwrapped(found[0], found), name)
     holders = [_unwrapped(file, found) for file in found if _may_hold(file)]
@@ -62,17 +70,17 @@ def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
     raise ValuesError([Fault(name, 1, "", f"no hub in {listed}", "one with a hub's values", fix)])
 
 
-def _documents(name: str, content: str | bytes) -> list[LoadedFile]:
+def _documents(name: str, content: str | bytes, repeated: list[Fault]) -> list[LoadedFile]:
     """Each YAML document that isn't empty, with the lines that it has in the file."""
     if isinstance(content, str):
         content = content.encode("utf-8", "surrogatepass")
     try:
         written = content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        return [load(content, name)]
+        return [load(content, name, repeated)]
     marks = [0, *(mark.start() for mark in _DOCUMENT.finditer(written))]
     if len(marks) < 2 or written.lstrip().startswith("%"):
-        return [load(content, name)]
+        return [load(content, name, repeated)]
     found: list[LoadedFile] = []
     for begin, end in zip(marks, [*marks[1:], len(written)], strict=True):
         body = _DOCUMENT.sub("", written[begin:end], count=1)
@@ -81,7 +89,7 @@ def _documents(name: str, content: str | bytes) -> list[LoadedFile]:
         if body.strip() and not all(
             line.lstrip().startswith("#") for line in body.splitlines() if line.strip()
         ):
-            found.append(load((lines_above + body).encode(), name))
+            found.append(load((lines_above + body).encode(), name, repeated))
     return found or [load(b"", name)]
 
 

@@ -106,10 +106,11 @@ class _PlainLoader(yaml.CSafeLoader):
         pass
 
 
-def load(data: bytes, name: str) -> LoadedFile:
+def load(data: bytes, name: str, repeated: list[Fault] | None = None) -> LoadedFile:
     """Read one values file; an empty one is {}.
 
-    Raises ValuesError with every fault, each with its line.
+    repeated: gets a warning for each key that stands twice, and the last one counts, as it does to
+    Helm; None: such a key is a fault. Raises ValuesError with every fault, each with its line.
     """
     text = _decode(data, name)
     try:
@@ -123,7 +124,7 @@ def load(data: bytes, name: str) -> LoadedFile:
         raise ValuesError([_syntax_fault(error, text, name)]) from None
     if root is None:
         return LoadedFile({}, NodeSource(name, None))
-    builder = _Builder(name)
+    builder = _Builder(name, repeated)
     values = builder.build(root)
     if not builder.faults and values is None:
         values = {}
@@ -170,9 +171,10 @@ def _decode(data: bytes, name: str) -> str:
 class _Builder:
     """Turns nodes into values; collects faults instead of stopping at the first."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, repeated: list[Fault] | None) -> None:
         self.name = name
         self.faults: list[Fault] = []
+        self._repeated = repeated
         self._count = 0
         self._characters = 0
         self._open: set[int] = set()
@@ -243,13 +245,26 @@ class _Builder:
             key = self._key(key_node, path)
             if key is None:
                 continue
-            if key in lines:
-                found = f"the key twice (first on line {lines[key]})"
-                self.fault(key_node, (*path, key), found, "each key once", "Remove one of them.")
+            if key in lines and not self._accepts_twice(key_node, (*path, key), lines[key]):
                 continue
             lines[key] = key_node.start_mark.line + 1
             built[key] = self.build(value_node, (*path, key))
         return built
+
+    def _accepts_twice(self, node: Node, path: Path, first_line: int) -> bool:
+        """Whether a key may stand twice; a warning or a fault says that it does."""
+        line = node.start_mark.line + 1
+        if self._repeated is None:
+            found = f"the key twice (first on line {first_line})"
+            self.fault(node, path, found, "each key once", "Remove one of them.")
+            return False
+        found = (
+            f"the key stands twice (first on line {first_line}). Helm reads this one alone, and so"
+            " does Roost."
+        )
+        key = show_path(path)
+        self._repeated.append(Fault(self.name, line, key, found, severity="warning"))
+        return True
 
     def _merge(self, node: Node, path: Path, built: dict[str, object]) -> None:
         # Earlier maps of a list win, so they are laid on last.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from generator.checks.contract import mapping
 from generator.importing.importer import import_layers
 from generator.values.loader import load
 from tests.recorded_data import rows
@@ -78,3 +79,18 @@ def test_the_tool_that_tries_a_folder_tells_wrong_usage_from_a_bad_import(
     assert "usage" in capsys.readouterr().err
     assert try_import.main([str(tmp_path)]) == 0
     assert "1 files: 1 imported, 1 valid" in capsys.readouterr().out
+
+
+def test_a_key_that_stands_twice_counts_as_helm_counts_it_and_is_named() -> None:
+    text = (
+        "singleuser:\n  image: {name: a/first, tag: '1'}\n  extraLabels: {a: b}\n"
+        "hub: {}\nsingleuser:\n  image: {name: a/last, tag: '2'}\n"
+    )
+    result = import_layers([("hub.yaml", text)])
+    users = mapping(result.values["singleuser"])
+    assert users["image"] == {"name": "a/last", "tag": "2"}
+    assert "extraLabels" not in users
+    assert (
+        "hub.yaml:5: warning: singleuser: the key stands twice (first on line 1). Helm reads this"
+        " one alone, and so does Roost." in result.report(details=False)
+    )
