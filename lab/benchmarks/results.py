@@ -1,8 +1,9 @@
 """Measure the figures that pages show, and keep them in `lab/results`, a file for each question.
 
 `python -m benchmarks.results [NAME...]`, or `make figures`: runs the command of each question and
-writes the tables that it prints, with the command, the commit and the day. A question that was
-measured at this commit isn't measured again, so a run that was stopped goes on where it was.
+writes the tables that it prints, with the command, the commit and the day. A question isn't
+measured again before code changed that may change its figures, so a run that was stopped goes on
+where it was.
 `--list` says what each file holds. `python -m tools.write_figures` then writes the pages.
 """
 
@@ -60,6 +61,12 @@ QUESTIONS: Final[dict[str, str]] = {
     ),
     "node-hours": "python -m benchmarks.never_worse --days 1 --first-seed 11 --seeds 20",
 }
+# Folders of the code that decides what a replay comes to.
+DECIDING: Final = (
+    *("chart", "generator", "roost", "roost_core", "templates", "webhook"),
+    *("lab/benchmarks", "lab/roost_lab"),
+    ":!lab/benchmarks/results.py",
+)
 # The first number of a cell: a median stands before its spread.
 _NUMBER: Final = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?")
 # Between the cells of a Markdown table.
@@ -189,19 +196,26 @@ def _git(*arguments: str) -> str:
     return done.stdout.strip()
 
 
-def _is_measured(name: str, commit: str) -> bool:
+def _is_measured(name: str) -> bool:
+    """Whether the command was measured, and no code changed since that may change its figures."""
     try:
         found = read_results(name)
     except ResultsError:
         return False
-    return (found.command, found.commit) == (QUESTIONS[name], commit)
+    return found.command == QUESTIONS[name] and _is_unchanged_since(found.commit)
+
+
+def _is_unchanged_since(commit: str) -> bool:
+    words = ["git", "diff", "--quiet", commit, "HEAD", "--", *DECIDING]
+    # 1: something changed. More: the commit isn't in this repository.
+    return subprocess.run(words, cwd=TOP, check=False, capture_output=True).returncode == 0
 
 
 def _measure_all(names: Iterable[str], commit: str) -> int:
     failed = 0
     for name in names:
-        if _is_measured(name, commit):
-            say(f"{name}: measured at {commit} already")
+        if _is_measured(name):
+            say(f"{name}: nothing changed since it was measured")
             continue
         say(f"{name}: {QUESTIONS[name]}")
         try:

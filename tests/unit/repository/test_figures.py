@@ -5,6 +5,7 @@ from it.
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,8 +32,8 @@ def tables(draw: st.DrawFn) -> FigureTable:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(results, "FOLDER", tmp_path / "results")
-    return tmp_path / "results"
+    monkeypatch.setattr(results, "FOLDER", tmp_path / "lab" / "results")
+    return tmp_path / "lab" / "results"
 
 
 @given(found=st.lists(tables(), min_size=1, max_size=3))
@@ -70,20 +71,43 @@ def test_a_cell_that_is_missing_is_told_with_those_that_are_there() -> None:
         table.number("figure", "ours")
 
 
-def test_what_was_measured_at_this_commit_is_not_measured_again(
+def test_what_was_measured_is_measured_again_once_code_changed(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    git = ("git", "-c", "user.name=x", "-c", "user.email=x@example.org")
+    top = folder.parent.parent
+
+    def commit(file: str) -> str:
+        (top / file).parent.mkdir(parents=True, exist_ok=True)
+        (top / file).write_text(f"{file}\n")
+        for words in (("add", "-A"), ("commit", "-qm", file)):
+            subprocess.run([*git, *words], cwd=top, check=True)
+        words = ("rev-parse", "--short=8", "HEAD")
+        done = subprocess.run([*git, *words], cwd=top, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    subprocess.run([*git, "init", "-q"], cwd=top, check=True)
+    monkeypatch.setattr(results, "TOP", top)
     script = "print('| a | b |'); print('|---|---|'); print('| c | 1 |')"
     monkeypatch.setattr(results, "QUESTIONS", {"quick": f'python -c "{script}"'})
-    monkeypatch.setattr(results, "_git", lambda *words: "" if words[0] == "status" else "0123abcd")
+    first = commit("webhook/rules.py")
     assert results.main([]) == 0
-    written = results.read_results("quick")
-    assert written.tables == (FigureTable(("a", "b"), (("c", "1"),)),)
-    assert written.commit == "0123abcd"
-    before = (folder / "quick.json").stat().st_mtime_ns
+    assert results.read_results("quick").tables == (FigureTable(("a", "b"), (("c", "1"),)),)
+    assert results.read_results("quick").commit == first
+
+    commit("docs/page.md")
     assert results.main(["quick"]) == 0
-    assert (folder / "quick.json").stat().st_mtime_ns == before
-    assert "measured at 0123abcd already" in capsys.readouterr().err
+    assert results.read_results("quick").commit == first
+    assert "quick: nothing changed since it was measured" in capsys.readouterr().err
+
+    changed = commit("webhook/facts.py")
+    assert results.main([]) == 0
+    assert results.read_results("quick").commit == changed
+
+    written = results.read_results("quick")
+    results.write_results("quick", Results(written.command, "0123abcd", "then", written.tables))
+    assert results.main([]) == 0
+    assert results.read_results("quick").commit == changed
 
 
 @pytest.mark.parametrize("script", ["import sys; sys.exit(3)", "print('no table')"])
