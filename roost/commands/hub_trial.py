@@ -229,15 +229,11 @@ def fare(world: World, user: UserPod) -> Outcome:
         if _fits(daemon_pod, holder, profile)
         for image in _images(daemon_pod)
     } & set(images)
+    if brought:
+        promises.add(IMAGES)
     if world.pullers:
-        if brought:
-            promises.add(IMAGES)
-        if not user.pod["spec"]["containers"][0]["image"]:
-            says.append("image not named here")
-        elif len(images) > 1:
-            says.append(f"{len(brought)} of {len(images)} images brought")
-        else:
-            says.append("image brought" if brought else "image not brought")
+        is_named = bool(user.pod["spec"]["containers"][0]["image"])
+        says.append(_say_brought(len(brought), len(images), is_named=is_named))
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
     required = sum(
         isinstance(change, RequireNode) and change.expression["values"] == [PULLING]
@@ -256,14 +252,27 @@ def fare(world: World, user: UserPod) -> Outcome:
         )
         if fit:
             promises.add(PLACEHOLDERS)
-        if fit > 1:
-            says.append(f"{count_of(fit, 'placeholder')} fit")
-        else:
-            says.append("1 placeholder fits" if fit else "no placeholder fits")
+        says.append(_say_fit(fit))
     if user.unknown:
         promises, says = _as_known(user.unknown, promises, says)
     is_placed = PLACE in promises or not world.profiles
     return Outcome(", ".join(says), frozenset(promises), () if is_placed else reasons)
+
+
+def _say_brought(brought: int, images: int, *, is_named: bool) -> str:
+    """How many of a user's images pullers bring."""
+    if not is_named:
+        return "image not named here"
+    if images > 1:
+        return f"{brought} of {images} images brought"
+    return "image brought" if brought else "image not brought"
+
+
+def _say_fit(placeholders: int) -> str:
+    """How many placeholders keep room for a user."""
+    if placeholders > 1:
+        return f"{count_of(placeholders, 'placeholder')} fit"
+    return "1 placeholder fits" if placeholders else "no placeholder fits"
 
 
 def _as_known(

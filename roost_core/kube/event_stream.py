@@ -105,7 +105,7 @@ _WATCHED: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
+class ListWatch(Generic[T]):
     """What is watched: a path of the API, and what is kept of each object there."""
 
     path: str
@@ -132,7 +132,7 @@ class EventStream:
     def __init__(
         self,
         client: Client,
-        listing: Listing[Any],
+        list_watch: ListWatch[Any],
         on_event: Callable[[WatchEvent], None],
         *,
         gapless: bool = True,
@@ -147,16 +147,16 @@ class EventStream:
         position: the version where an earlier run stopped, "" if there was none; for gapless
         streams.
         """
-        self.kind = listing.kind
+        self.kind = list_watch.kind
         self._client = client
-        self._path = listing.path
-        self._read = listing.read
+        self._path = list_watch.path
+        self._read = list_watch.read
         self._on_event = on_event
-        self._selectors = listing.selectors
+        self._selectors = list_watch.selectors
         self._is_gapless = gapless
         self._on_error = on_error
-        self._watch_seconds = WATCH_SECONDS if listing.has_bookmarks else UNMARKED_WATCH_SECONDS
-        self._has_bookmarks = listing.has_bookmarks
+        self._watch_seconds = WATCH_SECONDS if list_watch.has_bookmarks else UNMARKED_WATCH_SECONDS
+        self._has_bookmarks = list_watch.has_bookmarks
         self._clock = clock
         self._wall = wall
         self._version = position

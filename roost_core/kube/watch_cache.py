@@ -12,14 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 from roost_core.kube.client import Client
-from roost_core.kube.event_stream import EventStream, Listing, WatchEvent, WatchEventType
+from roost_core.kube.event_stream import EventStream, ListWatch, WatchEvent, WatchEventType
 from roost_core.placement.beliefs import WATCHED_SECONDS
 
 T = TypeVar("T")
 
 
 class WatchCache(Generic[T]):
-    """The objects of one listing, each as its `read` reduces it.
+    """The objects of one path of the API, each as its `read` reduces it.
 
     `run` belongs to one thread; all else may be called from any.
     """
@@ -27,7 +27,7 @@ class WatchCache(Generic[T]):
     def __init__(
         self,
         client: Client,
-        listing: Listing[T],
+        list_watch: ListWatch[T],
         *,
         keeps_changes: bool = True,
         on_change: Callable[[], None] = lambda: None,
@@ -42,9 +42,9 @@ class WatchCache(Generic[T]):
         instead. keeps_changes: False for readers of `objects` only; changes that are never taken
         would pile up.
         """
-        self.kind = listing.kind
+        self.kind = list_watch.kind
         self._stream = EventStream(
-            client, listing, self._apply, gapless=False, on_error=on_error, clock=clock
+            client, list_watch, self._apply, gapless=False, on_error=on_error, clock=clock
         )
         self._on_change = on_change
         self._is_minor = is_minor

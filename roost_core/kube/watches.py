@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
 
 from roost_core.kube.client import Client
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watch_cache import WatchCache
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class Watches:
 
     def add(
         self,
-        listing: Listing[T],
+        list_watch: ListWatch[T],
         *,
         keeps_changes: bool = False,
         is_minor: Callable[[T | None, T | None], bool] = lambda _before, _now: False,
@@ -75,7 +75,7 @@ class Watches:
         """
         cache = WatchCache(
             self.client,
-            listing,
+            list_watch,
             keeps_changes=keeps_changes,
             is_minor=is_minor,
             on_minor_change=on_minor_change,

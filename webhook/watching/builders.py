@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import TakenChanges, Watched, Watches, apply_changes, pods_path
 from roost_core.objects.fields import JSONObject
@@ -36,7 +36,7 @@ class WatchedBuilders(Watched[str]):
         # The same object while nothing changes: rings are recognised by it.
         self.last_known = frozenset[str]()
         self.cache = watches.add(
-            Listing(
+            ListWatch(
                 pods_path(own_namespace if selector is None else ""),
                 self._read,
                 kind="builders",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import DEVICE_CLASSES_PATH, Watched, Watches
 from roost_core.objects.device_classes import claimable_resources
 from webhook.rules import Rulebook
@@ -15,7 +15,7 @@ class WatchedDeviceClasses(Watched[frozenset[str]]):
         super().__init__(None)
         if rulebook.settings.reads_nodes:
             self.cache = watches.add(
-                Listing(DEVICE_CLASSES_PATH, claimable_resources, kind="deviceclasses")
+                ListWatch(DEVICE_CLASSES_PATH, claimable_resources, kind="deviceclasses")
             )
 
     @property

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import NAMESPACES_PATH, TakenChanges, Watched, Watches, apply_changes
 from roost_core.objects.metadata import labels_of
 from roost_core.objects.selectors import Requirement, read_label_selector
@@ -39,7 +39,7 @@ class WatchedNamespaces(Watched[Mapping[str, str]]):
         self._selectors = [selector for selector in parsed if selector is not None]
         if any(needs_namespace_labels(selector) for selector in selectors):
             self.cache = watches.add(
-                Listing(NAMESPACES_PATH, labels_of, kind="namespaces"), keeps_changes=True
+                ListWatch(NAMESPACES_PATH, labels_of, kind="namespaces"), keeps_changes=True
             )
         # A namespace that was there is selected now, or no longer: its pods were read as another
         # class's. So was each pod that was listed while namespaces might not be read.

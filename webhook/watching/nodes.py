@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import NODES_PATH, TakenChanges, Watched, Watches
 from roost_core.objects.node import Node, node_or_none
 from roost_core.placement.nodes import Nodes
@@ -25,7 +25,7 @@ class WatchedNodes(Watched[Node]):
                 rulebook.reads(name) & reads_images for name in rulebook.settings.classes
             )
             self.cache = watches.add(
-                Listing(NODES_PATH, partial(node_or_none, with_images=with_images), kind="nodes"),
+                ListWatch(NODES_PATH, partial(node_or_none, with_images=with_images), kind="nodes"),
                 keeps_changes=True,
             )
         # As last listed, however long ago. None: never.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import TakenChanges, Watched, Watches, pods_path
 from roost_core.release.pod_classes import PodClass
@@ -36,7 +36,7 @@ class PodsOfClass(Watched[WatchedPod]):
         self.looks_elsewhere = reader.looks_elsewhere
         super().__init__(
             watches.add(
-                Listing(
+                ListWatch(
                     pods_path("" if reader.looks_elsewhere else rulebook.settings.namespace),
                     reader.read,
                     kind=f"pods/{pod_class.name}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches
 from roost_core.placement.priorities import LOWEST_PRIORITY, NO_CLASS, foreign_priority
 from webhook.rules import Rulebook
@@ -19,7 +19,7 @@ class WatchedPriorityClasses(Watched[int]):
     def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
         super().__init__(None)
         if rulebook.settings.reads_nodes and rulebook.classes_that_read(Reads.PRIORITIES):
-            self.cache = watches.add(Listing(_PATH, foreign_priority, kind="priorityclasses"))
+            self.cache = watches.add(ListWatch(_PATH, foreign_priority, kind="priorityclasses"))
 
     @property
     def fact(self) -> int:

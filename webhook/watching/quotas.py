@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches, quotas_path
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.quotas import ACROSS_NAMESPACES, NOT_BEST_EFFORT, read_quota
@@ -31,7 +31,7 @@ class WatchedQuotas(Watched[tuple[str, frozenset[str]]]):
         )
         if rulebook.classes_that_read(Reads.QUOTAS) and not gives_nothing:
             path = quotas_path(settings.namespace if is_alone else "")
-            self.cache = watches.add(Listing(path, _read_quota, kind="resourcequotas"))
+            self.cache = watches.add(ListWatch(path, _read_quota, kind="resourcequotas"))
 
     @property
     def fact(self) -> Mapping[str, frozenset[str]] | None:

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.values.files import read_defaults
 from roost_core.kube.client import ApiError, Client
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
@@ -122,7 +122,7 @@ class LiveCluster:
         self._classes = classes
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str) -> WatchCache[Any]:
-            return WatchCache(client, Listing(path, read, kind=kind), keeps_changes=False)
+            return WatchCache(client, ListWatch(path, read, kind=kind), keeps_changes=False)
 
         self._nodes = cache("/api/v1/nodes", read_node, "nodes")
         self._pods = cache(

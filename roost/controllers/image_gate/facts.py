@@ -19,7 +19,7 @@ and statuses count for nothing, because the image may have been deleted since.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -173,6 +173,22 @@ class ObservedNode(NamedTuple):
     context: PlanContext
 
 
+class _WeighedImages(NamedTuple):
+    """What a node's reports tell of the images that belong on it."""
+
+    # By normalised reference.
+    facts: dict[str, Fact]
+    # Sizes that nodes hadn't listed so, by normalised reference.
+    new_bytes: dict[str, int]
+    # Images that were pulled, and that the node lists under another name.
+    unlisted: list[ManagedImage]
+    # Seconds until the absence of an image from the list means something.
+    waits: list[float]
+
+
+_NOTHING_WEIGHED: Final = _WeighedImages({}, {}, [], [])
+
+
 def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFacts:
     """Find what is known about a node now. image_bytes: sizes by the lists of all nodes so far."""
     node = observed.node
@@ -187,26 +203,11 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
     waits: list[float] = []
 
     earlier: Mapping[str, Fact] = before.images if before is not None else {}
-    weighed: dict[str, Fact] = {}
-    new_bytes: dict[str, int] = {}
-    unlisted: list[ManagedImage] = []
+    found = _NOTHING_WEIGHED
     if is_reporting:
-        for image in wanted:
-            name = image.normalised
-            known_bytes = image_bytes.get(name)
-            report = _observe_image(observed, image, known_bytes, earlier.get(name))
-            fact = _weigh(earlier.get(name), report, now)
-            weighed[name] = fact
-            if report.listed_bytes is not None and report.listed_bytes != known_bytes:
-                new_bytes[name] = report.listed_bytes
-            if fact.holds and not fact.confirmed:
-                seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
-                is_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
-                if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
-                    # Then its absence from the list becomes proof, or is told.
-                    waits.append(max(0.0, seconds_left))
-                elif is_elsewhere:
-                    unlisted.append(image)
+        found = _weigh_images(observed, wanted, image_bytes)
+    weighed = dict(found.facts)
+    waits += found.waits
     images = weighed if is_reporting else earlier
     absent = tuple(
         image
@@ -242,11 +243,37 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
         unattended_since=_find_unattended(observed, absent) if is_reporting else _NO_TIMES,
         unserved=unserved,
         faults=_find_faults(observed, missing),
-        unlisted=tuple(unlisted),
+        unlisted=tuple(found.unlisted),
         unwanted=_find_unwanted(observed, wanted),
-        image_bytes=new_bytes or _NO_BYTES,
+        image_bytes=found.new_bytes or _NO_BYTES,
         wait_seconds=min(waits, default=math.inf),
     )
+
+
+def _weigh_images(
+    observed: ObservedNode, wanted: Iterable[ManagedImage], image_bytes: Mapping[str, int]
+) -> _WeighedImages:
+    node = observed.node
+    now = observed.context.now
+    earlier: Mapping[str, Fact] = observed.before.images if observed.before is not None else {}
+    found = _WeighedImages({}, {}, [], [])
+    for image in wanted:
+        name = image.normalised
+        known_bytes = image_bytes.get(name)
+        report = _observe_image(observed, image, known_bytes, earlier.get(name))
+        fact = _weigh(earlier.get(name), report, now)
+        found.facts[name] = fact
+        if report.listed_bytes is not None and report.listed_bytes != known_bytes:
+            found.new_bytes[name] = report.listed_bytes
+        if fact.holds and not fact.confirmed:
+            seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
+            is_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
+            if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
+                # Then its absence from the list becomes proof, or is told.
+                found.waits.append(max(0.0, seconds_left))
+            elif is_elsewhere:
+                found.unlisted.append(image)
+    return found
 
 
 def _begin_of_wait(observed: ObservedNode, ready_since: float | None) -> float:

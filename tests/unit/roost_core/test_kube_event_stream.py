@@ -16,7 +16,7 @@ from roost_core.kube.client import ClusterError
 from roost_core.kube.event_stream import (
     QUIET_SECONDS,
     EventStream,
-    Listing,
+    ListWatch,
     WatchEvent,
     WatchEventType,
 )
@@ -85,7 +85,7 @@ class Ran:
         read = options.pop("read", lambda thing: thing["metadata"]["name"])
         self.stream = EventStream(
             cast("Client", server),
-            Listing("/things", read, kind="things", has_bookmarks=has_bookmarks),
+            ListWatch("/things", read, kind="things", has_bookmarks=has_bookmarks),
             self.told.append,
             on_error=self.errors.append,
             **options,

@@ -11,7 +11,7 @@ import pytest
 
 from roost_core.kube import event_stream
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.kube.watches import Watched, taking_changes
 from roost_core.objects.fields import JSONObject
@@ -76,7 +76,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def run(server: ScriptedServer, **options: Any) -> WatchCache[str]:
     cache: WatchCache[str] = WatchCache(
         cast("Client", server),
-        Listing("/things", lambda thing: thing["colour"] or None, kind="things"),
+        ListWatch("/things", lambda thing: thing["colour"] or None, kind="things"),
         **options,
     )
     cache.run(server.stop)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from roost_core.kube.client import Client
-from roost_core.kube.event_stream import EventStream, Listing, WatchEvent, WatchEventType
+from roost_core.kube.event_stream import EventStream, ListWatch, WatchEvent, WatchEventType
 from roost_core.kube.readiness import Readiness
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.device_classes import claimable_resources
@@ -105,7 +105,7 @@ class Recording:
         self._assembler = Assembler(self._classify, store.read_state(), settings.gate_labels)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client,
-            Listing(
+            ListWatch(
                 "/api/v1/namespaces",
                 lambda namespace: namespace["metadata"].get("labels") or {},
                 kind="namespaces",
@@ -114,7 +114,7 @@ class Recording:
         )
         self._device_classes: WatchCache[frozenset[str]] = WatchCache(
             client,
-            Listing(
+            ListWatch(
                 "/apis/resource.k8s.io/v1/deviceclasses", claimable_resources, kind="deviceclasses"
             ),
             on_error=metrics.count_stream_error,
@@ -129,7 +129,7 @@ class Recording:
         self._streams = [
             EventStream(
                 client,
-                Listing(path, _guarded(readers[kind]), kind=kind, has_bookmarks=kind != EVENTS),
+                ListWatch(path, _guarded(readers[kind]), kind=kind, has_bookmarks=kind != EVENTS),
                 self._take,
                 position=self._versions.get(kind, ""),
                 on_error=metrics.count_stream_error,

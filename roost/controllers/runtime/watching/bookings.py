@@ -13,7 +13,7 @@ from roost.controllers.runtime.booking_sources import (
     keep_config_map,
 )
 from roost.controllers.runtime.watching.namespaces import WatchedNamespaces
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import Watched, Watches
 from roost_core.objects.fields import JSONObject
@@ -58,7 +58,7 @@ class WatchedBookings:
         self._reader = ConfigMapReader(events.limits, reading_time)
         self._hubs_reader = ConfigMapReader(events.limits, reading_time)
         self._of_release.cache = vital.add(
-            Listing(
+            ListWatch(
                 f"/api/v1/namespaces/{release.namespace}/configmaps",
                 keep_config_map,
                 kind="configmaps",
@@ -67,7 +67,7 @@ class WatchedBookings:
         )
         if self._hub_selectors and all_namespaces:
             self._of_hubs.cache = others.add(
-                Listing(
+                ListWatch(
                     "/api/v1/configmaps",
                     _keep_hubs_config_map,
                     kind="configmaps of hubs",

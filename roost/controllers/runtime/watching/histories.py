@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches
 from roost_core.objects.fields import JSONObject
 
@@ -17,7 +17,7 @@ class WatchedHistories(Watched[Mapping[str, str]]):
         super().__init__(None)
         if release.history_name:
             self.cache = watches.add(
-                Listing(
+                ListWatch(
                     f"/api/v1/namespaces/{release.namespace}/configmaps",
                     _read_data,
                     kind="configmaps",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches
 from roost_core.placement.hold_ups import HoldUp, read_hold_up
 
@@ -30,7 +30,7 @@ class WatchedHoldUps(Watched[HoldUp]):
         if isinstance(notices, dict) and notices.get("enabled") is True:
             others = "".join(f",reason!={reason}" for reason in _LEFT_OUT)
             self.cache = watches.add(
-                Listing(
+                ListWatch(
                     f"/api/v1/namespaces/{release.namespace}/events",
                     read_hold_up,
                     kind="events",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import NAMESPACES_PATH, Watched, Watches
 from roost_core.objects.metadata import labels_of
 from roost_core.release.classes import needs_namespace_labels
@@ -20,7 +20,7 @@ class WatchedNamespaces(Watched[Mapping[str, str]]):
             needs_namespace_labels(pod_class.namespace_selector)
             for pod_class in release.classes.values()
         ):
-            self.cache = watches.add(Listing(NAMESPACES_PATH, labels_of, kind="namespaces"))
+            self.cache = watches.add(ListWatch(NAMESPACES_PATH, labels_of, kind="namespaces"))
 
     def labels(self) -> Mapping[str, Mapping[str, str]] | None:
         """`Snapshot.namespaces`."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from roost.controllers.contract.snapshot import Moment, Sight, see
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import NODES_PATH, Watched, Watches, apply_changes
 from roost_core.objects.node import Node, node_or_none
 
@@ -17,7 +17,7 @@ class WatchedNodes(Watched[Node]):
     def __init__(self, watches: Watches, wall: Callable[[], float]) -> None:
         """wall: Unix time."""
         self._nodes = watches.add(
-            Listing(NODES_PATH, node_or_none, kind="nodes"), keeps_changes=True
+            ListWatch(NODES_PATH, node_or_none, kind="nodes"), keeps_changes=True
         )
         super().__init__(self._nodes)
         self._clock = watches.clock

@@ -11,7 +11,7 @@ from roost.controllers.contract.pod_kinds import (
     waits_at_gate,
 )
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches, apply_changes, pods_path
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.metadata import labels_of
@@ -33,7 +33,7 @@ class WatchedPods(Watched[Pod]):
     ) -> None:
         self._reader = PodReader(release)
         self._pods = watches.add(
-            Listing(
+            ListWatch(
                 pods_path("" if all_namespaces else release.namespace),
                 self._reader.read,
                 kind="pods",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from roost.controllers.contract.pod_kinds import PULLER_WORD
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
 
@@ -19,7 +19,7 @@ class WatchedPullEvents(Watched[PullEvent]):
     ) -> None:
         super().__init__(
             watches.add(
-                Listing(
+                ListWatch(
                     f"/api/v1/namespaces/{release.namespace}/events",
                     read_pull_event,
                     kind="events",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import NAMESPACES_PATH, Watched, Watches, quotas_path
 from roost_core.objects.quotas import ContainerDefaults, Quota, read_container_defaults, read_quota
 
@@ -22,7 +22,7 @@ class WatchedQuotas(Watched[Quota]):
         if not release.placeholder_sets:
             return
         self.cache = watches.add(
-            Listing(quotas_path(release.namespace), read_quota, kind="resourcequotas")
+            ListWatch(quotas_path(release.namespace), read_quota, kind="resourcequotas")
         )
         has_hubs = any(
             pod_class.is_of_users and pod_class.namespace_selector is not None
@@ -30,7 +30,7 @@ class WatchedQuotas(Watched[Quota]):
         )
         if has_hubs and all_namespaces:
             self._elsewhere.cache = watches.add(
-                Listing(quotas_path(), read_quota, kind="resourcequotas of hubs")
+                ListWatch(quotas_path(), read_quota, kind="resourcequotas of hubs")
             )
 
     @property
@@ -50,7 +50,7 @@ class WatchedLimitRanges(Watched[ContainerDefaults]):
         super().__init__(None)
         if release.placeholder_sets:
             self.cache = watches.add(
-                Listing(
+                ListWatch(
                     f"{NAMESPACES_PATH}/{release.namespace}/limitranges",
                     read_container_defaults,
                     kind="limitranges",

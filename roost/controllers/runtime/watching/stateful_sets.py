@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import StatefulSetState
-from roost_core.kube.event_stream import Listing
+from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import Watched, Watches
 from roost_core.objects.fields import JSONObject
@@ -19,7 +19,7 @@ class WatchedStatefulSets(Watched[StatefulSetState]):
     def __init__(self, watches: Watches, release: ReleaseDocument) -> None:
         super().__init__(
             watches.add(
-                Listing(
+                ListWatch(
                     f"/apis/apps/v1/namespaces/{release.namespace}/statefulsets",
                     read_stateful_set,
                     kind="statefulsets",
