@@ -149,7 +149,11 @@ def main(argv: list[str] | None = None) -> int:
         stack.callback(store.close)
         with served_view([RecordSource(store)]) as address:
             show_view(driver, address, began + 25, WIDTH, 930)
-            taken["morning-view"] = picture(driver, top=0, height=930, width=WIDTH)
+            # What happened over the morning comes after the moment.
+            WebDriverWait(driver, 60).until(
+                lambda one: one.find_elements(By.CSS_SELECTOR, "#timeline .lane")
+            )
+            taken["morning-view"] = picture(driver, top=0, height=1210, width=WIDTH)
         page = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "report.html"
         page.write_text(
             make_page(gather(store, round(began * US)), "The morning's record."), encoding="utf-8"

@@ -26,9 +26,10 @@ MAX_LINES: Final = 4
 # Heights in px: of a line of text and of a bar.
 LINE: Final = 18
 BAR: Final = 13
-# Heights of the gap between names, and of an axis with its labels.
+# Heights of the gap between names, of an axis with its labels, and of the titles of axes.
 BETWEEN: Final = 9
 AXIS: Final = 46
+TITLE: Final = 18
 # Pods have whole seconds: shorter times are drawn like this one on the logarithmic axis.
 MIN_SECONDS: Final = 1.0
 # Seconds on a logarithmic axis, and their labels.
@@ -201,6 +202,9 @@ class Stack:
         layout["xaxis"] = axis
         if axis.get("side") == "top":
             layout["margin"] |= {"t": layout["margin"]["b"], "b": layout["margin"]["t"]}
+        if "title" in axis:
+            layout["height"] += TITLE
+            layout["margin"]["t" if axis.get("side") == "top" else "b"] += TITLE
         layout["yaxis"] = {"range": [-self._depth, 0], "visible": False}
         return layout
 

@@ -178,6 +178,12 @@
     return Math.max(...lines.values());
   }
 
+  // A name that was shortened for a phone is whole where there is room for it.
+  function wholeName(note, room) {
+    const isFit = note.hovertext && !note.hovertext.includes(" ") && measure(note.hovertext, note.font.size) < room * 0.75;
+    return isFit ? { ...note, text: note.hovertext } : note;
+  }
+
   function drawOne(holder, isPaper) {
     const { data, layout, common } = figures[holder.dataset.figure];
     const scale = isPaper ? Math.min(1, PAGE_HEIGHT / layout.height) : 1;
@@ -219,6 +225,11 @@
     }
     const xLabels = make("g", { class: "x" }, labels);
     drawTimesOrValues(x.ticks, x, layout.xaxis.side === "top" ? margin.t - 10 : bottom + 14, width, xLabels);
+    // What an axis counts: above the plot for what goes up, and at the right end below what goes to the right.
+    for (const key of keys) if (layout[key].title) drawText(layout[key].title, 0, 7, "start", TICK_SIZE, "--quiet", labels);
+    const { title, side } = layout.xaxis;
+    if (title && side === "top") drawText(title, left, 7, "start", TICK_SIZE, "--quiet", labels);
+    else if (title) drawText(title, right, height - 7, "end", TICK_SIZE, "--quiet", labels);
     for (const { x0, x1, fillcolor } of layout.shapes ?? []) {
       make("path", { d: box(x.at(x0), margin.t, Math.max(1, x.at(x1) - x.at(x0)), bottom - margin.t), style: `fill: ${tint(fillcolor)}` }, svg);
     }
@@ -232,7 +243,7 @@
       else drawPoints(trace, scales, plot);
     }
     // Fonts differ in width by a fifth and more: where a line doesn't fit, all texts get smaller.
-    const notes = layout.annotations ?? [], most = notes.length ? longestLine(notes) : 0;
+    const notes = (layout.annotations ?? []).map((note) => wholeName(note, right - left)), most = notes.length ? longestLine(notes) : 0;
     const size = most > right - left ? Math.max(SMALLEST, 12 * (right - left) / most) : 12;
     for (const note of notes) {
       const at = note.yref === "y" ? axes.y.at(note.y) : bottom - (bottom - margin.t) * note.y - 8;

@@ -18,13 +18,15 @@ from roost_lab.report.imported import Imported
 from roost_lab.report.launches import Launches
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import Query, count
-from roost_lab.report.removals import Removals, removed_others, removed_users
+from roost_lab.report.removals import Removals, removed_others, removed_users, room_given
 from roost_lab.report.sentence import idle_seconds, more_seconds
 from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.start_phases import WindowStarts, leading_classes, show, until
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 
+# The figures that the page begins with: how long people wait, what for, and what the nodes cost.
+FIRST: Final = ("start_p95", "cold_starts", "node_hours")
 HOUR_SECONDS: Final = 3_600
 HOUR_US: Final = HOUR_SECONDS * US
 
@@ -86,9 +88,10 @@ SUBJECTS: Final[tuple[type[Numbers], ...]] = (
 
 
 def tiles(report: Report) -> list[Tile]:
-    """The head of the page."""
+    """The head of the page: the figures of FIRST, then the others."""
     made = []
-    for figure, value, previous in _rows(report):
+    rows = sorted(_rows(report), key=lambda row: _FIGURES_ORDER.get(row[0].key, len(FIRST)))
+    for figure, value, previous in rows:
         about = figure.about(report)
         if previous is not None:
             about += f"; before: {show(previous, figure.unit)}"
@@ -134,8 +137,9 @@ def _failed_about(report: Report) -> str:
 
 def _slow_about(report: Report) -> str:
     if report[WindowStarts].whole.count < FEWEST:
-        return "the slowest of a handful"
-    return "95 % took no longer (p95)"
+        return "the slowest, of so few"
+    middle_us = report[WindowStarts].whole.percentile_us(0.5)
+    return f"half took {show((middle_us or 0) / US, Unit.SECONDS)} at most"
 
 
 def _cold_starts(report: Report) -> Cell:
@@ -144,7 +148,9 @@ def _cold_starts(report: Report) -> Cell:
 
 def _cold_about(report: Report) -> str:
     more = more_seconds(report)
-    return f"starts; {show(more, Unit.SECONDS)} more at the median" if more else "starts"
+    times = report[StartTimes]
+    of = f"of {plural(times.cold.count + times.others.count, 'start')}"
+    return f"{of}; {show(more, Unit.SECONDS)} more at the median" if more else of
 
 
 def _brought_about(report: Report) -> str:
@@ -166,6 +172,16 @@ def _only_placeholders_about(report: Report) -> str:
     return f"node-hours; on {plural(len(idle_seconds(report) or ()), 'node')}"
 
 
+def _node_hours_about(report: Report) -> str:
+    """Beside what placeholders alone took, what they saved."""
+    about = f"of {plural(report[Usage].nodes, 'node')}"
+    alone = _only_placeholders_hours(report)
+    if isinstance(alone, float) and alone:
+        about += f"; {show(alone, Unit.MEAN)} with placeholders alone"
+    given = room_given(report)
+    return f"{about}; {plural(given, 'placeholder')} gave way to a pod" if given else about
+
+
 _FIGURES: Final = (
     KeyFigure(
         "starts",
@@ -185,14 +201,16 @@ _FIGURES: Final = (
     KeyFigure(
         "start_p50", "Typical start", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"
     ),
-    KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), _slow_about),
+    KeyFigure(
+        "start_p95", "95 of 100 starts took at most", Unit.SECONDS, _percentile(0.95), _slow_about
+    ),
     KeyFigure("cold_starts", "Waited for an image", Unit.COUNT, _cold_starts, _cold_about),
     KeyFigure(
         "warm_share",
-        "Warm pulls",
+        "Image was on the node",
         Unit.SHARE,
         lambda report: report[Pulls].total.warm_share,
-        lambda report: f"of {report[Pulls].total.number:,}",
+        lambda report: f"of {report[Pulls].total.number:,} pulls that kubelets told of",
     ),
     KeyFigure(
         "pulled_ahead_used",
@@ -214,7 +232,7 @@ _FIGURES: Final = (
         "Node-hours",
         Unit.MEAN,
         lambda report: report[Usage].node_hours,
-        lambda report: f"of {plural(report[Usage].nodes, 'node')}",
+        _node_hours_about,
     ),
     KeyFigure(
         "only_placeholders_hours",
@@ -224,6 +242,7 @@ _FIGURES: Final = (
         _only_placeholders_about,
     ),
 )
+_FIGURES_ORDER: Final = {key: place for place, key in enumerate(FIRST)}
 TABLE: Final = TableOf[tuple[KeyFigure, Cell, Cell]](
     "key_figures",
     "Key figures",

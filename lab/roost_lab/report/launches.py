@@ -148,7 +148,12 @@ def _figure(report: Report) -> Figure | None:
     }
     bars["x"] = [share for _, _, share in rows]
     bars["hovertext"] = [f"{name}\n{number:,} launches" for name, number, _ in rows]
-    axis = {"range": [0, highest * 1.05], "nticks": 5, "tickformat": ".0%"}
+    axis = {
+        "range": [0, highest * 1.05],
+        "nticks": 5,
+        "tickformat": ".0%",
+        "title": "share of launches",
+    }
     caption = (
         "The share of launches of each repository; of an image, where the record knows no"
         " repository."

@@ -187,7 +187,14 @@ def _figure(report: Report) -> Figure | None:
     ]
     caption = "Pods on all nodes, on average in each step."
     return time_figure(
-        report, PODS, "occupancy_over_time", caption, marks=marks, data=data, height=280
+        report,
+        PODS,
+        "occupancy_over_time",
+        caption,
+        marks=marks,
+        data=data,
+        height=280,
+        counted="pods",
     )
 
 

@@ -166,19 +166,30 @@ def _over_time_figure(report: Report) -> Figure | None:
         return None
     steps = _seen_steps(report)
     data = [
-        step_bars(report, "warm", "--warm", [counts.warm if counts else None for counts in steps]),
-        step_bars(report, "cold", "--cold", [counts.cold if counts else None for counts in steps]),
+        step_bars(
+            report, "already there", "--warm", [counts.warm if counts else None for counts in steps]
+        ),
+        step_bars(
+            report, "downloaded", "--cold", [counts.cold if counts else None for counts in steps]
+        ),
     ]
     caption = "Pulls in each step, by whether they found the image on the node."
-    marks = (Mark("--warm", "warm: already on the node"), Mark("--cold", "cold: pulled"))
+    marks = (Mark("--warm", "already on the node"), Mark("--cold", "downloaded"))
     return time_figure(
-        report, EVENTS, "pulls_over_time", caption, marks=marks, data=data, height=260
+        report,
+        EVENTS,
+        "pulls_over_time",
+        caption,
+        marks=marks,
+        data=data,
+        height=260,
+        counted="pulls in a step",
     )
 
 
 SECTION: Final = Section(
     "warm-share",
-    "Warm pulls",
+    "Images: on the node, or downloaded",
     Pulls,
     (
         OVER_TIME,
@@ -186,6 +197,7 @@ SECTION: Final = Section(
         pulls_table("node", lambda pulls: pulls.by_node),
     ),
     (_over_time_figure,),
-    "A pull is warm when the image was already on the node.",
+    "Kubelets tell of each image of a pod whether the node had it (warm) or downloaded it (cold)."
+    " What they didn't tell isn't counted.",
     "No pull was recorded in this period.",
 )

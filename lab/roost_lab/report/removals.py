@@ -47,6 +47,11 @@ def removed_users(report: Report) -> int:
     )
 
 
+def room_given(report: Report) -> int:
+    """Placeholders that were pre-empted: each gave its room to a pod that found no other."""
+    return report[Removals].by_class["preempted", PLACEHOLDER]
+
+
 def removed_others(report: Report) -> str:
     """Pods of other classes that were removed, by class; "" when there were none."""
     by_class: Counter[str] = Counter()

@@ -14,6 +14,7 @@ from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.imported import Imported
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
+from roost_lab.report.removals import room_given
 from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.start_phases import WindowStarts
 from roost_lab.report.start_waits import StartWaits
@@ -141,8 +142,10 @@ def _idle_nodes(report: Report) -> str:
     idle = idle_seconds(report)
     if not idle:
         return "" if idle is None else "No node held only placeholders."
+    given = room_given(report)
+    saved = f"; {plural(given, 'placeholder')} gave way to a pod without room" if given else ""
     hours = round(sum(idle) / _HOUR)
     long = f"{hours:,} hours" if hours >= 2 else show_seconds(sum(idle))
     if len(idle) == 1:
-        return f"One node held only placeholders for {long}."
-    return f"{plural(len(idle), 'node')} held only placeholders, for {long} together."
+        return f"One node held only placeholders for {long}{saved}."
+    return f"{plural(len(idle), 'node')} held only placeholders, for {long} together{saved}."

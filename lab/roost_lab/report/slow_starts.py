@@ -14,6 +14,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, step_index, total
+from roost_lab.report.slow_causes import StartSpans, read_causes
 from roost_lab.report.start_phases import (
     INDEXES,
     WITHIN_A_SECOND,
@@ -32,9 +33,9 @@ MAX_SLOWEST: Final = 20
 LEAST_PULL_US: Final = US
 # Of single starts: whether it was cold, its colour, its name.
 _KINDS: Final = (
-    (False, "--warm", "warm: its node had the image"),
-    (True, "--cold", "cold: waited for an image"),
-    (None, "--other", "not told"),
+    (False, "--warm", "its image was on the node"),
+    (True, "--cold", "waited for an image"),
+    (None, "--other", "no pull recorded"),
 )
 
 
@@ -51,10 +52,12 @@ class SlowStart(NamedTuple):
     containers_us: int
     ready_us: int
     answer_us: int
+    # The longest of what it waited for; "": nothing is known.
+    cause: str
 
     @property
     def command(self) -> str:
-        """What explains it."""
+        """What tells its story."""
         return why_command(self.namespace, self.name, self.created_us)
 
 
@@ -154,6 +157,7 @@ class StartTimes:
                 start.pod_uid,
                 start.place_id,
                 start.created_us,
+                start.bound_us,
                 whole_us.label("whole_us"),
                 (start.bound_us - exact_creation).label("node_us"),
                 (start.started_us - start.bound_us).label("containers_us"),
@@ -165,20 +169,25 @@ class StartTimes:
             .limit(MAX_SLOWEST)
             .subquery()
         )
-        rows = query.rows(
-            sa.select(
-                slowest,
-                pod.namespace,
-                pod.name,
-                pod.image,
-                sa.func.coalesce(place.node_name, "").label("node"),
+        rows = list(
+            query.rows(
+                sa.select(
+                    slowest,
+                    pod.namespace,
+                    pod.name,
+                    pod.image,
+                    sa.func.coalesce(place.node_name, "").label("node"),
+                )
+                .join(schema.pod, pod.uid == slowest.c.pod_uid)
+                .outerjoin(schema.start_place, place.id == slowest.c.place_id)
+                .order_by(slowest.c.whole_us.desc(), slowest.c.created_us, slowest.c.pod_uid)
             )
-            .join(schema.pod, pod.uid == slowest.c.pod_uid)
-            .outerjoin(schema.start_place, place.id == slowest.c.place_id)
-            .order_by(slowest.c.whole_us.desc(), slowest.c.created_us, slowest.c.pod_uid)
         )
+        starts = [StartSpans(*(getattr(row, name) for name in StartSpans._fields)) for row in rows]
+        read = [name for name in SlowStart._fields if name != "cause"]
         numbers.slowest = [
-            SlowStart(*(getattr(row, name) for name in SlowStart._fields)) for row in rows
+            SlowStart(**{name: getattr(row, name) for name in read}, cause=cause)
+            for row, cause in zip(rows, read_causes(query, starts), strict=True)
         ]
         return numbers
 
@@ -293,7 +302,14 @@ def _over_time_figure(report: Report) -> Figure | None:
         f"How long starts took, {until(report[WindowStarts])}, by when they began: {whose}.{few}"
     )
     figure = time_figure(
-        report, PODS, "starts_over_time", caption, marks=marks, data=data, height=260
+        report,
+        PODS,
+        "starts_over_time",
+        caption,
+        marks=marks,
+        data=data,
+        height=280,
+        counted="time a start took, logarithmic",
     )
     figure.layout["barmode"] = "overlay"
     seconds = [value for value in (*middles, *highs) if value is not None]
@@ -329,7 +345,7 @@ SLOWEST_TABLE: Final = TableOf[SlowStart](
     "Slowest starts",
     (
         Field("whole_seconds", "whole start", Unit.SECONDS, lambda row: _seconds(row.whole_us)),
-        Field("why", "what explains it", Unit.COMMAND, lambda row: row.command),
+        Field("cause", "what explains it", Unit.TEXT, lambda row: row.cause),
         Field(
             "node_seconds", "until it has a node", Unit.SECONDS, lambda row: _seconds(row.node_us)
         ),
@@ -348,10 +364,11 @@ SLOWEST_TABLE: Final = TableOf[SlowStart](
         Field("created", "created", Unit.TIME, lambda row: row.created_us),
         Field("node", "node", Unit.TEXT, lambda row: row.node),
         Field("image", "image", Unit.TEXT, lambda row: row.image),
+        Field("why", "command that tells its story", Unit.COMMAND, lambda row: row.command),
     ),
     lambda report: report[StartTimes].slowest,
 )
-# Each with the command that explains it.
+# Each with what explains it, and the command that tells its story.
 SLOWEST: Final = Section(
     "slowest-starts",
     SLOWEST_TABLE.title,

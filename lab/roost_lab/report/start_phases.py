@@ -422,7 +422,13 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
         f"The large point is the median (p50), its line ends at p95; of fewer than {FEWEST} starts,"
         " each is a dot."
     )
-    return stack.figure(key, caption, legend, data, {**log_axis(longest), "side": "top"})
+    return stack.figure(
+        key,
+        caption,
+        legend,
+        data,
+        {**log_axis(longest), "side": "top", "title": "time, logarithmic"},
+    )
 
 
 def _drawn(span_us: float) -> float:

@@ -49,7 +49,7 @@ class WaitsOfKind:
 
     kind: str
     spans: Spans = field(default_factory=Spans)
-    # Of the start that waited longest for it: how long, for what and why, and what explains it.
+    # Of the start that waited longest for it: how long, for what and why, and what tells its story.
     longest_us: int = 0
     what: str = ""
     cause: str = ""
@@ -188,7 +188,7 @@ SECTION: Final = Section(
                 ),
                 Field("what", "the longest", Unit.TEXT, lambda row: row.what),
                 Field("cause", "its cause", Unit.TEXT, lambda row: row.cause),
-                Field("why", "what explains it", Unit.COMMAND, lambda row: row.command),
+                Field("why", "command that tells its story", Unit.COMMAND, lambda row: row.command),
             ),
             lambda report: report[StartWaits].kinds,
         ),

@@ -7,7 +7,7 @@ from typing import Final
 
 from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import as_date
-from roost_lab.pages.drawing import Figure, Mark, plot_layout, time_text, time_ticks
+from roost_lab.pages.drawing import TITLE, Figure, Mark, plot_layout, time_text, time_ticks
 from roost_lab.report.gaps import unseen, unseen_steps
 from roost_lab.report.subject import Report
 
@@ -23,9 +23,10 @@ def time_figure(
     marks: Iterable[Mark],
     data: Sequence[JSONObject],
     height: int,
+    counted: str,
 ) -> Figure:
     """A figure over the report's steps, `height` px high. kind: of the records whose gaps are
-    shown.
+    shown. counted: what the vertical axis counts, with its unit.
     """
     legend = (*marks, GAP) if unseen(report, kind) else tuple(marks)
     starts = report.steps.starts()
@@ -35,7 +36,8 @@ def time_figure(
             f"{as_date(start_us, report.zone):%a %d %b %H:%M} {report.zone}" for start_us in starts
         ],
     }
-    return Figure(key, caption, legend, data, _layout(report, kind, height), common=common)
+    layout = _layout(report, kind, height, counted)
+    return Figure(key, caption, legend, data, layout, common=common)
 
 
 def step_bars(report: Report, name: str, colour: str, values: Sequence[float | None]) -> JSONObject:
@@ -58,16 +60,19 @@ def without_gaps(report: Report, kind: str, values: Sequence[float]) -> list[flo
     ]
 
 
-def _layout(report: Report, kind: str, height: int) -> JSONObject:
+def _layout(report: Report, kind: str, height: int, counted: str) -> JSONObject:
     steps = report.steps
-    layout = plot_layout(height)
+    layout = plot_layout(height + 2 * TITLE)
+    layout["margin"]["t"] += TITLE
+    layout["margin"]["b"] += TITLE
     layout["barmode"] = "stack"
     layout["xaxis"] = {
         "range": [time_text(steps.from_us), time_text(steps.to_us)],
         "showgrid": False,
+        "title": f"time ({report.zone})",
     }
     layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us, report.zone)
-    layout["yaxis"] = {"nticks": 5}
+    layout["yaxis"] = {"nticks": 5, "title": counted}
     layout["shapes"] = []
     for gap in unseen(report, kind):
         if gap.to_us > steps.from_us and gap.from_us < steps.to_us:

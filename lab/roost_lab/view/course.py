@@ -38,6 +38,8 @@ from roost_lab.view.crowds import (
 Course = dict[str, Any]
 # By minute for a day and a half.
 MOST_STEPS: Final = 2200
+# Of a record of minutes: its steps are shorter.
+LEAST_STEPS: Final = 30
 # A start that takes longer is slow.
 SLOW_US: Final = 30 * US
 # The longest of them are listed.
@@ -64,7 +66,7 @@ def read_course(store: Store, span: Span) -> Course:
     steps = cut(
         span.from_us,
         span.to_us,
-        max(1, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 2)),
+        max(LEAST_STEPS, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 2)),
     )
     waiting = Edges()
     present = Edges()

@@ -92,7 +92,26 @@ def test_the_page_has_a_table_behind_each_plot(report: Report) -> None:
     assert all(
         table.title in markup for table in tables(report) if table.rows and not table.only_data
     )
-    assert markup.count("<details") == markup.count("<table") >= 9
+    folded = markup.count("How exact this is") + markup.count("more figures")
+    assert markup.count("<details") - folded == markup.count("<table") >= 9
+
+
+def test_the_page_begins_with_three_figures_and_folds_the_others(report: Report) -> None:
+    markup, _ = split(make_page(report, "about"))
+    head, _, rest = markup.partition('<details class="more">')
+    assert re.findall(r"<dt>([^<]+)</dt>", head) == [
+        "95 of 100 starts took at most",
+        "Waited for an image",
+        "Node-hours",
+    ]
+    assert len(re.findall(r"<dt>[^<]+</dt>", rest)) == 9
+
+
+def test_axes_of_plots_say_what_they_count(report: Report) -> None:
+    for key, figure in drawn(report).items():
+        axes = [axis for name, axis in figure.layout.items() if "axis" in name]
+        shown = [axis for axis in axes if axis.get("visible", True)]
+        assert all(axis.get("title") for axis in shown), key
 
 
 def test_a_section_with_rows_never_says_that_it_has_none(report: Report) -> None:
@@ -324,7 +343,7 @@ def test_few_starts_are_dots_and_many_have_percentiles(tmp_path: Path) -> None:
     assert [mark.name for mark in figure.legend][:3] == [
         "median (p50)",
         "up to p95",
-        "cold: waited for an image",
+        "waited for an image",
     ]
     assert figure.layout["yaxis"]["ticktext"][0] == "1 s"
     shown = next(part.tables[0] for part in parts(report) if part.key == "starts-over-time")

@@ -15,8 +15,10 @@ from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 from lab.tests.recorded import (
     bind_record,
     empty_store,
+    fail_record,
     phase_record,
     pod_record,
+    pull_record,
     record_of,
     story_records,
 )
@@ -227,6 +229,36 @@ def test_a_record_of_thousands_of_years_has_a_report(fresh_store: Callable[[], S
     store.write([*started("p", 1), *started("q", 1, created_us=last_us)], {})
     report = gather(store, 0, zone=ZoneInfo("Europe/Berlin"))
     assert sum(spans.count for spans in report[StartTimes].by_step) == 2
+
+
+def test_the_slowest_starts_say_what_explains_them(tmp_path: Path) -> None:
+    image = "registry.example.org/hub/r:1"
+
+    def start(uid: str, bound: int, ran: int) -> list[Record]:
+        """A pod that was bound and ran so many seconds after its creation."""
+        return [
+            pod_record(uid),
+            bind_record(uid, BEGIN + bound * SECOND, "n"),
+            phase_record(uid, Phase.STARTED, BEGIN + ran * SECOND),
+            phase_record(uid, Phase.READY, BEGIN + ran * SECOND),
+        ]
+
+    records: list[Record] = [
+        *start("pulls", 1, 100),
+        pull_record("pulls", BEGIN + 95 * SECOND, image, 80.0),
+        *start("queues", 1, 90),
+        pull_record("queues", BEGIN + 85 * SECOND, image, 80.0, pull_us=SECOND),
+        *start("no-node", 70, 80),
+        fail_record("no-node", 1, {"Insufficient memory": 3, "node(s) had taints": 1}),
+        *start("unknown", 1, 60),
+    ]
+    rows = tables_of(report_of(tmp_path, records, BEGIN + 3 * HOUR))["slowest_starts"]
+    assert [row["cause"] for row in rows] == [
+        "downloaded r:1 for 1 min 20 s",
+        "downloaded r:1 for 1 min 20 s, most of it behind another download",
+        "no node for 1 min 10 s: Insufficient memory (3 nodes), node(s) had taints (1 node)",
+        "its containers took 59 s to run; nothing recorded says why",
+    ]
 
 
 def test_the_slowest_starts_come_with_the_command_that_explains_them(
