@@ -188,7 +188,7 @@ class Replica:
         )
         pod = deployment["spec"]["template"]["spec"]
         command = [
-            word.replace("/etc/roost/controllers", str(folder)).replace(
+            word.replace("/etc/roost/release", str(folder)).replace(
                 "/etc/roost/scheduler", str(folder)
             )
             for word in pod["containers"][0]["command"]

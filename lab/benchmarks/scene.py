@@ -64,12 +64,16 @@ class Size:
         return self.pods - self.nodes * (len(DAEMONS) + 1) - self.placeholders
 
 
-def manifests(size: Size) -> list[JSONObject]:
-    """What `roost render` gives for a hub of this size, with all controllers on."""
+def manifests(size: Size, *settings: str) -> list[JSONObject]:
+    """What `roost render` gives for a hub of this size, with all controllers on.
+
+    settings: `--set` pairs.
+    """
     placeholders = [{"name": "default", "replicas": size.placeholders}]
     return rendered(
         NAMESPACE,
         "popularImages.enabled=true",
+        *settings,
         json_settings=[f"placeholders={json.dumps(placeholders)}"],
     )
 

@@ -3,7 +3,7 @@
 //
 // Owns the client's side of the admission benchmark. A fixed number of real creations, each client with a TLS connection
 // of its own (as many hubs, not one); bodies are sent as the files hold them but for the name. The pods are deleted again,
-// outside of what is timed.
+// outside of what is timed, unless they are to be kept.
 package main
 
 import (
@@ -32,6 +32,7 @@ type options struct {
 	clients                             int
 	count                               int64
 	seconds                             float64
+	keep                                bool
 }
 
 // A pod's JSON with a gap where its name goes.
@@ -54,6 +55,7 @@ func main() {
 	flag.IntVar(&given.clients, "clients", 16, "clients, each with one creation at a time")
 	flag.Int64Var(&given.count, "count", 1000, "pods in all")
 	flag.Float64Var(&given.seconds, "seconds", 60, "end after this time, whatever the count")
+	flag.BoolVar(&given.keep, "keep", false, "leave the pods")
 	flag.Parse()
 	result, err := run(given, flag.Args())
 	if err == nil {
@@ -111,8 +113,10 @@ func run(given options, files []string) (map[string]any, error) {
 		all.fault = cmp.Or(all.fault, one.fault)
 	}
 	slices.Sort(all.latencies)
-	if err := deleteAll(clients[0], given.namespace); err != nil {
-		return nil, err
+	if !given.keep {
+		if err := deleteAll(clients[0], given.namespace); err != nil {
+			return nil, err
+		}
 	}
 	return map[string]any{
 		"clients": given.clients, "pods": len(all.latencies), "failed": all.failed, "fault": all.fault, "marked": all.marked,
