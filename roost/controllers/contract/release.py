@@ -52,6 +52,13 @@ class ReleaseDocument(ReleaseSettings):
             mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute"
         )
 
+    @property
+    def moves_placeholders(self) -> bool:
+        """Whether placeholders are moved, so that there is a right to evict."""
+        mover = self.read.mapping(self.document.get("placeholderMover"), "placeholderMover")
+        is_on = mover.get("enabled") is True
+        return is_on and bool(self.placeholder_sets) and self.evictions_per_minute > 0
+
     @cached_property
     def history_name(self) -> str:
         """The ConfigMap in which headroom keeps what it learned; "": no set learns."""

@@ -21,6 +21,7 @@ from roost.controllers.contract.actions import (
     BackOff,
     CreatePod,
     DeletePod,
+    EvictPod,
     Notice,
     PlanGauge,
     Planned,
@@ -124,11 +125,12 @@ def plan_popular_images(
     """Count users, follow the pulls under way, and start those of the most used images, where
     allowed.
 
-    Switched off, nothing is done, for there is no right to: pods that pull end within an hour, and
-    go with their owner, the controllers' ServiceAccount.
+    Switched off, there is no right to delete the pods that are left: they are evicted where the
+    placeholder mover has the right to. Elsewhere they end within an hour, and go with their owner,
+    the controllers' ServiceAccount.
     """
     if not settings.counts_users and settings.hub.events is None:
-        return Planned(actions=(), memory=memory)
+        return Planned(actions=_evictions(snapshot, settings), memory=memory)
     work = _Work(snapshot, memory, settings, now)
     work.note_used()
     work.follow_pods()
@@ -529,6 +531,18 @@ def _pull_pods(snapshot: Snapshot) -> list[Pod]:
         if pull_pods.is_pull_pod(pod, snapshot.release, snapshot.namespace)
     )
     return sorted(pods, key=lambda pod: pod.name)
+
+
+def _evictions(snapshot: Snapshot, settings: PopularSettings) -> Sequence[EvictPod]:
+    """Evict what is left of the time when images were pulled, by the mover's right."""
+    if not settings.hub.moves_placeholders:
+        return ()
+    why = "popular images and events are off"
+    return [
+        EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why)
+        for pod in _pull_pods(snapshot)
+        if not pod.leaving
+    ]
 
 
 def _deletion(pod: Pod, why: str) -> DeletePod:

@@ -102,7 +102,7 @@ def _plan(
             f"uid-{name}",
             replicas,
             is_scaled_by_us=is_scaled_by_us,
-            resources=resources or TINY,
+            resources=TINY if resources is None else resources,
             priority_class=CLASS,
         )
     snapshot = Snapshot(
@@ -152,6 +152,11 @@ def test_people_who_are_booked_find_room_in_the_quota(quota: dict[str, Any], num
     assert _number(planned) == number
     assert planned.gauges["headroom_replicas"]["default",] == number
     assert planned.gauges["headroom_quota_cut"].get(("default",), 0) == 30 - number
+
+
+def test_where_a_set_says_nothing_of_its_size_the_values_do() -> None:
+    planner = _planner(NONE, events=BOOKED)
+    assert _number(_plan(planner, _quota(cpu="4"), resources={})) == 10
 
 
 def test_what_a_quota_leaves_is_told_once_with_what_to_ask_for() -> None:
@@ -268,6 +273,12 @@ def test_no_placeholders_for_people_whom_the_quota_of_their_own_namespace_keeps_
     planned = _plan_hubs(planner, _quota(pods=12, namespace="physics"), bookings=both)
     assert _number(planned) == 42
     assert planned.gauges["headroom_quota_cut"]["default",] == 18
+    # Of two quotas that leave as much the first by name is told.
+    tied = [_quota(name, pods=12, namespace="physics") for name in ("team", "later")]
+    planned = _plan_hubs(planner, *tied, bookings=both)
+    (scale,) = (action for action in planned.actions if isinstance(action, ScaleSet))
+    assert "ResourceQuota later of" in scale.why
+    planned = _plan_hubs(planner, _quota(pods=12, namespace="physics"), bookings=both)
     (scale,) = (action for action in planned.actions if isinstance(action, ScaleSet))
     assert "ResourceQuota team of namespace physics lets in: it allows 12 pods" in scale.why
     # Another team's quota is nobody's affair, and a quota of the release's own has its own rule.
@@ -288,6 +299,9 @@ def test_who_is_there_takes_of_that_quota_and_the_smallest_user_says_how_many_mo
         for user in there
     ]
     assert _number(_plan_hubs(planner, quota, bookings=booked, pods=large)) == 2
+    for pods in (4, 3):
+        full = _quota(pods=pods, namespace="physics")
+        assert _number(_plan_hubs(planner, full, bookings=booked, pods=there)) == 0
 
 
 def test_what_is_learned_is_bounded_by_the_quotas_of_all_hubs_together() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.contract.actions import Planned
+from roost.controllers.contract.actions import EvictPod, Planned
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.popular_images.demand import Demand, count_users
 from roost.controllers.popular_images.plan import (
@@ -234,13 +234,30 @@ def test_a_node_where_one_image_after_the_other_fails_rests() -> None:
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
-def test_switched_off_nothing_is_done_that_there_is_no_right_to(phase: str) -> None:
+@pytest.mark.parametrize(
+    ("sets", "mover", "is_evicted"),
+    [
+        (["default"], {"enabled": True, "evictionsPerMinute": 5}, True),
+        (["default"], {"enabled": True, "evictionsPerMinute": 0}, False),
+        (["default"], {"enabled": False, "evictionsPerMinute": 5}, False),
+        ([], {"enabled": True, "evictionsPerMinute": 5}, False),
+    ],
+)
+def test_switched_off_what_is_left_is_evicted_where_the_mover_has_the_right_to(
+    phase: str, sets: list[str], mover: dict[str, Any], *, is_evicted: bool
+) -> None:
     snapshot, _, body = begun()
-    snapshot = with_pod(snapshot, as_pod(body, phase=phase))
-    planned = planner_from(POPULAR_IMAGES, popular_document(popularImages={"enabled": False})).plan(
-        snapshot, at(0)
-    )
-    assert planned.actions == ()
+    left = as_pod(body, phase=phase)
+    snapshot = with_pod(with_pod(snapshot, left), replace(left, name="goes", leaving=True))
+    document = popular_document(popularImages={"enabled": False})
+    document["placeholderMover"] = {**document.get("placeholderMover", {}), **mover}
+    document["placeholders"] = [
+        {"name": name, "statefulSet": name, "replicas": 1, "windows": []} for name in sets
+    ]
+    planned = planner_from(POPULAR_IMAGES, document).plan(snapshot, at(0))
+    evicted = [action.name for action in planned.actions if isinstance(action, EvictPod)]
+    assert evicted == ([left.name] if is_evicted else [])
+    assert len(planned.actions) == len(evicted)
 
 
 def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
