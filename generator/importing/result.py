@@ -18,7 +18,7 @@ from generator.importing.summary import (
     IS_NOT_KNOWN,
     PLACEHOLDERS,
     HubSummary,
-    Seen,
+    TrialFindings,
     summary_of,
 )
 from generator.values.sources import Places
@@ -102,7 +102,7 @@ class ImportResult:
     # How users fare, line by line, if that was tried.
     tried: list[str] = field(default_factory=list)
 
-    def judge(self, values: Mapping[str, object], seen: Seen | None = None) -> None:
+    def judge(self, values: Mapping[str, object], seen: TrialFindings | None = None) -> None:
         """Sum up what whole values do for the hub, and keep on there what Roost won't do.
 
         seen: how made pods fared with the values; None: none was tried.

@@ -19,7 +19,7 @@ PLACEHOLDERS: Final = "placeholders"
 IS_NOT_KNOWN: Final = "n't known"
 
 
-class Seen(NamedTuple):
+class TrialFindings(NamedTuple):
     """What made pods of the hub's users showed: promises that hold for some, a line for each way in
     which users fare.
 
@@ -57,7 +57,7 @@ class HubSummary(NamedTuple):
 def summary_of(
     values: Mapping[str, object],
     once: Sequence[str] = (),
-    seen: Seen | None = None,
+    seen: TrialFindings | None = None,
     *,
     has_builds: bool = True,
     builds_unknown: str = "",

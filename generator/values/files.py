@@ -11,11 +11,11 @@ from generator.faults import DEFAULTS_NAME, Fault, UsageError, ValuesError
 from generator.hub_keys import NEVER_OURS
 from generator.locations import chart_folder
 from generator.values.loader import load
-from generator.values.merge import NO_SETTINGS, Merged, Settings, coalesce, merge_values
+from generator.values.merge import NO_SET_OPTIONS, Merged, SetOptions, coalesce, merge_values
 from generator.values.sources import MAX_FILE_BYTES, LoadedFile
 
 
-def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merged:
+def read_values(files: Sequence[str], settings: SetOptions = NO_SET_OPTIONS) -> Merged:
     """Read and merge the chart's defaults, `files` in their order ("-" is stdin) and the command
     line's settings.
 
@@ -30,7 +30,7 @@ def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merge
 
 
 def read_what_loads(
-    files: Sequence[str], settings: Settings = NO_SETTINGS
+    files: Sequence[str], settings: SetOptions = NO_SET_OPTIONS
 ) -> tuple[Merged, list[Fault], list[UsageError]]:
     """`read_values` without the files that hold no values or can't be read; and their faults and
     errors.

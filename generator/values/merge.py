@@ -31,14 +31,14 @@ MAX_NESTED_NAMES: Final = 30
 Values = dict[str, object]
 
 
-class Settings(NamedTuple):
+class SetOptions(NamedTuple):
     """KEY=JSON and KEY=VALUE from the command line, as they were typed."""
 
     json_values: Sequence[str] = ()
     values: Sequence[str] = ()
 
 
-NO_SETTINGS: Final = Settings()
+NO_SET_OPTIONS: Final = SetOptions()
 
 
 class Merged(NamedTuple):
@@ -51,7 +51,7 @@ class Merged(NamedTuple):
 
 
 def merge_values(
-    defaults: LoadedFile, files: Sequence[LoadedFile], settings: Settings = NO_SETTINGS
+    defaults: LoadedFile, files: Sequence[LoadedFile], settings: SetOptions = NO_SET_OPTIONS
 ) -> Merged:
     """Merge everything into one map; the arguments stay as they are.
 

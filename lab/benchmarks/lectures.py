@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.figures import table
 from benchmarks.studies import values_files
 from generator.values.files import read_values
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost_core.release.events import Event, LocalStarts, first_start_after
 from roost_lab.simulator.setup.checks import make_assumptions, read_assumption
 from roost_lab.simulator.setup.policy import load_policy
@@ -60,7 +60,7 @@ def _booked(name: str, event: Event, start: str) -> Policy:
     if replicas is not None:
         placeholder_set = {"name": "default", "replicas": replicas, "resources": SIZE}
         settings.append(f"placeholders={json.dumps([placeholder_set])}")
-    return load_policy(name, files, Settings(json_values=settings))
+    return load_policy(name, files, SetOptions(json_values=settings))
 
 
 def _span(amounts: Sequence[float], digits: int, unit: str = "") -> str:

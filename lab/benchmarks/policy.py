@@ -13,7 +13,7 @@ from typing import Any, Final
 from generator.render.manifests import render
 from generator.values.files import read_values
 from generator.values.helm_release import Release
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost_core.placement.labels import pulled_label
 from webhook.webhook_settings import read_settings
 
@@ -33,7 +33,7 @@ def rendered(
 
     settings: `--set` pairs. json_settings: `--set-json` pairs.
     """
-    values = read_values((str(VALUES),), Settings(json_settings, settings)).values
+    values = read_values((str(VALUES),), SetOptions(json_settings, settings)).values
     release = Release(RELEASE, namespace, *([kube_version] if kube_version else ()))
     return [manifest.body for manifest in render(values, release)]
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import courses, mybinder, small_binder
 from benchmarks.studies import values_files
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost_lab.simulator.engine.results import TOTAL
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
@@ -85,7 +85,7 @@ def policy_of(arm: str, placeholders: int) -> Policy:
     return load_policy(
         name,
         values_files(name),
-        Settings(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in told.items())),
+        SetOptions(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in told.items())),
     )
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from benchmarks.studies import values_files
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost_lab.simulator.engine.entities import SimNode, SimPod
 from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.pods import USER
@@ -60,7 +60,7 @@ def small(room: int = 4, nodes: int = 2, **more: Any) -> Assumptions:
 def policy(name: str, values: str = "{}") -> Policy:
     """A shipped policy or a study, with some of its values replaced: JSON of top-level keys."""
     replaced = tuple(f"{key}={json.dumps(value)}" for key, value in json.loads(values).items())
-    return load_policy(name, values_files(name), Settings(json_values=replaced))
+    return load_policy(name, values_files(name), SetOptions(json_values=replaced))
 
 
 def without_pullers(name: str) -> Policy:

@@ -17,7 +17,7 @@ import yaml
 
 from generator.faults import count_of, some
 from generator.importing.result import ImportResult
-from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
+from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, TrialFindings
 from generator.importing.trial_pods import (
     BESIDE,
     PRIORITY,
@@ -64,7 +64,7 @@ _AMPLE: Final = 10**15
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
-class World(NamedTuple):
+class TrialWorld(NamedTuple):
     """What values render, as far as users' pods meet it. rules: None without a webhook."""
 
     rules: Rulebook | None
@@ -76,7 +76,7 @@ class World(NamedTuple):
     placeholders: list[tuple[int, Pod]]
 
 
-class Outcome(NamedTuple):
+class UserFare(NamedTuple):
     """How some users fare."""
 
     says: str
@@ -93,13 +93,13 @@ def try_import(result: ImportResult) -> None:
     result.judge(values, _try_users(world_of(values), users) if users else None)
 
 
-def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
-    chosen_of: dict[Outcome, list[tuple[str, ...]]] = {}
+def _try_users(world: TrialWorld, users: Sequence[UserPod]) -> TrialFindings:
+    chosen_of: dict[UserFare, list[tuple[str, ...]]] = {}
     for user in users:
         try:
             outcome = fare(world, user)
         except (MalformedObjectError, ValueError) as error:
-            outcome = Outcome(f"no valid pod: {error}", frozenset(), ())
+            outcome = UserFare(f"no valid pod: {error}", frozenset(), ())
         chosen_of.setdefault(outcome, []).append(user.chosen)
     lines = [
         f"users{_whose(chosen, users)}: {outcome.says}" for outcome, chosen in chosen_of.items()
@@ -114,7 +114,7 @@ def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
         for reason in outcome.unplaced:
             unplaced.setdefault(reason, []).extend(chosen)
     reasons = [f"{reason}{_whose(chosen, users)}" for reason, chosen in unplaced.items()]
-    return Seen(promises, lines, reasons, all(user.unknown for user in users))
+    return TrialFindings(promises, lines, reasons, all(user.unknown for user in users))
 
 
 def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
@@ -149,7 +149,7 @@ def read_rules(kinds: Mapping[str, list[Any]]) -> Rulebook | None:
     )
 
 
-def world_of(values: JSONObject) -> World:
+def world_of(values: JSONObject) -> TrialWorld:
     """What whole values render, as far as users' pods meet it."""
     sets = [
         {**placeholder_set, "learn": None} for placeholder_set in values["placeholders"]
@@ -174,7 +174,7 @@ def world_of(values: JSONObject) -> World:
         and PLACEHOLDER_SET_LABEL in body["spec"]["template"]["metadata"]["labels"]
     ]
     replaced = [DEFAULT_SCHEDULER, *profiles, *values["replaceSchedulers"]]
-    return World(
+    return TrialWorld(
         read_rules(kinds),
         profiles,
         replaced,
@@ -204,7 +204,7 @@ def _made(body: JSONObject, **spec: object) -> Pod:
     )
 
 
-def fare(world: World, user: UserPod) -> Outcome:
+def fare(world: TrialWorld, user: UserPod) -> UserFare:
     """How a user fares whose pod is admitted and placed."""
     asked = read_pod(user.pod)
     images = _images(asked)
@@ -256,7 +256,7 @@ def fare(world: World, user: UserPod) -> Outcome:
     if user.unknown:
         promises, says = _as_known(user.unknown, promises, says)
     is_placed = PLACE in promises or not world.profiles
-    return Outcome(", ".join(says), frozenset(promises), () if is_placed else reasons)
+    return UserFare(", ".join(says), frozenset(promises), () if is_placed else reasons)
 
 
 def _say_brought(brought: int, images: int, *, is_named: bool) -> str:
@@ -308,7 +308,7 @@ def _as_known(
 
 
 def _admit(
-    world: World, user: UserPod, facts: Facts
+    world: TrialWorld, user: UserPod, facts: Facts
 ) -> tuple[Pod, Sequence[Change], tuple[str, ...]]:
     """The pod as it is admitted, what Roost changes, and what must be so before its scheduler is
     set.
@@ -360,7 +360,7 @@ def _keeps_room(placeholder: Pod, asked: Pod, user: Pod, profile: Profile) -> bo
     )
 
 
-def rooms_fit(world: World, user: UserPod) -> bool:
+def rooms_fit(world: TrialWorld, user: UserPod) -> bool:
     """Whether a user may go wherever placeholders of some set may stand."""
     asked = read_pod(user.pod)
     profile = default_profile(_RELEASE.kube_minor[1])

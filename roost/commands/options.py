@@ -17,14 +17,14 @@ from generator.values.helm_release import (
     Release,
     check_release,
 )
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 
 
 class RenderOptions(NamedTuple):
     """Which values, for which release."""
 
     files: tuple[str, ...] = ()
-    settings: Settings = Settings()
+    settings: SetOptions = SetOptions()
     release: Release = Release()
 
 
@@ -98,7 +98,7 @@ def values_options(command: Callable[..., int]) -> Callable[..., int]:
         release: Release,
         **rest: Any,  # noqa: ANN401 - click's
     ) -> int:
-        return command(options=RenderOptions(files, Settings(jsons, values), release), **rest)
+        return command(options=RenderOptions(files, SetOptions(jsons, values), release), **rest)
 
     return with_values
 

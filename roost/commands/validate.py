@@ -13,7 +13,7 @@ from generator.checks.contract import at, text
 from generator.faults import Fault, UsageError, count_of, sort_faults
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost.commands.forges import FORMATS, show_faults
 from roost.commands.options import RenderOptions, values_options
 from roost.commands.pod_file import left_out, read_pod_file
@@ -31,7 +31,7 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
 def _checked(options: RenderOptions) -> str:
     """Which values were checked: files, settings of the command line, or the defaults alone."""
     names = ["standard input" if name == "-" else name for name in options.files]
-    if options.settings != Settings():
+    if options.settings != SetOptions():
         names.append("--set")
     if not names:
         return "the chart's own values: give yours with -f FILE"

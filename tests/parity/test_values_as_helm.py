@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from generator.faults import GeneratorError
 from generator.values.loader import load
-from generator.values.merge import Settings, merge_values
+from generator.values.merge import SetOptions, merge_values
 from generator.values.sources import LoadedFile, Source
 from tests.parity.renderers import HelmError, run_helm
 from tests.recorded_data import rows
@@ -43,10 +43,10 @@ def by_helm(helm: Path, chart: Path, *arguments: str) -> Any:
     return json.loads(yaml.safe_load(output)["values"], parse_int=float)
 
 
-def by_roost(chart: Path, files: Sequence[Path] = (), options: Settings | None = None) -> Any:
+def by_roost(chart: Path, files: Sequence[Path] = (), options: SetOptions | None = None) -> Any:
     defaults = load((chart / "values.yaml").read_bytes(), "values.yaml")
     merged = merge_values(
-        defaults, [load(file.read_bytes(), file.name) for file in files], options or Settings()
+        defaults, [load(file.read_bytes(), file.name) for file in files], options or SetOptions()
     )
     # Both as floats, as numbers in JSON are: Go prints 2^63 with other digits than Python.
     return json.loads(json.dumps(merged.values), parse_int=float)
@@ -113,7 +113,7 @@ def test_two_values_files_are_merged_as_helm_merges_them(
 
 
 def read_by_roost(flag: str, setting: str, chart: Path) -> Any:
-    options = Settings(values=[setting]) if flag == "--set" else Settings(json_values=[setting])
+    options = SetOptions(values=[setting]) if flag == "--set" else SetOptions(json_values=[setting])
     return outcome(lambda: by_roost(chart, (), options))
 
 
@@ -177,6 +177,6 @@ def test_any_two_documents_are_read_and_merged_as_helm_does(
 def test_merging_leaves_the_arguments_alone() -> None:
     defaults = LoadedFile({"map": {"a": 1}}, Source("defaults"))
     file = LoadedFile({"map": {"b": [1]}}, Source("file"))
-    merged = merge_values(defaults, [file], Settings(['map.c={"d": 4}'], ["map.a=2"]))
+    merged = merge_values(defaults, [file], SetOptions(['map.c={"d": 4}'], ["map.a=2"]))
     assert merged.values == {"map": {"a": 2, "b": [1], "c": {"d": 4}}}
     assert (defaults.values, file.values) == ({"map": {"a": 1}}, {"map": {"b": [1]}})

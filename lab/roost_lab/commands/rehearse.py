@@ -15,7 +15,7 @@ from generator.faults import UsageError
 from generator.importing.culling import Culling, read_culling
 from generator.importing.importer import import_layers
 from generator.values.files import read_file
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost.commands.prometheus import read_usage
 from roost_lab.booking import entry_of, event_options
 from roost_lab.commands.options import refuse
@@ -245,7 +245,7 @@ def command(
             launched = past_of(past, namespace)
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
             lines = judge(
-                launched, files, Settings(values=values), given, seeds or 1, culling=culling
+                launched, files, SetOptions(values=values), given, seeds or 1, culling=culling
             )
             sys.stdout.write(lines)
             return 0
@@ -253,7 +253,7 @@ def command(
         found = rehearse(
             entry,
             files,
-            Settings(values=values),
+            SetOptions(values=values),
             assumed,
             seeds=seeds or 5,
             launches=launches,

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from roost.controllers.contract.actions import Action, ChangeNode, Notice
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
-from roost.controllers.placeholder_mover.view import View
+from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.node import Node
 from roost_core.release.placeholder_sets import PlaceholderSet
 
@@ -36,7 +36,7 @@ class LabelChange(NamedTuple):
 
 
 def plan_marks(
-    view: View, judge: NodeJudge, before: Mapping[str, NodeMark]
+    view: MoverView, judge: NodeJudge, before: Mapping[str, NodeMark]
 ) -> tuple[Mapping[str, NodeMark], list[Action]]:
     """Mark one node for each set, and remove every other mark of this release.
 
@@ -144,7 +144,11 @@ def _choose(
 
 
 def _keeps(
-    view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, current: NodeMark, chosen: Node
+    view: MoverView,
+    judge: NodeJudge,
+    placeholder_set: PlaceholderSet,
+    current: NodeMark,
+    chosen: Node,
 ) -> bool:
     """Whether the mark stays where it is though `chosen` is the newest fit node."""
     node = view.snapshot.nodes[current.node]
@@ -164,7 +168,7 @@ def _keeps(
 
 
 def _outlasts(
-    view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, node: Node, unfit: Reason
+    view: MoverView, judge: NodeJudge, placeholder_set: PlaceholderSet, node: Node, unfit: Reason
 ) -> bool:
     """Whether the pool's newest node may be fit again soon: placeholders moved to an older one
     would come back.

@@ -23,14 +23,14 @@ from roost.controllers.placeholder_mover.move_memory import (
 )
 from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
-from roost.controllers.placeholder_mover.view import View
+from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 from roost_core.release.placeholder_sets import PlaceholderSet
 
 
 def why_set_stays(
-    view: View,
+    view: MoverView,
     judge: NodeJudge,
     placeholder_set: PlaceholderSet,
     mark: NodeMark | None,
@@ -69,7 +69,9 @@ def why_set_stays(
     return None
 
 
-def why_placeholder_stays(view: View, judge: NodeJudge, pod: Pod, mark: NodeMark) -> Reason | None:
+def why_placeholder_stays(
+    view: MoverView, judge: NodeJudge, pod: Pod, mark: NodeMark
+) -> Reason | None:
     """Return why this placeholder must not be evicted from its node now; None if it may.
 
     A label or annotation of the pod or of its node that keeps it in place is read here.
@@ -98,7 +100,7 @@ Holds = Mapping[Reason, int]
 
 
 def plan_moves(
-    view: View,
+    view: MoverView,
     judge: NodeJudge,
     marks: Mapping[str, NodeMark],
     memory: MoveMemory,
@@ -162,7 +164,7 @@ def plan_moves(
 
 
 def _choose_moves(
-    view: View,
+    view: MoverView,
     judge: NodeJudge,
     model: SchedulerModel,
     mark: NodeMark,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
 from roost.controllers.placeholder_mover.settings import MoverSettings
-from roost.controllers.placeholder_mover.view import View
+from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.leaving_taints import LEAVING_TAINTS, MAYBE_LEAVING_TAINTS
 from roost_core.objects.node import Node, node_is_tolerated
 from roost_core.objects.selectors import node_matches
@@ -71,7 +71,7 @@ def follow_nodes(
 class NodeJudge:
     """Judges the nodes of one snapshot."""
 
-    def __init__(self, view: View, history: NodeHistory) -> None:
+    def __init__(self, view: MoverView, history: NodeHistory) -> None:
         """Nodes are judged when asked about."""
         self._view = view
         self._settings = view.settings

@@ -20,7 +20,7 @@ from roost.controllers.placeholder_mover.moves import Holds, plan_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge, follow_nodes
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
-from roost.controllers.placeholder_mover.view import View
+from roost.controllers.placeholder_mover.view import MoverView
 
 GAUGES: Final[Sequence[PlanGauge]] = (
     PlanGauge(
@@ -66,7 +66,7 @@ def plan_placeholder_mover(
 ) -> Planned[MoverMemory]:
     """Mark a node for each set; evict placeholders that the scheduler would now put there."""
     history = follow_nodes(memory.nodes, snapshot, settings, now)
-    view = View(snapshot, settings, now)
+    view = MoverView(snapshot, settings, now)
     judge = NodeJudge(view, history)
     marks, label_changes = plan_marks(view, judge, memory.marks)
     evictions, moves, holds = plan_moves(view, judge, marks, memory.moves, memory.model)
@@ -79,7 +79,7 @@ def plan_placeholder_mover(
     )
 
 
-def _complaints(view: View) -> list[Notice]:
+def _complaints(view: MoverView) -> list[Notice]:
     """Notices of what an operator has to fix before a set's placeholders can move."""
     notices = []
     for placeholder_set in view.settings.sets:
@@ -98,7 +98,7 @@ def _complaints(view: View) -> list[Notice]:
 
 
 def _gauges(
-    view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Holds]
+    view: MoverView, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Holds]
 ) -> Gauges:
     snapshot = view.snapshot
     now = view.now

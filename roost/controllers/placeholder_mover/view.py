@@ -40,7 +40,7 @@ class Placeholders:
         return None if newest is None else newest.spec
 
 
-class View:
+class MoverView:
     """The cluster at one time."""
 
     def __init__(self, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> None:

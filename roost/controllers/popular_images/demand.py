@@ -25,7 +25,7 @@ MOST_RULES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class ImageDemand:
     """What is remembered from one count to the next."""
 
     # Steady seconds; None: nothing was counted yet.
@@ -45,12 +45,12 @@ class Demand:
 
 
 def count_users(
-    before: Demand,
+    before: ImageDemand,
     pods: Iterable[Pod],
     is_users: Callable[[Pod], bool],
     half_life_seconds: float,
     steady: float,
-) -> tuple[Demand, list[Pod]]:
+) -> tuple[ImageDemand, list[Pod]]:
     """Return the next count, and the users' pods that run since the last one.
 
     The order of `pods` doesn't matter.
@@ -95,7 +95,7 @@ def count_users(
         )
         for image, several in rules.items()
     }
-    return Demand(steady, running, users, gone, bounded), started
+    return ImageDemand(steady, running, users, gone, bounded), started
 
 
 @lru_cache(maxsize=4096)

@@ -31,7 +31,7 @@ from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images import pull_pods
-from roost.controllers.popular_images.demand import Demand, count_users, images_of
+from roost.controllers.popular_images.demand import ImageDemand, count_users, images_of
 from roost.controllers.popular_images.node_disks import NodeDisk, disk_bytes_of, read_disk
 from roost.controllers.popular_images.settings import (
     HALF_LIFE_SECONDS,
@@ -104,7 +104,7 @@ class PulledImage(NamedTuple):
 class PopularMemory:
     """What is remembered from plan to plan; times are steady seconds."""
 
-    demand: Demand = field(default_factory=Demand)
+    demand: ImageDemand = field(default_factory=ImageDemand)
     # By name of the node.
     views: Mapping[str, NodeDisk] = field(default_factory=dict)
     # Bytes left to pull at `as_of`; may be negative after a large image.

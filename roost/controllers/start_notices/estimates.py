@@ -74,7 +74,7 @@ class Spread(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenDurations:
     """The logarithms of what was seen under one key: their number (decayed), mean and squared
     deviations.
     """
@@ -83,12 +83,14 @@ class Seen:
     mean: float = 0.0
     squares: float = 0.0
 
-    def with_one(self, value: float) -> Seen:
+    def with_one(self, value: float) -> SeenDurations:
         """One more; earlier ones count a little less each time."""
         kept = 0.5 ** (1 / _MEMORY)
         number = self.number * kept + 1
         mean = self.mean + (value - self.mean) / number
-        return Seen(number, mean, self.squares * kept + (value - self.mean) * (value - mean))
+        return SeenDurations(
+            number, mean, self.squares * kept + (value - self.mean) * (value - mean)
+        )
 
 
 # How much a level of the hierarchy trusts the one above: as if so many durations had been seen that
@@ -112,7 +114,7 @@ A_NODE: Final = Spread(math.log(180.0), 0.5**2)
 class PastWaits:
     """What durations were seen, by key; the key seen last is the last one."""
 
-    by_key: Mapping[str, Seen] = field(default_factory=dict)
+    by_key: Mapping[str, SeenDurations] = field(default_factory=dict)
 
     def with_duration(self, seconds: float, *keys: str) -> PastWaits:
         """One more duration, under each of the keys."""
@@ -125,7 +127,7 @@ class PastWaits:
             logarithm = math.log(max(_LEAST_SECONDS, seconds))
             for key in keys:
                 # To the end.
-                before = known.pop(key, Seen())
+                before = known.pop(key, SeenDurations())
                 known[key] = before.with_one(logarithm)
             while len(known) > MOST_KEYS:
                 del known[next(iter(known))]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost.controllers.contract.actions import CreatePod, Done, Notice, Outcome, Planned, ScaleSet
 from roost.controllers.contract.bookings import BookingSource, bounded
 from roost.controllers.contract.planner import Planner
@@ -490,7 +490,7 @@ def test_only_selected_namespaces_may_book_and_only_by_the_one_name() -> None:
         f"podClasses.user.match.namespaceSelector={json.dumps(SELECTOR)}",
         "events.enabled=true",
     )
-    cluster = cluster_of(Settings(json_values=values))
+    cluster = cluster_of(SetOptions(json_values=values))
     asked = cluster.bookings._of_hubs.cache
     assert asked is not None
     assert asked._stream._selectors["fieldSelector"] == "metadata.name=roost-events"

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost.controllers.contract.bookings import BookingSource
 from roost.controllers.controllers_settings import parse_settings
 from roost.controllers.runtime import booking_sources
@@ -78,7 +78,7 @@ def test_one_that_is_written_again_and_again_costs_the_others_no_time(
     assert read[3:] == ["c", "d", "e"]
 
 
-def cluster_of(settings: Settings) -> WatchedCluster:
+def cluster_of(settings: SetOptions) -> WatchedCluster:
     """What the controllers watch under a shipped policy with these values; it never begins."""
     policy = load_policy("roost", (), settings)
     release = parse_settings(
@@ -92,7 +92,7 @@ def test_config_maps_are_watched_only_where_the_values_ask_for_it(
     values: dict[str, Any], watched: int
 ) -> None:
     cluster = cluster_of(
-        Settings(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in values.items()))
+        SetOptions(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in values.items()))
     )
     kinds = [cache.kind for cache in (*cluster.caches, *cluster.other_caches)]
     assert kinds.count("configmaps") == watched

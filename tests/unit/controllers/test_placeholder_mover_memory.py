@@ -25,7 +25,7 @@ from roost.controllers.placeholder_mover.node_fitness import (
 )
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
-from roost.controllers.placeholder_mover.view import View
+from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Owner, Pod, PodSpec
 from roost_core.placement.labels import (
@@ -158,7 +158,7 @@ def test_a_node_that_got_ready_long_after_it_joined_was_ready_before(
     ready_since: float, reason: Reason | None
 ) -> None:
     node = Node("a", {PULLED: "true"}, uid="a", ready=True, created=100.0, ready_since=ready_since)
-    view = View(Snapshot(RELEASE, NAMESPACE, {"a": node}), SETTINGS, at(500.0))
+    view = MoverView(Snapshot(RELEASE, NAMESPACE, {"a": node}), SETTINGS, at(500.0))
     assert NodeJudge(view, NodeHistory()).why_unmoved(node) == reason
 
 
@@ -302,7 +302,7 @@ def test_a_puller_that_cannot_pull_is_not_at_work(waiting: str, *, pulls: bool) 
         phase="Pending",
         containers=(ContainerState("x", waiting_reason=waiting),),
     )
-    view = View(Snapshot(RELEASE, NAMESPACE, pods={puller.key: puller}), SETTINGS, at(0.0))
+    view = MoverView(Snapshot(RELEASE, NAMESPACE, pods={puller.key: puller}), SETTINGS, at(0.0))
     assert view.pulling_on == ({"a"} if pulls else set())
 
 
@@ -314,7 +314,7 @@ def test_a_node_has_room_while_it_takes_one_more_pod_of_that_size(
     there = Pod("jhub", "there", "uid-there", node_name="a", spec=spec)
     node = Node("a", allocatable={"pods": pods, "cpu": cpu})
     snapshot = Snapshot(RELEASE, NAMESPACE, {"a": node}, {there.key: there})
-    assert View(snapshot, SETTINGS, at(0.0)).has_room(node, spec) is has_room
+    assert MoverView(snapshot, SETTINGS, at(0.0)).has_room(node, spec) is has_room
 
 
 @pytest.mark.parametrize("holds", ["a pause", "a move"])

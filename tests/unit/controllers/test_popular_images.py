@@ -9,7 +9,7 @@ import pytest
 
 from roost.controllers.contract.actions import EvictPod, Planned
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.popular_images.demand import Demand, count_users
+from roost.controllers.popular_images.demand import ImageDemand, count_users
 from roost.controllers.popular_images.plan import (
     ASSUMED_IMAGE_BYTES,
     FIRST_REST_SECONDS,
@@ -413,7 +413,7 @@ HOUR = 3600.0
 
 def counted(*steps: tuple[float, list[Pod]]) -> dict[str, float]:
     """Users by image after counting at each of these times, with a half-life of an hour."""
-    demand = Demand()
+    demand = ImageDemand()
     for seconds, pods in steps:
         demand, _ = count_users(demand, pods, lambda _pod: True, HOUR, seconds)
     return dict(demand.users)

@@ -16,7 +16,7 @@ from generator.pipeline import find_faults
 from generator.render.manifests import render
 from generator.values.files import read_values
 from generator.values.helm_release import Release
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
 EXAMPLES = sorted((chart_folder() / "examples").glob("*.yaml"))
@@ -31,7 +31,7 @@ def bodies(example: str) -> list[Any]:
 def test_an_example_has_no_fault_and_no_warning_and_says_what_it_is(path: Path) -> None:
     merged = read_values(
         [str(path)],
-        Settings(
+        SetOptions(
             values=("image.name=r.example.org/roost", "recorder.image.name=r.example.org/roost-lab")
         ),
     )

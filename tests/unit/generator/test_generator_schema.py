@@ -13,7 +13,7 @@ from generator.locations import chart_folder
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
-from generator.values.merge import Merged, Settings, coalesce, merge_values
+from generator.values.merge import Merged, SetOptions, coalesce, merge_values
 from generator.values.sources import LoadedFile, ValueSource
 from tests.recorded_data import rows
 from tests.unit.generator.linted import table
@@ -23,7 +23,7 @@ SCHEMA = json.loads((chart_folder() / "values.schema.json").read_text())
 
 
 def merged(text: str = "", *sets: str) -> Merged:
-    return merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")], Settings(values=sets))
+    return merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")], SetOptions(values=sets))
 
 
 def faults(text: str = "", *sets: str) -> list[str]:
@@ -200,7 +200,7 @@ def test_every_fault_is_one_line_with_a_place_and_is_found_beside_the_lints(
 
 def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:
     setting = 'placeholders=[{"replicas": 3}]'
-    (fault,) = find_faults(merge_values(DEFAULTS, [], Settings([setting])))
+    (fault,) = find_faults(merge_values(DEFAULTS, [], SetOptions([setting])))
     assert str(fault).startswith(f"--set-json {setting}: placeholders[0].name: found nothing")
     assert "--set-json replaces the list" in fault.fix
 
@@ -208,7 +208,7 @@ def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:
 def test_a_key_twice_in_json_is_refused() -> None:
     for text in ('webhook={"replicas": 1, "replicas": 2}', 'a={"b": [{"c": 1, "c": 2}]}'):
         with pytest.raises(UsageError, match="is given twice"):
-            merge_values(DEFAULTS, [], Settings(json_values=[text]))
+            merge_values(DEFAULTS, [], SetOptions(json_values=[text]))
 
 
 def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:

@@ -22,8 +22,7 @@ from generator.render.manifests import Manifest, render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
 from generator.values.helm_release import Release
-from generator.values.merge import NO_SETTINGS, Merged
-from generator.values.merge import Settings as SetOptions
+from generator.values.merge import NO_SET_OPTIONS, Merged, SetOptions
 from roost.controllers.contract.planner import Planner
 from roost.controllers.controllers_settings import parse_settings
 from roost_core.objects.fields import JSONObject
@@ -151,7 +150,7 @@ class Policy:
 def load_policy(
     name: str,
     files: Sequence[str] = (),
-    options: SetOptions = NO_SETTINGS,
+    options: SetOptions = NO_SET_OPTIONS,
     release: Release = RELEASE,
 ) -> Policy:
     """Read the shipped policy of that name, or the values files given; `options` are as Helm's

@@ -19,7 +19,7 @@ from typing import Any, Final
 from generator.faults import UsageError
 from generator.render.functions import complete_placeholder_set
 from generator.render.managed_images import profile_seats
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost_core.release.events import Event, Limits, bookable_sets, first_start_after, hub_limits
 from roost_lab.booking import checked, with_profile
 from roost_lab.pages.phrases import show_seconds
@@ -194,7 +194,7 @@ def quantile(waits: Sequence[float], share: float) -> float:
 def rehearse(
     entry: Mapping[str, Any],
     files: Sequence[str],
-    settings: Settings,
+    settings: SetOptions,
     assumptions: Assumptions,
     *,
     seeds: int,

@@ -16,7 +16,7 @@ from generator.faults import UsageError
 from generator.importing.culling import PROPOSED_EVERY, PROPOSED_TIMEOUT, Culling
 from generator.importing.profile_pools import LEARN
 from generator.render.functions import complete_placeholder_set
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
 from roost_core.placement.headroom_history import DAY_MINUTES, history_of, size_in_placeholders
@@ -101,7 +101,7 @@ class _Player:
     """Plays the period under values files."""
 
     period: _Period
-    settings: Settings
+    settings: SetOptions
     assumptions: Assumptions
     seeds: int
     # What was learned before the period: set -> the text of its history.
@@ -126,7 +126,7 @@ class _Player:
 def judge(
     past: Past,
     files: Sequence[str],
-    settings: Settings,
+    settings: SetOptions,
     assumed: Mapping[str, Any],
     seeds: int,
     *,

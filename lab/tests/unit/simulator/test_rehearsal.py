@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.faults import UsageError, ValuesError
-from generator.values.merge import NO_SETTINGS, Settings
+from generator.values.merge import NO_SET_OPTIONS, SetOptions
 from lab.tests.told import cases
 from roost.cli import run
 from roost_core.release.events import (
@@ -28,7 +28,7 @@ COURSE = {**LECTURE, "image": "quay.io/me/course:1"}
 
 
 def _rehearse(
-    entry: dict[str, Any] = COURSE, settings: Settings = NO_SETTINGS, **options: Any
+    entry: dict[str, Any] = COURSE, settings: SetOptions = NO_SET_OPTIONS, **options: Any
 ) -> Rehearsal:
     return rehearse(entry, (), settings, Assumptions(), seeds=1, launches=300, **options)
 
@@ -38,14 +38,14 @@ def test_what_the_values_do_not_allow_is_refused(
     more: dict[str, str], settings: str, said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        _rehearse(COURSE | more, Settings(values=(settings,)))
+        _rehearse(COURSE | more, SetOptions(values=(settings,)))
 
 
 def test_values_without_a_set_and_values_that_do_not_fit_the_schema_are_refused() -> None:
     with pytest.raises(UsageError, match="Add one; replicas: 0 keeps nothing"):
-        _rehearse(COURSE, Settings(json_values=("placeholders=[]",)))
+        _rehearse(COURSE, SetOptions(json_values=("placeholders=[]",)))
     with pytest.raises(ValuesError, match=r"events\.maxPeople"):
-        _rehearse(COURSE, Settings(values=("events.maxPeople=many",)))
+        _rehearse(COURSE, SetOptions(values=("events.maxPeople=many",)))
 
 
 def test_a_booked_lecture_starts_within_seconds_and_an_unbooked_one_waits_for_nodes() -> None:
@@ -58,7 +58,7 @@ def test_a_booked_lecture_starts_within_seconds_and_an_unbooked_one_waits_for_no
 
 
 def test_a_day_is_the_same_without_other_launches_and_without_an_image() -> None:
-    settings = Settings(values=("events.activeServerLimit=100",))
+    settings = SetOptions(values=("events.activeServerLimit=100",))
     found = rehearse(LECTURE, (), settings, Assumptions(), seeds=1, launches=0)
     assert quantile(found.booked.waits, 0.95) < 30
     at_once, at_most = found.rows().splitlines()[3:]
@@ -73,7 +73,7 @@ def test_a_day_is_the_same_without_other_launches_and_without_an_image() -> None
 
 
 def test_people_who_get_no_server_are_told_and_not_taken_for_quick() -> None:
-    found = rehearse(LECTURE, (), NO_SETTINGS, Assumptions(max_nodes=1), seeds=1, launches=0)
+    found = rehearse(LECTURE, (), NO_SET_OPTIONS, Assumptions(max_nodes=1), seeds=1, launches=0)
     refused = found.unbooked.without_server
     assert 0 < refused < 120
     assert f"({100 * refused / 120:.0f} % get no server); it costs" in found.sentence()

@@ -8,7 +8,7 @@ import jsonpatch
 import pytest
 
 from benchmarks.studies import values_files
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from roost_core.objects.image_references import image_repository
 from roost_core.objects.node import Node
 from roost_core.objects.pod_body import read_pod_body
@@ -80,7 +80,7 @@ def test_pods_of_a_kind_have_images_of_their_own_and_what_the_webhook_makes_of_t
 
 @pytest.mark.parametrize("target", ["deploy", "none"])
 def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) -> None:
-    settings = Settings(values=(f"scheduler.target={target}", "podClasses.user.join.user=100"))
+    settings = SetOptions(values=(f"scheduler.target={target}", "podClasses.user.join.user=100"))
     policy = load_policy("warm-alone", values_files("warm-alone"), settings)
     assert policy.webhook is not None
     maker = PodMaker(policy, Assumptions())

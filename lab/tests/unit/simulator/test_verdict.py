@@ -14,7 +14,7 @@ import pytest
 
 from generator.faults import UsageError
 from generator.importing.culling import Culling
-from generator.values.merge import Settings
+from generator.values.merge import SetOptions
 from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.commands.rehearse import culling_of
@@ -28,7 +28,7 @@ SMALL = {"node_memory_bytes": 8_000_000_000, "node_cpu_millicores": 4000}
 GPU = '{"name": "gpu", "replicas": 1, "resources": {"requests": {"nvidia.com/gpu": 1}}}'
 # What only has a limit requests as much.
 LIMITS = '{"limits": {"cpu": "50m", "memory": "1Gi"}}'
-NO_ROOM = Settings(
+NO_ROOM = SetOptions(
     json_values=(
         f'placeholders=[{{"name": "default", "replicas": 0, "resources": {LIMITS}}}, {GPU}]',
         'singleuser.image={"name": "hub", "tag": "1"}',
