@@ -26,18 +26,31 @@ PROGRAMS: dict[str, tuple[str, str, Labels]] = {
     "controllers": ("roost_controllers_", "controllers", {}),
     "webhook": ("roost_webhook_", "webhook", {}),
     "recorder": ("roost_recorder_", "recorder", {}),
+    "seating": ("roost_seating_", "seating", {}),
     # Starts of one hub's users: until containers run, as the controllers see them, and as the
     # recorder does.
     "runs": ("roost_controllers_", "controllers", {"pod_class": "user", "hub": "hub"}),
     "starts": ("roost_", "recorder", {"pod_class": "user", "hub": "hub"}),
 }
-RECORDS = "recorder recording: 1x120\nrecorder database_failing: 0x120"
+RECORDS = (
+    "recorder recording: 1x120\nrecorder database_failing: 0x120\nseating hub_errors_total: 0x120"
+)
 LEADS = f"{RECORDS}\ncontrollers leader pod=a: 1x120\ncontrollers leader pod=b: 0x120"
 
 
 def _series(text: str) -> str:
     """`PROGRAM METRIC label=value …` as Prometheus writes a series."""
     program, *words = text.split(" ")
+    # kube-state-metrics' of a Deployment
+    if program == "deployment":
+        labels = ", ".join(f'{key}="{value}"' for key, value in _labels(words[1:]).items())
+        return f'kube_deployment_{words[0]}{{namespace="jhub", {labels}}}'
+    # calls of an entry, as an API server counts them
+    if program == "called":
+        return (
+            "apiserver_admission_webhook_admission_duration_seconds_count"
+            f'{{name="{words[0]}.roost.hub.jupyter.org", job="apiserver"}}'
+        )
     if program == "up":
         return 'up{job="apiserver", instance="10.0.0.1:443"}'
     # an entry of a MutatingWebhookConfiguration, as an API server counts it

@@ -10,6 +10,7 @@ import yaml
 from roost.controllers.controllers_settings import parse_settings
 from roost.controllers.registry import CONTROLLERS
 from roost.controllers.runtime.metrics import ControllersMetrics
+from roost.seating.metrics import SeatingMetrics
 from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from tests.parity.renderers import roost_render
@@ -17,6 +18,8 @@ from webhook.metrics import WebhookMetrics
 
 ALL_ON = """
 monitoring: {prometheusRule: {enabled: true}, grafanaDashboard: {enabled: true}}
+seating: {enabled: true}
+events: {enabled: true}
 imageGate: {mode: startupTaint}
 popularImages: {enabled: true}
 recorder: {enabled: true}
@@ -27,9 +30,13 @@ placeholders:
 """
 # Put on every series by the Prometheus operator.
 SCRAPED_LABELS = {"namespace", "service", "pod", "job", "instance"}
-# Metrics of the API server, of kube-scheduler, and of the Python client library's own collectors.
+# Metrics of the API server, of kube-state-metrics, of kube-scheduler, and of the Python client
+# library's own collectors.
 FOREIGN = {
     "apiserver_admission_webhook_fail_open_count": {"name", "type"},
+    "apiserver_admission_webhook_admission_duration_seconds_count": {"name", "type", "rejected"},
+    "kube_deployment_status_condition": {"deployment", "condition", "status"},
+    "kube_deployment_spec_replicas": {"deployment"},
     "scheduler_scheduling_attempt_duration_seconds_bucket": {"profile", "result", "le"},
     "process_resident_memory_bytes": set[str](),
     "process_cpu_seconds_total": set[str](),
@@ -90,7 +97,12 @@ def metrics_that_exist(objects: Sequence[JSONObject]) -> dict[str, set[str]]:
     assert len(settings.planners) == len(CONTROLLERS), "the values leave a controller out"
     gauges = [gauge for planner in settings.planners for gauge in planner.gauges]
     found: dict[str, set[str]] = dict(FOREIGN)
-    programs = (WebhookMetrics("test"), ControllersMetrics("test", gauges), RecorderMetrics("test"))
+    programs = (
+        WebhookMetrics("test"),
+        ControllersMetrics("test", gauges),
+        RecorderMetrics("test"),
+        SeatingMetrics(),
+    )
     for registry in (program.registry for program in programs):
         # Its own book: what it collects shows no labels of metrics that have no samples yet.
         for collector, names in registry._collector_to_names.items():

@@ -37,7 +37,7 @@ def groups(objects: Sequence[JSONObject]) -> list[JSONObject]:
 def faults_of(query: str, known: Mapping[str, set[str]]) -> list[str]:
     """Metrics and labels of a query that nobody has."""
     bare = re.sub(r'"[^"]*"', '""', query)
-    names = set(re.findall(r"\b((?:roost|apiserver|process|scheduler)_\w+)", bare))
+    names = set(re.findall(r"\b((?:roost|apiserver|kube|process|scheduler)_\w+)", bare))
     unknown = [f"metric {name}" for name in sorted(names - known.keys())]
     labels = set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)\s*\"", bare))
     for grouping in re.findall(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)", bare):

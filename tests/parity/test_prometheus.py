@@ -42,7 +42,9 @@ COMPONENTS = {
     "roost_webhook_": "webhook",
     "roost_build_info": "webhook",
     "roost_controllers_": "controllers",
+    "roost_seating_": "seating",
     "scheduler_": "scheduler",
+    "kube_": "kube-state-metrics",
     "apiserver_": "apiserver",
 }
 

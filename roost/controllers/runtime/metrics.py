@@ -85,9 +85,10 @@ class ControllersMetrics(Collector):
         self.starts = StartCounts(starts, start_seconds, (STARTED, FAILED))
         self._oldest_pending = self._gauge(
             "oldest_pending_seconds",
-            "Age of the oldest pod whose containers don't run yet; 0: none.",
+            "Age of the oldest pod whose containers don't run yet, by what it waits for; 0: none.",
             "pod_class",
             "hub",
+            "waits_for",
         )
         self.requests = self._counter("api_requests", "Requests sent to the API server.", "verb")
         self.watch_errors = self._counter(
@@ -149,8 +150,10 @@ class ControllersMetrics(Collector):
         self.plans_put_off.labels(controller)
         self._cycles.labels(controller).observe(seconds)
 
-    def show_pending(self, seconds: Mapping[tuple[str, str], float]) -> None:
-        """Show the age of the oldest pending pod by class and hub, and no others."""
+    def show_pending(self, seconds: Mapping[tuple[str, str, str], float]) -> None:
+        """Show the age of the oldest pending pod by class, hub and what it waits for, and no
+        others.
+        """
         self._oldest_pending.clear()
         for whose, age in seconds.items():
             self._oldest_pending.labels(*whose).set(age)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Snapshot
@@ -16,6 +17,10 @@ from roost.controllers.runtime.metrics import FAILED, STARTED, ControllersMetric
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import hub_of
 from roost_core.start_counts import Whose
+
+# What a pod waits for whose containers don't run.
+NODE_OR_IMAGE: Final = "node-or-image"
+VOLUME_OR_ADDRESS: Final = "volume-or-address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Starts:
         before = self._known or {}
         counts = self._known is not None
         known: dict[str, Start | None] = {}
-        pending: dict[Whose, float] = {}
+        pending: dict[tuple[str, str, str], float] = {}
         for pod in snapshot.pods.values():
             start = before[pod.uid] if pod.uid in before else self._begin(pod, snapshot)
             if start is not None:
@@ -55,7 +60,10 @@ class Starts:
                     if counts:
                         self._count(start, result, now)
                 age = 0.0 if start.is_over else now - start.created
-                pending[start.whose] = max(age, pending.get(start.whose, 0.0))
+                for cause in (NODE_OR_IMAGE, VOLUME_OR_ADDRESS):
+                    key = (*start.whose, cause)
+                    own = age if cause == _waits_for(pod) else 0.0
+                    pending[key] = max(own, pending.get(key, 0.0))
             known[pod.uid] = start
         for uid, start in before.items():
             if start is not None and uid not in known and not start.is_over:
@@ -79,6 +87,11 @@ class Starts:
         self._metrics.starts.count(start.whose, result)
         if result == STARTED:
             self._metrics.starts.observe(start.whose, now - start.created)
+
+
+def _waits_for(pod: Pod) -> str:
+    """A kubelet mounts volumes, then it makes the sandbox with its address, then it pulls."""
+    return VOLUME_OR_ADDRESS if pod.node_name and not pod.has_sandbox else NODE_OR_IMAGE
 
 
 def _result(pod: Pod) -> str:

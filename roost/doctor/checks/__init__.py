@@ -34,6 +34,7 @@ from roost.doctor.checks import (
     releases,
     requests,
     rights,
+    seating,
     security,
     startup_taints,
     switches,
@@ -76,6 +77,7 @@ INSTALLED: Final[Mapping[str, Check]] = {
     "startup-taints": startup_taints.check,
     "autoscaler": autoscaler.check,
     "bookings": bookings.check,
+    "seating": seating.check,
 }
 BEFORE: Final[Mapping[str, Check]] = {
     "version": version.check,

@@ -36,7 +36,7 @@ class Watched:
         self.metrics = ControllersMetrics("test")
         self.starts = Starts(ReleaseDocument(Reader(), policy_document()), self.metrics)
 
-    def see(self, now: float, *pods: Pod) -> dict[str, Any]:
+    def see(self, now: float, *pods: Pod, waits_for: str = "node-or-image") -> dict[str, Any]:
         """started, failed, seconds: of the class user; pending: by class."""
         self.starts.follow(Snapshot(RELEASE, NAMESPACE, pods={pod.key: pod for pod in pods}), now)
         read = self.metrics.registry.get_sample_value
@@ -49,6 +49,7 @@ class Watched:
         pending = {
             one.labels["pod_class"]: one.value
             for one in names[f"{PREFIX}oldest_pending_seconds"].samples
+            if one.labels["waits_for"] == waits_for
         }
         return {
             "counted": counted,
@@ -96,3 +97,20 @@ def test_hubs_beyond_a_bound_are_one() -> None:
     names = {family.name: family for family in watched.metrics.registry.collect()}
     hubs = {one.labels["hub"] for one in names[f"{PREFIX}oldest_pending_seconds"].samples}
     assert (len(hubs), "other" in hubs) == (51, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "waits_for"),
+    [
+        ({}, "node-or-image"),
+        ({"node_name": "a"}, "volume-or-address"),
+        ({"node_name": "a", "has_sandbox": True}, "node-or-image"),
+    ],
+)
+def test_what_a_pod_waits_for_on_its_node_is_told_apart(
+    changes: dict[str, Any], waits_for: str
+) -> None:
+    pod = replace(ADA, **changes)
+    for cause in ("node-or-image", "volume-or-address"):
+        seconds = 30.0 if cause == waits_for else 0.0
+        assert Watched().see(1030.0, pod, waits_for=cause)["pending"] == {"user": seconds}
