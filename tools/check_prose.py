@@ -100,7 +100,6 @@ UNREAD: Final = frozenset(
         "docs/decisions/0046-what-waiting-is-worth.md",
         "docs/decisions/0047-calendars-in-the-command.md",
         "docs/decisions/0051-seated-by-the-hubs-api.md",
-        "docs/performance.md",
         "lab/docs/decisions/0007-recorder.md",
         "lab/docs/decisions/0009-simulator.md",
         "lab/docs/decisions/0045-no-forecast-of-gpu-seats.md",

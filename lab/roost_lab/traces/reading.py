@@ -107,10 +107,12 @@ def _nothing(counts: InputCounts, paths: Sequence[Path]) -> TraceError:
     file = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files from {paths[0]} on"
     if not counts.lines:
         return TraceError(file, 0, "an empty trace", fix="Name another file.")
+    lines = "1 line" if counts.lines == 1 else f"{counts.lines} lines"
     if not counts.skipped:
-        return TraceError(file, 0, f"no launch in {counts.lines} lines")
+        return TraceError(file, 0, f"no launch in {lines}")
     reason, tally = max(counts.skipped.items(), key=lambda item: item[1].number)
-    found = f"no launch in {counts.lines} lines; {tally.number} of them: {reason}"
+    share = ":" if tally.number == counts.lines else f"; {tally.number} of them:"
+    found = f"no launch in {lines}{share} {reason}"
     return TraceError(tally.file, tally.line, found, fix="Name another file, or mend this one.")
 
 

@@ -130,7 +130,7 @@ def test_a_fault_names_the_file_that_was_given(
     }
     for text in (json.dumps({**meta, **event}), json.dumps({**LAUNCH, "timestamp": "never"})):
         path.write_bytes(pack(text.encode()))
-        with pytest.raises(UsageError, match=f"{path}(:1)?: found no launch in 1 lines"):
+        with pytest.raises(UsageError, match=f"{path}(:1)?: found no launch in 1 line:"):
             run(["rehearse", "--past", str(path)])
     with pytest.raises(UsageError, match=f"{path}2: No such file"):
         run(["rehearse", "--past", f"{path}2"])
