@@ -57,6 +57,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "gains": gains,
         "gains-sources": gains_sources,
         "gains-untouched": gains_untouched,
+        "compared-tuned": compared_tuned,
         "costs": costs,
         "costs-culling": costs_culling,
         "learned-term": learned_term,
@@ -277,6 +278,21 @@ def gains_sources() -> str:
     return _markdown(["row", "command", "measured at", "table"], rows)
 
 
+def compared_tuned() -> str:
+    """docs/compared.md: what a hub that is tuned well still lacks."""
+    term = _Term()
+    return (
+        "1. The number of placeholders is the same at three in the night and before the largest"
+        " class. In twenty drawn terms, 25 placeholders at all times cost"
+        f" {term.fixed_cost:.0f} % more node-hours, and {term.late('fixed'):.0f} % of the starts"
+        f" still waited longer than 30 s. Learned numbers cost {term.change('none').lstrip('+')}"
+        f" and leave {term.late('imported'):.1f} % ([table](headroom.md#learned-numbers)).\n"
+        "2. Where images are many, the user scheduler knows nothing of images. In ten days of"
+        f" mybinder.org, Roost had {_Binder().fewer_cold:.0f} % fewer cold starts with as many"
+        " placeholders ([table](../lab/docs/simulator-results.md#what-an-install-gives))."
+    )
+
+
 def costs() -> str:
     """docs/costs.md: what each kind of hub pays."""
     term = _Term()
@@ -343,6 +359,11 @@ class _Term:
         """Node-hours of the median term."""
         return self._later.number("node-hours", "cluster-autoscaler", arm)
 
+    @property
+    def fixed_cost(self) -> float:
+        """Node-hours that 25 placeholders at all times cost more than none, in percent."""
+        return self._later.number("against none, %", "cluster-autoscaler", "fixed")
+
     def more(self, arm: str) -> float:
         """Node-hours more as imported than with this arm, in the median of the terms."""
         return self._against.number("node-hours", "cluster-autoscaler", arm)
@@ -381,17 +402,21 @@ class _Binder:
         before, after = self._both("node-hours")
         return f"{before:,.0f} → {after:,.0f} ({100 * (after / before - 1):+.1f} %)"
 
+    @property
+    def fewer_cold(self) -> float:
+        """Cold starts that Roost saves, in percent."""
+        before, after = self._both("cold starts")
+        return 100 * (1 - after / before)
+
     def gain(self) -> list[str]:
         """README's cells: the wait today and with Roost, and node-hours."""
         half_before, half = self._both("wait, p50, s")
         before, after = self._both("wait, p95, s")
-        cold_before, cold = self._both("cold starts")
-        fewer = 100 * (1 - cold / cold_before)
         return [
             f"half wait {half_before:.0f} s, 5 of 100 wait {before:.0f} s or longer",
             (
                 f"half wait {half:.0f} s, 5 of 100 wait {after:.0f} s or longer;"
-                f" {fewer:.0f} % fewer downloads"
+                f" {self.fewer_cold:.0f} % fewer downloads"
             ),
             self.hours,
         ]
