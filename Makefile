@@ -82,7 +82,7 @@ generated: setup  ## write the generated files again (arguments of programs, cha
 	@$(PY) -m tools.write_simulator_tables
 	@$(PY) -m tools.write_figures
 
-figures: setup  ## measure the figures of replays that are older than this commit, hours of them, and write them into the pages
+figures: setup  ## measure the figures of replays whose code changed since, hours of them, and write them into the pages
 	@$(PY) -m benchmarks.results
 	@$(PY) -m tools.write_figures
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.results import FOLDER, QUESTIONS, FigureTable, Results, read_results
+from benchmarks.results import FOLDER, FigureTable, Results, read_results
 from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
@@ -77,19 +77,18 @@ def blocks() -> Mapping[str, Callable[[], str]]:
 def _as_measured(name: str) -> str:
     """The tables as the command printed them, with their source."""
     results = read_results(name)
-    return "\n\n".join([*(table.markdown() for table in results.tables), _source(name, results)])
+    return "\n\n".join([*(table.markdown() for table in results.tables), _source(results)])
 
 
 def _table_of(name: str, place: int) -> str:
     """One of several tables, with its source."""
     results = read_results(name)
-    return f"{results.tables[place].markdown()}\n\n{_source(name, results)}"
+    return f"{results.tables[place].markdown()}\n\n{_source(results)}"
 
 
-def _source(name: str, results: Results) -> str:
+def _source(results: Results) -> str:
     """What measured a table, and when."""
-    how = "measured" if name in QUESTIONS else "measured by hand"
-    return f"`{results.command}`, {how} at {results.commit}, {results.date}."
+    return f"`{results.command}`, {results.how} {results.commit}, {results.date}."
 
 
 def learned_weeks() -> str:
@@ -109,7 +108,7 @@ def learned_weeks() -> str:
             mean = table.cell("mean, s", *place)
             cells.append(f"{late:.1f} %, {mean} s, {table.cell('node-hours', *place)}")
         rows.append(cells)
-    return f"{_markdown(['week', *(ARMS[arm] for arm in arms)], rows)}\n\n{_source('term', term)}"
+    return f"{_markdown(['week', *(ARMS[arm] for arm in arms)], rows)}\n\n{_source(term)}"
 
 
 def learned_term() -> str:
@@ -121,7 +120,7 @@ def learned_term() -> str:
         if row["autoscaler"] == "cluster-autoscaler" and row["placeholders"] != "oracle"
     ]
     head = ["placeholders", "late: median term", "worst term", "p95: median", "worst"]
-    return f"{_markdown([*head, 'node-hours: median', 'worst'], rows)}\n\n{_source('term', term)}"
+    return f"{_markdown([*head, 'node-hours: median', 'worst'], rows)}\n\n{_source(term)}"
 
 
 def learned_later() -> str:
@@ -130,7 +129,7 @@ def learned_later() -> str:
     rows = [[*_names(row), *_later_cells(row)] for row in _in_order(term.tables[LATER])]
     head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
     head += ["worst", "node-hours: median", "worst"]
-    return f"{_markdown(head, rows)}\n\n{_source('term', term)}"
+    return f"{_markdown(head, rows)}\n\n{_source(term)}"
 
 
 def _later_cells(row: Mapping[str, str]) -> list[str]:
@@ -162,7 +161,7 @@ def learned_first_week() -> str:
     ]
     head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
     head += ["people's hours waited", "node-hours"]
-    return f"{_markdown(head, rows)}\n\n{_source('term', term)}"
+    return f"{_markdown(head, rows)}\n\n{_source(term)}"
 
 
 def _in_order(table: FigureTable) -> Iterator[dict[str, str]]:
@@ -193,7 +192,7 @@ def gpu_course() -> str:
                 [names[row["placeholders"]], f"{row['mean, s']} s", f"{row['p95, s']} s", hours]
             )
     head = ["placeholders", "mean wait", "p95", "node-hours"]
-    return f"{_markdown(head, rows)}\n\n{_source('gpu-course', course)}"
+    return f"{_markdown(head, rows)}\n\n{_source(course)}"
 
 
 # Blocks of several questions
@@ -274,8 +273,15 @@ def gains_sources() -> str:
     rows = []
     for place, name, words, link in sources:
         measured = read_results(name)
-        rows.append([place, f"`{measured.command}`", measured.commit, f"[{words}]({link})"])
-    return _markdown(["row", "command", "measured at", "table"], rows)
+        rows.append(
+            [
+                place,
+                f"`{measured.command}`",
+                f"{measured.how} {measured.commit}",
+                f"[{words}]({link})",
+            ]
+        )
+    return _markdown(["row", "command", "figures", "table"], rows)
 
 
 def compared_tuned() -> str:

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 TOP: Final = Path(__file__).resolve().parent.parent.parent
 FOLDER: Final = TOP / "lab" / "results"
-# Name of a results file -> the command that measures it, from the top of a checkout.
+# Options that are long.
 _COURSE: Final = '--hubs "GPUs: weekly course" --from-day 8 --seeds 2'
 _FIVE_DAYS: Final = '--scenarios "university: GPUs" "university: large memory" research --days 5'
+# Name of a results file -> the command that measures it, from the top of a checkout.
 QUESTIONS: Final[dict[str, str]] = {
     "flagship": "python -m benchmarks.flagship --seeds 3 --results build/flagship.jsonl",
     "shared-pool": "python -m benchmarks.shared_pool",
@@ -67,6 +68,9 @@ DECIDING: Final = (
     *("lab/benchmarks", "lab/roost_lab"),
     ":!lab/benchmarks/results.py",
 )
+# Figures of the files, and figures that pages had before there were files: the commit brought them.
+MEASURED: Final = "measured at"
+CARRIED_OVER: Final = "carried over from"
 # The first number of a cell: a median stands before its spread.
 _NUMBER: Final = re.compile(r"[+-]?\d[\d,]*(?:\.\d+)?")
 # Between the cells of a Markdown table.
@@ -118,6 +122,8 @@ class Results:
     commit: str
     date: str
     tables: tuple[FigureTable, ...]
+    # How the figures belong to the commit, in words: MEASURED or CARRIED_OVER.
+    how: str = MEASURED
 
 
 def path_of(name: str) -> Path:
@@ -135,7 +141,7 @@ def read_results(name: str) -> Results:
         FigureTable(tuple(table["headings"]), tuple(tuple(row) for row in table["rows"]))
         for table in told["tables"]
     )
-    return Results(told["command"], told["commit"], told["date"], tables)
+    return Results(told["command"], told["commit"], told["date"], tables, told["how"])
 
 
 def write_results(name: str, results: Results) -> None:
@@ -154,6 +160,7 @@ def write_results(name: str, results: Results) -> None:
         f'  "command": {_line(results.command)},\n'
         f'  "commit": {_line(results.commit)},\n'
         f'  "date": {_line(results.date)},\n'
+        f'  "how": {_line(results.how)},\n'
         '  "tables": [\n' + ",\n".join(tables) + "]\n}\n"
     )
     path_of(name).write_text(text, encoding="utf-8")
@@ -202,7 +209,8 @@ def _is_measured(name: str) -> bool:
         found = read_results(name)
     except ResultsError:
         return False
-    return found.command == QUESTIONS[name] and _is_unchanged_since(found.commit)
+    is_measured = found.how == MEASURED and found.command == QUESTIONS[name]
+    return is_measured and _is_unchanged_since(found.commit)
 
 
 def _is_unchanged_since(commit: str) -> bool:
