@@ -21,6 +21,7 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
+ZONE = "topology.kubernetes.io/zone"
 PAUSE = "registry.k8s.io/pause:3.10.1"
 # Promise 9.
 LATER_SECONDS = 30.0
@@ -185,3 +186,81 @@ def test_while_the_controllers_hang_new_nodes_are_open_and_closed_ones_open_when
         "them to be back",
     )
     wait_for_facts(hub)
+
+
+def _bound_home(hub: Hub, name: str, zone: str) -> None:
+    """A user's volume, which exists in one zone."""
+    api = hub.cluster.api
+    volume = f"{hub.namespace}-{name}"
+    spec: JSONObject = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    size = {"storage": "1Gi"}
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    claim = api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "annotations": bound},
+            "spec": {**spec, "resources": {"requests": size}, "volumeName": volume},
+        },
+        hub.namespace,
+    )
+    uid = claim["metadata"]["uid"]
+    here = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}
+    api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": volume},
+            "spec": {
+                **spec,
+                "capacity": size,
+                "claimRef": {"namespace": hub.namespace, "name": name, "uid": uid},
+                "csi": {"driver": "csi.example.com", "volumeHandle": volume},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [here]}},
+            },
+        }
+    )
+
+
+def test_a_home_in_the_zone_of_a_closed_node_opens_it_though_the_pod_names_both_zones(
+    hub: Hub,
+) -> None:
+    """KubeSpawner's `node_affinity_required` names both; the volume alone says which."""
+    hub.hold("holds", cpu="8", labels={ZONE: "b"})
+    hub.join("pulls", cpu="8", labels={ZONE: "a"})
+    hub.bind_puller("pulls")
+    wait_for_facts(hub)
+    _bound_home(hub, "home", "a")
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["a", "b"]}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    home = {"name": "home", "persistentVolumeClaim": {"claimName": "home"}}
+    assert hub.user("at-home", affinity={"nodeAffinity": required}, volumes=[home])
+    assert hub.node_of("at-home") == "pulls"
+
+
+def test_pods_of_daemon_sets_go_to_closed_nodes_as_to_others(hub: Hub) -> None:
+    hub.hold("holds", cpu="8")
+    hub.join("pulls", cpu="8")
+    hub.bind_puller("pulls")
+    labels = {"app": "agent"}
+    container = {"name": "agent", "image": "busybox:1", "resources": {"requests": {"cpu": "1"}}}
+    # This cluster has no other scheduler.
+    bound_by = hub.stack.scheduler_name("user")
+    pod_spec = {"schedulerName": bound_by, "containers": [container]}
+    template = {"metadata": {"labels": labels}, "spec": pod_spec}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "agent"}}
+    hub.cluster.api.create({**body, "spec": spec}, hub.namespace)
+    pods = f"/api/v1/namespaces/{hub.namespace}/pods"
+
+    def nodes() -> set[str]:
+        found = hub.cluster.api.list(pods, labelSelector="app=agent")
+        return {one["spec"].get("nodeName", "") for one in found}
+
+    wait_until(
+        lambda: {"holds", "pulls"} <= nodes(),
+        LATER_SECONDS,
+        "an agent on each node",
+        explain=lambda: hub.cluster.api.list(pods, labelSelector="app=agent"),
+    )
+    assert hub.value("pulls") == "pulling"
