@@ -34,6 +34,7 @@ from roost.doctor.checks import (
     releases,
     requests,
     rights,
+    runtime_classes,
     seating,
     security,
     startup_taints,
@@ -78,6 +79,7 @@ INSTALLED: Final[Mapping[str, Check]] = {
     "autoscaler": autoscaler.check,
     "bookings": bookings.check,
     "seating": seating.check,
+    "runtime-classes": runtime_classes.check,
 }
 BEFORE: Final[Mapping[str, Check]] = {
     "version": version.check,

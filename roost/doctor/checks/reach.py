@@ -11,6 +11,7 @@ from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import (
     AUTOSCALER_STATUS,
     NODE_POOLS,
+    POOL_LABELS,
     autoscaler_words,
     count,
     pods_in_class,
@@ -19,13 +20,17 @@ from roost.doctor.evidence import (
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
-from roost_core.placement.labels import OS_LABEL
+from roost_core.placement.labels import NODE_PURPOSE_LABEL, OS_LABEL
 
 _TOLD: Final = 6
 # users and usres, not user and core: a pool beside others may have no nodes now.
 _ALIKE: Final = 0.75
 # Taints that go by themselves, or that other checks tell of.
 _PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "startup-taint.")
+# Such labels tell nodes of one pool apart, or all have them.
+_OF_ALL_NODES: Final = ("topology.kubernetes.io/", "kubernetes.io/", "node.kubernetes.io/")
+# zero-to-jupyterhub's, in both spellings that clouds allow.
+_DEDICATED: Final = ("hub.jupyter.org/dedicated", "hub.jupyter.org_dedicated")
 
 
 def check(install: Install) -> Told:
@@ -39,6 +44,10 @@ def check(install: Install) -> Told:
     yield f"of {count(len(install.nodes), 'node')}, may use: {numbers or 'no class is placed'}"
     if not install.nodes or not install.values["enabled"]:
         return
+    yield from _find_unlabelled(
+        install,
+        [rules for rules, who in needs.items() if any(name.startswith("users") for name in who)],
+    )
     kept_out = [(rules, ", ".join(names)) for rules, names in needs.items() if not admitting[rules]]
     may_come = not kept_out or _has_autoscaler(install)
     faults = [
@@ -47,6 +56,42 @@ def check(install: Install) -> Told:
         if (fault := _fault(rules, names, install.nodes, may_come))
     ]
     yield from faults[:_TOLD]
+
+
+def _find_unlabelled(install: Install, rules: list[NodeRules]) -> Told:
+    """Nodes that look like users' nodes, and lack the label by which users are sent there."""
+    wanted = {
+        (key, value)
+        for needs in rules
+        for key, value in needs.node_selector
+        if not key.startswith(_OF_ALL_NODES)
+    }
+    for key, value in sorted(wanted | {(NODE_PURPOSE_LABEL, "user")}):
+        holders = [node for node in install.nodes if node.labels.get(key) == value]
+        pools = {_pool(node) for node in holders} - {""}
+        lacking = [
+            node.name
+            for node in install.nodes
+            if key not in node.labels and (_pool(node) in pools or _is_dedicated(node))
+        ]
+        if holders and lacking:
+            labels = [f"kubectl label node {name} {key}={value}" for name in lacking[:_TOLD]]
+            yield warning(
+                f"{count(len(lacking), 'node')} without the label {key}={value}, in a pool or with"
+                f" a taint of users' nodes: {some(lacking)}. Users are sent past them.",
+                f"`{' && '.join(labels)}`, and give the label in the pool's configuration: nodes"
+                " that come later have it then.",
+            )
+
+
+def _pool(node: Node) -> str:
+    """The pool of a node, as its provider names it; "": none."""
+    return next((node.labels[key] for key in POOL_LABELS if key in node.labels), "")
+
+
+def _is_dedicated(node: Node) -> bool:
+    """Whether only users may use a node, by zero-to-jupyterhub's taint."""
+    return any(taint.key in _DEDICATED and taint.value == "user" for taint in node.taints)
 
 
 def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Finding | None:

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.doctor.checks import BEFORE, idle_servers, run_checks
+from roost.doctor.checks import BEFORE, INSTALLED, idle_servers, run_checks
 from roost.doctor.checks.kubelets import check
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
@@ -405,3 +405,73 @@ def test_servers_of_days_are_told_where_they_are_many(long: int, short: int, hou
         True
     ] * is_told
     assert looked_at.startswith(f"how long {long + short} users' servers run")
+
+
+KEY = "hub.jupyter.org/node-purpose"
+POOL = "cloud.google.com/gke-nodepool"
+
+
+@given(
+    labelled=st.integers(0, 4),
+    lost=st.integers(0, 4),
+    core=st.integers(0, 3),
+    by_taint=st.booleans(),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_node_that_lost_its_purpose_is_named_with_the_command_that_mends_it(
+    labelled: int, lost: int, core: int, by_taint: bool
+) -> None:
+    cluster = Cluster()
+    users = {} if by_taint else {POOL: "users"}
+    drawn = [
+        *((f"u{number}", {**users, KEY: "user"}) for number in range(labelled)),
+        *((f"lost{number}", users) for number in range(lost)),
+        *((f"c{number}", {POOL: "core"}) for number in range(core)),
+        *((f"d{number}", {KEY: "core", POOL: "users"}) for number in range(core)),
+    ]
+    for name, labels in drawn:
+        body = node(name)
+        body["metadata"]["labels"] = labels
+        cluster.lists[NODES].append(body)
+    if by_taint:
+        dedicated = {"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}
+        for body in cluster.lists[NODES][labelled : labelled + lost]:
+            body["spec"]["taints"] = [dedicated]
+    reach = found(run_checks(cluster.install, {"reach": INSTALLED["reach"]}), "reach")
+    said = [one for one in reach if KEY in one.evidence]
+    assert [one.severity for one in said] == ["warning"] * bool(labelled and lost)
+    for one in said:
+        commands = [f"kubectl label node lost{number} {KEY}=user" for number in range(lost)]
+        assert all(command in one.fix for command in commands)
+        assert " c0" not in one.evidence
+
+
+@pytest.mark.parametrize(
+    ("overhead", "selector", "told"),
+    [
+        ({}, {}, ""),
+        ({"memory": "160Mi"}, {}, "resources.requests: {memory: 1184Mi}"),
+        ({}, {"sandbox": "gvisor"}, "nodeSelector: {sandbox: 'gvisor'}"),
+    ],
+)
+def test_placeholders_that_a_runtime_class_makes_too_small_or_leaves_elsewhere_are_told(
+    overhead: dict[str, str], selector: dict[str, str], told: str
+) -> None:
+    cluster = Cluster(
+        "placeholders: [{name: default, replicas: 2, resources: {requests: {memory: 1Gi}}}]"
+    )
+    path = "/apis/node.k8s.io/v1/runtimeclasses/gvisor"
+    cluster.objects[path] = {
+        "overhead": {"podFixed": overhead},
+        "scheduling": {"nodeSelector": selector},
+    }
+    container = {"name": "notebook", "resources": {"requests": {"memory": "1Gi"}}}
+    spec = {"containers": [container], "runtimeClassName": "gvisor", "overhead": overhead}
+    cluster.lists[PODS] = [pod("a", PLACED, spec=spec)]
+    said = found(
+        run_checks(cluster.install, {"runtime-classes": INSTALLED["runtime-classes"]}),
+        "runtime-classes",
+    )
+    assert [told in one.fix for one in said] == [True] * bool(told)
+    del cluster.objects[path]
+    cluster.tells("runtime-classes", "warning", "RuntimeClass gvisor", "is gone", others=())
