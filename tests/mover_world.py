@@ -221,6 +221,7 @@ class MoverWorld:
     ) -> None:
         """A node joins, Ready; `imaged`: its images are there."""
         labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": "m"}
+        labels["kubernetes.io/os"] = "linux"
         labels |= {PULLED: "true"} if imaged else {}
         allocatable = {"cpu": cpu, "memory": "10Gi", "pods": str(pods)}
         status = {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}

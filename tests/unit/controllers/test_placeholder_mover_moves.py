@@ -282,7 +282,8 @@ def test_a_set_that_is_rolled_out_or_gone_is_left_alone() -> None:
     memory = plan_placeholder_mover(
         snapshot, MoverMemory(), settings, Moment(world.now, world.now)
     ).memory
-    world.nodes["new"] = replace(world.nodes["new"], labels={PULLED: "true", LABEL: "true"})
+    marked_labels = {**world.nodes["new"].labels, PULLED: "true", LABEL: "true"}
+    world.nodes["new"] = replace(world.nodes["new"], labels=marked_labels)
     later = Moment(world.now + 400, world.now + 400)
     for sets, evicts in (
         (snapshot.stateful_sets, True),
