@@ -116,7 +116,7 @@ def build(dist: Path = DIST, engine: str = "", platforms: Sequence[str] = ()) ->
             parts = _build_images(source, half, version, engine or find_engine(), platforms)
         except (AddressError, FillError, image.ImageError, oci.ArchiveError) as error:
             raise BuildError(str(error)) from error
-        _build_wheels(source, half)
+        build_wheels(source, half)
         _say("the chart")
         tgz, archive = half / f"roost-{version}.tgz", half / f"roost-chart-{version}.tar"
         package_chart(source / "chart", tgz, archive, image.EPOCH_SECONDS)
@@ -201,18 +201,30 @@ def _build_images(
 def _build_by_engine(engine: str, source: Path, target: str, platform: str, path: Path) -> None:
     architecture = platform.rpartition("/")[2]
     tag = f"localhost/{target}:release-{architecture}"
-    below = f"localhost/{image.ROOST}:release-{architecture}"
-    # roost-lab stands on the image that was built just before.
-    upon = [] if target == image.ROOST else ["--build-arg", f"ROOST={below}"]
     saved = path.with_suffix(".saved")
-    build = [engine, "build", "--platform", platform, "--target", target, "--tag", tag, *upon]
+    build = [engine, "build", "--platform", platform, "--target", target, "--tag", tag]
+    if engine == "podman":
+        # Its cache mixes up platforms (4.3).
+        build.append("--no-cache")
+    # roost-lab stands on roost. Docker has kept that stage from the build before. Podman finds the
+    # image, if it is told its name and asks no registry for it.
+    if engine == "podman" and target != image.ROOST:
+        below = f"localhost/{image.ROOST}:release-{architecture}"
+        build += ["--pull=never", "--build-arg", f"ROOST={below}"]
     _run([*build, str(source)])
     _run([engine, "save", "--output", str(saved), tag])
     oci.from_saved(saved, path)
     saved.unlink()
+    built = oci.platforms(path)
+    if built != [platform]:
+        raise BuildError(
+            f"--platform {platform}: {engine} built {target} for {', '.join(built)}. Build one"
+            " platform at a time, or by another engine."
+        )
 
 
-def _build_wheels(source: Path, dist: Path) -> None:
+def build_wheels(source: Path, dist: Path) -> None:
+    """Build both wheels of a copy of the checkout. Raises BuildError."""
     _say("the wheels")
     for folder in (source, source / "lab"):
         # hatchling asks git what to leave out: the copy is no checkout, and has tracked files only.
