@@ -79,35 +79,8 @@ class Limits(NamedTuple):
     figures: int = MOST_FIGURES
 
 
-# Programs print what these pages hold; decisions weigh reasons, and their sentences are longer.
-OWN_LIMITS: Final[dict[str, Limits]] = {
-    "docs/values.md": Limits(sentence=45, figures=9),
-    "docs/command-line.md": Limits(sentence=45, figures=9),
-    "lab/docs/command-line.md": Limits(sentence=45, figures=9),
-    "lab/docs/simulator-results.md": Limits(sentence=50, median=25, figures=40),
-}
-# Pages that nobody has read by these rules yet. A page that leaves never comes back.
-UNREAD: Final = frozenset(
-    {
-        "docs/architecture.md",
-        "docs/decisions/0002-webhook-server.md",
-        "docs/decisions/0003-names.md",
-        "docs/decisions/0008-warm-sets.md",
-        "docs/decisions/0010-gate-closes-nodes-that-pull.md",
-        "docs/decisions/0013-bounds.md",
-        "docs/decisions/0015-preemption.md",
-        "docs/decisions/0016-render-with-jinja2.md",
-        "docs/decisions/0046-what-waiting-is-worth.md",
-        "docs/decisions/0047-calendars-in-the-command.md",
-        "docs/decisions/0051-seated-by-the-hubs-api.md",
-        "lab/docs/decisions/0007-recorder.md",
-        "lab/docs/decisions/0009-simulator.md",
-        "lab/docs/decisions/0045-no-forecast-of-gpu-seats.md",
-        "lab/docs/decisions/0048-gpu-seats-at-their-own-price.md",
-        "lab/docs/decisions/0058-waits-are-found-when-read.md",
-    }
-)
-OF_DECISIONS: Final = Limits(sentence=45, median=24, figures=9)
+# Decisions weigh figures, and have few readers.
+OF_DECISIONS: Final = Limits(figures=9)
 
 
 class Sentence(NamedTuple):
@@ -132,16 +105,9 @@ def pages() -> list[Path]:
     ]
 
 
-def is_read(page: Path) -> bool:
-    """Whether the rules hold for a page."""
-    return page.relative_to(ROOT).as_posix() not in UNREAD
-
-
 def limits_of(page: Path) -> Limits:
     """The limits that hold for a page."""
-    if page.parent.name == "decisions":
-        return OF_DECISIONS
-    return OWN_LIMITS.get(page.relative_to(ROOT).as_posix(), Limits())
+    return OF_DECISIONS if page.parent.name == "decisions" else Limits()
 
 
 def sentences(text: str) -> Iterator[Sentence]:
@@ -226,7 +192,7 @@ def main(arguments: list[str]) -> int:
         print("usage: python -m tools.check_prose [--words]", file=sys.stderr)
         return 2
     is_faulty = False
-    for page in filter(is_read, pages()):
+    for page in pages():
         for line, fault in faults(page.read_text(encoding="utf-8"), limits_of(page)):
             print(f"{page.relative_to(ROOT)}:{line}: {fault}", file=sys.stderr)
             is_faulty = True
