@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 # When the newest node of the plans joined.
 LATER: Final = "2026-11-21T08:00:00Z"
-GOAL_PLAN_SECONDS: Final = 1.0
+GOAL_PLAN_SECONDS: Final = 0.5
 GOAL_CPU_PERCENT: Final = 2.0
 HEARTBEAT_SECONDS: Final = 300.0
 # As the rendered probes and the ServiceMonitor ask.

@@ -50,15 +50,20 @@ class NodeDisk(NamedTuple):
 
 def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
     """Say what a node holds, and whether something may be pulled there."""
+    holds: dict[str, int] = {}
     # A node lists up to five names of an image, all with the same size. Two images of one
     # repository with exactly the same size count as one.
-    distinct = {(_repository(name), size) for name, size in state.images.items()}
+    distinct: set[tuple[str, int]] = set()
+    for name, size in state.images.items():
+        reference, repository = _read_name(name)
+        holds[reference] = size
+        distinct.add((repository, size))
     image_bytes = sum(size for _, size in distinct)
     is_cut = 0 <= settings.reported_images <= state.image_count
     pullers = serving(settings.hub.gate.pullers, state)
     return NodeDisk(
         state=state,
-        holds={cached_reference(name): size for name, size in state.images.items()},
+        holds=holds,
         image_bytes=image_bytes,
         is_cut=is_cut,
         managed=frozenset().union(*(puller.references for puller in pullers)),
@@ -89,6 +94,8 @@ def _why_closed(state: Node, settings: PopularSettings) -> str:
     )
     if is_pulling or any(key.startswith(STARTUP_PREFIXES) for key in taints):
         return "starting"
+    if not state.taints:
+        return ""
     tolerations = read_tolerations(settings.pod_tolerations)
     return "" if untolerated(state.taints, tolerations) is None else "tainted"
 
@@ -104,9 +111,8 @@ def _why_full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cu
 
 
 # Most nodes hold the same images under the same names.
-cached_reference = lru_cache(maxsize=65536)(normalise_reference)
-
-
 @lru_cache(maxsize=65536)
-def _repository(name: str) -> str:
-    return split_reference(cached_reference(name))[0]
+def _read_name(name: str) -> tuple[str, str]:
+    """The normalised reference of an image's name, and its repository."""
+    reference = normalise_reference(name)
+    return reference, split_reference(reference)[0]

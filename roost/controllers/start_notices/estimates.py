@@ -13,6 +13,7 @@ nodes that were started for them.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
@@ -34,6 +35,8 @@ _LEAST_SHARE: Final = 0.02
 MOST_KEYS: Final = 2000
 # A duration counts half after so many later ones: registries and disks change.
 _MEMORY: Final = 20.0
+# Of the waits that a new leader finds, so many of each kind: an earlier one weighs a millionth.
+MOST_EARLIER: Final = 400
 # How much the downloads of one node take equally long: a slow registry or a slow disk is slow for
 # all of them.
 _CORRELATION: Final = 0.5
@@ -202,11 +205,24 @@ def is_new_for(node: Node, waits_since: float) -> bool:
 def earlier_waits(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> PastWaits:
     """What waits took before this replica led. is_told: whether a pod's user is told."""
     waits = sorted([*_pulls(snapshot), *_waits_for_nodes(snapshot, is_told)])
-    return PastWaits().with_durations((seconds, keys) for _, seconds, keys in waits)
+    return PastWaits().with_durations((seconds, keys) for _, seconds, keys in newest_waits(waits))
 
 
 # Unix time of the end, seconds, keys.
 _Wait = tuple[float, float, tuple[str, ...]]
+
+
+def newest_waits(waits: Sequence[_Wait]) -> list[_Wait]:
+    """The last waits of each kind, in the same order: what came before them hardly counts."""
+    kept: list[_Wait] = []
+    counts: Counter[tuple[str, ...]] = Counter()
+    for wait in reversed(waits):
+        keys = wait[2]
+        if counts[keys] < MOST_EARLIER:
+            counts[keys] += 1
+            kept.append(wait)
+    kept.reverse()
+    return kept
 
 
 def _pulls(snapshot: Snapshot) -> Iterator[_Wait]:
@@ -222,12 +238,8 @@ def _waits_for_nodes(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> Iter
     for pod in snapshot.pods.values():
         node = snapshot.nodes.get(pod.node_name)
         # A kubelet accepts a pod within a second of its binding.
-        if (
-            node is None
-            or pod.started is None
-            or not is_new_for(node, pod.created)
-            or not is_told(pod)
-        ):
+        if node is None or pod.started is None or not is_new_for(node, pod.created):
             continue
-        if pod.started - pod.created >= ROOM_SECONDS:
+        # Most pods started soon: whose they are needn't be asked.
+        if pod.started - pod.created >= ROOM_SECONDS and is_told(pod):
             yield pod.started, pod.started - pod.created, keys_of_pool(pod)

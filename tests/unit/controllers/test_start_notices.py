@@ -25,6 +25,7 @@ from roost.controllers.start_notices.estimates import (
     OF_REGISTRY,
     Estimate,
     PastWaits,
+    newest_waits,
 )
 from roost.controllers.start_notices.plan import CONTROLLER as START_NOTICES
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
@@ -422,6 +423,35 @@ def test_four_in_five_waits_last_as_said_and_history_drops_what_was_seen_longest
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_new_leader_learns_from_the_newest_waits_what_it_would_from_all(seed: int) -> None:
+    chance = random.Random(seed)
+    pools = ["a"] * 20 + ["b"] * 3 + ["c"]
+    waits = sorted(
+        (
+            chance.uniform(0.0, 1e6),
+            chance.lognormvariate(4.0, 1.0),
+            ("node", f"node {chance.choice(pools)}"),
+        )
+        for _ in range(5000)
+    )
+    # Of this pool none waited lately: it isn't forgotten.
+    waits.insert(0, (-1.0, 77.0, ("node", "node rare")))
+    newest = newest_waits(waits)
+    assert len(newest) < len(waits) / 3
+    assert newest == sorted(newest)
+    of_all, of_newest = (
+        PastWaits().with_durations((seconds, keys) for _, seconds, keys in taken).by_key
+        for taken in (waits, newest)
+    )
+    assert of_newest.keys() == of_all.keys()
+    for key, seen in of_all.items():
+        learned = of_newest[key]
+        assert learned.number == pytest.approx(seen.number, rel=1e-5)
+        assert learned.mean == pytest.approx(seen.mean, rel=1e-5)
+        assert learned.squares == pytest.approx(seen.squares, rel=1e-4)
 
 
 @pytest.mark.parametrize(("estimate", "left", "range_of_it"), rows("controllers/estimates"))
