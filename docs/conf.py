@@ -35,6 +35,8 @@ exclude_patterns = ["README.md", "_build"]
 html_theme = "pydata_sphinx_theme"
 html_static_path = ["_static"]
 html_css_files = ["roost.css"]
+html_js_files = ["site.js"]
+html_search_scorer = "docs/_static/scorer.js"
 html_logo = html_favicon = "images/icon.svg"
 html_title = f"Roost {release}"
 html_baseurl = os.environ.get("ROOST_DOCUMENTATION") or ADDRESSES["documentation"]

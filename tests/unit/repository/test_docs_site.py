@@ -12,6 +12,7 @@ from selenium.webdriver import Chrome
 
 from tests.harness import browser
 from tests.harness.axe import serious_findings
+from tests.harness.waiting import wait_until
 from tools import write_drawings
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
@@ -27,6 +28,14 @@ NAME: Final = re.compile(r"""\b(?:id|name)="([^"]*)\"""")
 CUT: Final = """return [...document.querySelectorAll("pre")]
   .filter((sample) => sample.scrollWidth > sample.clientWidth)
   .map((sample) => sample.textContent.slice(0, 80))"""
+
+
+# Tables that are wider than the page; a phone scrolls those of numbers.
+WIDE: Final = """return [...document.querySelectorAll(".bd-article table")]
+  .filter((table) => innerWidth > 600 || table.matches(".cards"))
+  .filter((table) => table.scrollWidth > table.parentElement.clientWidth + 1)
+  .map((table) => table.textContent.slice(0, 80))"""
+PHONE: Final = 390
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +85,56 @@ def test_the_drawings_show_what_the_replay_does() -> None:
 
 
 @pytest.mark.slow
-def test_samples_are_whole_on_a_desk(site: Path, driver: Chrome) -> None:
-    browser.set_size(driver, 1440, 900)
+def test_samples_and_tables_are_whole_on_a_desk_and_on_a_phone(site: Path, driver: Chrome) -> None:
     cut = {}
+    seen = 0
     for page in sorted(site.rglob("*.html")):
-        if "<pre" in page.read_text(encoding="utf-8"):
-            driver.get(page.as_uri())
-            cut[page.name] = driver.execute_script(CUT)
-    assert len(cut) > 30
-    assert {name: samples for name, samples in cut.items() if samples} == {}
+        text = page.read_text(encoding="utf-8")
+        if "<pre" not in text and "<table" not in text:
+            continue
+        seen += 1
+        driver.get(page.as_uri())
+        for width in (1280, PHONE):
+            browser.set_size(driver, width, 900)
+            name = f"{page.relative_to(site)} at {width} px"
+            cut[name] = driver.execute_script(CUT) + driver.execute_script(WIDE)
+            if driver.execute_script("return document.documentElement.scrollWidth") > width:
+                cut[name].append("the page")
+    assert seen > 60
+    assert {name: parts for name, parts in cut.items() if parts} == {}
+
+
+@pytest.mark.slow
+def test_a_sample_is_copied_without_what_it_prints(site: Path, driver: Chrome) -> None:
+    driver.get((site / "how-to" / "ci.html").as_uri())
+    driver.execute_script(
+        "navigator.clipboard.writeText = async (text) => { window.copied = text; };"
+        "const sample = document.querySelector('div.highlight pre');"
+        "sample.textContent = '$ roost validate\\nfine\\n$ roost render';"
+    )
+    button = driver.find_element("css selector", "div.highlight .copy")
+    assert min(button.size["width"], button.size["height"]) >= 24
+    button.click()
+    assert driver.execute_script("return window.copied") == "roost validate\nroost render"
+    assert button.text == "Copied"
+
+
+@pytest.mark.slow
+def test_search_finds_what_to_do_before_how_it_was_decided(site: Path, driver: Chrome) -> None:
+    results = (
+        "return [...document.querySelectorAll('#search-results li > a')]"
+        ".map((one) => one.getAttribute('href'))"
+    )
+    for words in ("placeholders", "preemption"):
+        driver.get("about:blank")
+        driver.get(f"{(site / 'search.html').as_uri()}?q={words}")
+        wait_until(lambda: "finished" in driver.find_element("id", "search-results").text)
+        pages = driver.execute_script(results)
+        kinds = [page.partition("/")[0] for page in pages]
+        assert "decisions" in kinds, words
+        # Behind all that isn't the lab's.
+        decided = kinds.index("decisions")
+        assert set(kinds[decided:]) <= {"decisions", "lab", "upstream"}, (words, pages)
 
 
 @pytest.mark.slow
