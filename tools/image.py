@@ -41,6 +41,8 @@ BASES = {
     "GO": ("ca-certificates", "golang-go"),
 }
 KEPT_IMAGES = 12
+# Of what is being built: one build at a time, and it ends with an archive.
+BUILT_TAG: Final = "build"
 # The age of every file and of the image itself, as hatchling's wheels have it: two builds of the
 # same inputs are the same to the byte.
 EPOCH_SECONDS: Final = 1_580_601_600
@@ -169,10 +171,8 @@ class _Storage:
 
     def build(self, context: Path, bases: Mapping[str, str], archives: Mapping[str, Path]) -> None:
         """Build targets of the folder's Dockerfile and write them as archives."""
-        names = {
-            target: f"localhost/{target}:{archive.stem[-16:]}"
-            for target, archive in archives.items()
-        }
+        # An image's history names the one below it: the same name, the same image.
+        names = {target: f"localhost/{target}:{BUILT_TAG}" for target in archives}
         # A later image stands on one that is there already.
         arguments = {argument: f"--build-arg={argument}={base}" for argument, base in bases.items()}
         with tempfile.TemporaryDirectory() as scratch:
