@@ -113,7 +113,7 @@ def build(dist: Path = DIST, engine: str = "", platforms: Sequence[str] = ()) ->
         try:
             for line in write_source(source, read_addresses(os.environ)):
                 _say(line)
-            parts = _build_images(source, half, version, engine or find_engine(), platforms)
+            parts = build_images(source, half, version, engine or find_engine(), platforms)
         except (AddressError, FillError, image.ImageError, oci.ArchiveError) as error:
             raise BuildError(str(error)) from error
         build_wheels(source, half)
@@ -164,9 +164,13 @@ def notes_of(source: Path, record: Record) -> str:
     return f"# Roost {record.version}\n\n{section[1].strip()}\n\n## Digests\n\n{built}\n\n{table}\n"
 
 
-def _build_images(
+def build_images(
     source: Path, dist: Path, version: str, engine: str, platforms: Sequence[str]
 ) -> dict[str, Part]:
+    """Build both images of a copy of the checkout, as archives in the folder. Raises BuildError.
+
+    platforms: () for PLATFORM alone.
+    """
     wanted = tuple(platforms) or (PLATFORM,)
     parts = {}
     if engine == "debian":

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.harness.images import make_image, write_archive
 from tools.image import EPOCH_SECONDS
 from tools.release import oci, sbom
+from tools.release.build import BuildError, build_images, find_engine
 from tools.release.chart import package_chart
 from tools.release.logins import find_login
 from tools.release.publish import main, parse_target
@@ -78,9 +79,11 @@ def test_any_address_is_taken_or_refused_with_what_was_found(address: str) -> No
         assert re.fullmatch(r"[a-z0-9.:\[\]/_-]+", f"{target.host}/{target.folder}")
 
 
-def saved(layers: list[bytes], packed: list[bool], *, is_old: bool) -> bytes:
+def saved(
+    layers: list[bytes], packed: list[bool], *, is_old: bool, architecture: str = "arm64"
+) -> bytes:
     """What `docker save` writes: layers as files, some compressed, under old or new names."""
-    config = {"os": "linux", "architecture": "arm64", "rootfs": {"type": "layers"}}
+    config = {"os": "linux", "architecture": architecture, "rootfs": {"type": "layers"}}
     members = {}
     names = []
     for number, (layer, is_packed) in enumerate(zip(layers, packed, strict=True)):
@@ -300,6 +303,46 @@ def test_a_list_of_contents_names_each_package_in_its_last_version(tmp_path: Pat
         package["externalRefs"][0]["referenceLocator"] for package in document["packages"][1:]
     ]
     assert locators == ["pkg:deb/debian/python3@3.13.5-1", "pkg:pypi/click-plugins@8.3"]
+
+
+FAKE_ENGINE: Final = """#!/bin/sh
+echo "$@" >>"$LOG"
+if [ "$1" = save ]; then cp "$SAVED/${4##*-}.tar" "$3"; fi
+"""
+
+
+@pytest.mark.parametrize("built_for", [("amd64", "arm64"), ("amd64", "amd64")])
+def test_an_engine_builds_each_platform_or_is_refused(
+    built_for: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for wanted, built in zip(("amd64", "arm64"), built_for, strict=True):
+        layers = [b"tar of " + wanted.encode()]
+        (tmp_path / f"{wanted}.tar").write_bytes(
+            saved(layers, [False], is_old=True, architecture=built)
+        )
+    engine = tmp_path / "docker"
+    engine.write_text(FAKE_ENGINE)
+    engine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    monkeypatch.setenv("SAVED", str(tmp_path))
+    assert find_engine() == "docker"
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    platforms = ("linux/amd64", "linux/arm64")
+    if built_for[1] == "amd64":
+        with pytest.raises(BuildError, match="--platform linux/arm64: docker built roost for"):
+            build_images(tmp_path, dist, "1.0.0", "docker", platforms)
+        return
+    parts = build_images(tmp_path, dist, "1.0.0", "docker", platforms)
+    assert {name: part.platforms for name, part in parts.items()} == dict.fromkeys(
+        ("roost", "roost-lab"), "linux/amd64,linux/arm64"
+    )
+    assert {path.name for path in dist.iterdir()} == {part.file for part in parts.values()}
+    builds = [line for line in (tmp_path / "log").read_text().splitlines() if "build" in line]
+    assert builds[0].startswith(
+        "build --platform linux/amd64 --target roost --tag localhost/roost:"
+    )
 
 
 def test_the_command_says_what_it_does() -> None:
