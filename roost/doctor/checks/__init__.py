@@ -102,8 +102,9 @@ BEFORE: Final[Mapping[str, Check]] = {
 }
 
 # What these find, with these words, users feel: they wait, start cold, or are refused.
-FELT: Final = dict.fromkeys(("waiting", "reach", "requests", "puller", "nodes"), "")
-FELT.update(admission=" is refused", programs="DaemonSet ")
+FELT: Final = dict.fromkeys(("waiting", "reach", "puller", "nodes"), "")
+# That a quota counts placeholders, or keeps requests off, is no refusal yet.
+FELT.update(admission=" is refused", programs="DaemonSet ", requests=" is refused")
 
 
 def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutcome]:

@@ -69,6 +69,7 @@ def check(install: Install) -> Told:
             yield error(
                 f"A pod of class {name} is {how}: {refusal}",
                 _FORBIDDEN if is_forbidden else unreached,
+                follows=frozenset() if is_forbidden else UNREVIEWED,
             )
             continue
         if not trial.revision:

@@ -46,10 +46,14 @@ def check(install: Install) -> Told:
         names = some([name_of(workload) for workload, _ in found])
         _, first = found[0]
         quota = quota_in_refusal(first)
+        fix = _REFUSALS[reason]
+        if quota:
+            edit = f"kubectl --namespace {install.release.namespace} edit resourcequota {quota}"
+            fix = f"Raise the namespace's ResourceQuota (`{edit}`), or lower what its pods request."
         components = [component_of(workload) for workload, _ in found]
         yield error(
             f"Pods of {names} are refused: {first}",
-            _REFUSALS[reason],
+            fix,
             conditions(State.BROKEN, *components)
             | (conditions(State.QUOTA_FULL, quota) if quota else frozenset()),
             NO_NAMESPACE,

@@ -17,6 +17,7 @@ from roost.doctor.evidence import (
 )
 from roost.doctor.now import by_cause, find_waits, what_to_do
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import USER_CLASS
 
 # A scheduler tries a pod within a second; one that starts lists all pods first.
@@ -44,6 +45,11 @@ def check(install: Install) -> Told:
             fix = (
                 "The values name no such profile: give it back in scheduler.profiles, or delete"
                 " these pods. A new one gets a profile that there is."
+            )
+        elif scheduler == DEFAULT_SCHEDULER:
+            fix = (
+                "The cluster's own scheduler looks at no pod: see its pods in kube-system, or ask"
+                " your provider."
             )
         else:
             fix = f"Is that scheduler there? {replaced(install, [scheduler])}"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +20,7 @@ from generator.render.kube_scheduler import SCHEDULER_TAGS
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
+from roost.doctor.causes import CauseTree, group_by_cause
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.contract import Finding, Install
 from roost.doctor.evidence import AUTOSCALER_STATUS, POOL_LABELS
@@ -196,6 +198,32 @@ def test_what_was_changed_by_hand_is_told_and_the_told_command_takes_it_back(
         assert seen == [("warning", True)] * len(by_hand), seen
     finally:
         control_plane.kubectl("delete", "-f", str(file), "--ignore-not-found", "--wait=false")
+
+
+def test_a_full_quota_is_one_cause_of_all_that_a_real_api_server_refuses(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    release = Release("hub", namespace, f"v{control_plane.minor}.0")
+    merged = parse_values(b"{}", "values.yaml").values
+    rendered = [manifest.body for manifest in render(merged, release)]
+    control_plane.kubectl("create", "quota", "course", "--hard=pods=0", "--namespace", namespace)
+    control_plane.api.patch(
+        f"/api/v1/namespaces/{namespace}/resourcequotas/course/status",
+        {"status": {"hard": {"pods": "0"}, "used": {"pods": "0"}}},
+    )
+    install = Install(connect(control_plane.kubeconfig), release, merged, rendered)
+    checks = {name: INSTALLED[name] for name in ("security", "requests", "leaders", "admission")}
+
+    def found() -> list[CauseTree]:
+        return group_by_cause(run_checks(replace(install), checks))
+
+    trees = wait_until(
+        lambda: [tree for tree in found() if tree.check == "security"], SECONDS, "a refusal"
+    )
+    (tree,) = trees
+    assert f"kubectl --namespace {namespace} edit resourcequota course" in tree.finding.fix
+    assert {check for check, _ in tree.consequences} == {"requests", "leaders", "admission"}
+    assert [one.check for one in found()] == ["security"]
 
 
 def test_bookings_are_held_against_a_real_quota_and_what_an_autoscaler_says_of_pools(
