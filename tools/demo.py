@@ -29,6 +29,7 @@ import jsonpatch
 import yaml
 
 from benchmarks.recorded_story import Story, write_story
+from generator.faults import ValuesError
 from roost_core.kube.pki import make_authority, sign_leaf
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
@@ -39,6 +40,8 @@ from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_lab.recorder.store.database import Store
+from roost_lab.simulator.setup.checks import AssumptionsError
+from tools.demo_hub import Hub, play_hub, read_hub
 from tools.demo_screen import colour, heading, say, show_diff, show_scores
 from tools.stand_in_api import LOOPBACK, StandInApi
 from webhook.rendezvous import rank_nodes
@@ -68,9 +71,18 @@ class DemoError(Exception):
     """The demo can't go on; the message says why."""
 
 
-def main() -> int:
-    """Run the demo. 0: all pods landed as promised."""
+def main(hub_file: str = "") -> int:
+    """Run the demo. 0: all pods landed as promised. hub_file: a hub's values, to end with what it
+    would gain; "": none.
+    """
     started = time.monotonic()
+    hub = None
+    if hub_file:
+        try:
+            hub = read_hub(Path(hub_file))
+        except (OSError, ValuesError, AssumptionsError) as error:
+            print(f"demo: HUB={hub_file}: {error}", file=sys.stderr)
+            return 1
     PAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         page = PAGES / "replay.html"
@@ -80,12 +92,16 @@ def main() -> int:
         try:
             good = _show(Path(folder), stack)
             show_pages(Path(folder), replay)
+            if hub is not None:
+                show_hub(hub, Path(folder))
         except DemoError as error:
             print(f"demo: {error}", file=sys.stderr)
             return 1
     heading(
         f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s. Next:"
     )
+    if hub is None:
+        say("make demo HUB=config.yaml                      what your hub would gain on this day")
     say(
         ".venv/bin/python -m roost import config.yaml   values for your hub, from"
         " zero-to-jupyterhub's or BinderHub's"
@@ -540,6 +556,20 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
     say("(a day of a hub as in the first row of README's table; roost view --output)")
 
 
+# 8. A hub of its own values
+
+
+def show_hub(hub: Hub, folder: Path) -> None:
+    """What a hub would gain on the replay's day."""
+    heading("8. Your hub on the same day of classes")
+    say(f"From your values: {hub.about}. The people, the nodes and their times are made up.")
+    page = PAGES / "hub.html"
+    for line in play_hub(hub, folder / "hub", page):
+        say(line)
+    say(f"{colour(str(page), '1')}: both days side by side")
+    say("By your hub's real past: roost rehearse --past http://localhost:9090 -n jhub")
+
+
 # Programs
 
 
@@ -592,4 +622,4 @@ def _free_ports(count: int) -> list[int]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

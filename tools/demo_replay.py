@@ -49,24 +49,38 @@ def replayed(folder: Path) -> list[Store]:
     term = terms.draw_term(SEED, WEEKS)
     begin = term.begin_of_day(DAY)
     before = [each for each in term.launches if each.attempt.moment < begin]
-    attempts = [
-        attempt for attempt in term.attempts if begin <= attempt.moment < begin + DAY_SECONDS
-    ]
+    _, attempts = the_day()
     folder.mkdir(parents=True, exist_ok=True)
     stores = []
     for arm in SIDES.values():
         policy = policy_of(term, arm)
         histories = {SET_NAME: history_text(before, policy)} if arm == KNOWN else {}
-        stores.append(_record(folder / f"{arm}.db", policy, histories, attempts))
+        file = folder / f"{arm}.db"
+        stores.append(record_day(file, policy, histories, attempts, Assumptions()))
     return stores
 
 
-def _record(
-    file: Path, policy: Policy, histories: dict[str, str], attempts: Sequence[Attempt]
+def the_day() -> tuple[list[Attempt], list[Attempt]]:
+    """The launches of the weeks before the day, and those of the day."""
+    term = terms.draw_term(SEED, WEEKS)
+    begin = term.begin_of_day(DAY)
+    attempts = term.attempts
+    before = [attempt for attempt in attempts if attempt.moment < begin]
+    day = [attempt for attempt in attempts if begin <= attempt.moment < begin + DAY_SECONDS]
+    return before, day
+
+
+def record_day(
+    file: Path,
+    policy: Policy,
+    histories: dict[str, str],
+    attempts: Sequence[Attempt],
+    assumed: Assumptions,
 ) -> Store:
+    """Replay launches into a new record. histories: of placeholder sets, what they know already."""
     store = Store.open(str(file))
     store.migrate()
-    world = World(policy, Assumptions(), SEED, (), ReplayRecorder(store))
+    world = World(policy, assumed, SEED, (), ReplayRecorder(store))
     world.histories = histories
     world.play(attempts)
     store.close()
