@@ -12,6 +12,7 @@ from generator.faults import UsageError
 from generator.importing.hub_files import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
+from generator.importing.money import set_node_price, with_money
 from generator.importing.proposals import pointer, print_proposals, propose
 from generator.importing.seating import HUB_LINES
 from generator.values.files import parse_values, read_file
@@ -81,6 +82,12 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     is_flag=True,
     help="Print the lines of the hub's values with which people can be seated before class.",
 )
+@click.option(
+    "--price",
+    metavar="MONEY",
+    type=click.FloatRange(0, min_open=True),
+    help="Of a node-hour: it is written to prices.nodeHour, and node-hours are said in money.",
+)
 @click.option("--details", is_flag=True, help="Say all of it, not the first 12 lines.")
 def command(
     *,
@@ -92,6 +99,7 @@ def command(
     quotas: str | None,
     namespace: str,
     seating: bool,
+    price: float | None,
     details: bool,
 ) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin;
@@ -109,8 +117,10 @@ def command(
         sys.stdout.write(HUB_LINES)
         return 0
     if folders or many:
-        if hub or quotas:
-            raise UsageError("--folder and --many are for many hubs: leave out --hub and --quotas")
+        if hub or quotas or price:
+            raise UsageError(
+                "--folder and --many are for many hubs: leave out --hub, --quotas and --price"
+            )
         if not folders and not files:
             raise UsageError("--many: found no FILE, expected one for each hub")
         return run_many(files, folders)
@@ -122,8 +132,12 @@ def command(
     result = import_layers(layers, release, hub)
     try_import(result)
     proposals = propose(result, layers, release, hub)
+    report = result.report(pointer(proposals), details=details)
+    if price:
+        set_node_price(result.values, price)
+        report = with_money(report, price)
     sys.stdout.write(result.to_yaml() + print_proposals(proposals))
-    sys.stderr.write(result.report(pointer(proposals), details=details))
+    sys.stderr.write(report)
     if quotas:
         from roost.doctor.given import find_faults  # noqa: PLC0415 - loads all checks of the doctor
 
