@@ -386,7 +386,8 @@ class AuditLog:
         self._offset += len(text)
         events = [json.loads(line) for line in text.splitlines()]
         return Counter(
-            f"{event['verb']} {event['objectRef']['resource']}"
+            # Requests such as those for the server's version are about no resource.
+            f"{event['verb']} {event.get('objectRef', {}).get('resource', event['requestURI'])}"
             for event in events
             if event.get("userAgent", "").startswith(USER_AGENT)
         )
