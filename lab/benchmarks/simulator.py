@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks import scheduling
 from benchmarks.figures import figure, machine, ratios, say, spread, table, verdict
 from benchmarks.policy import REPO
+from benchmarks.scene import NAMESPACE
 from roost_core.objects.node import read_node
 from roost_core.objects.pod_reader import read_pod
 from roost_core.scheduler.cycle import schedule
@@ -65,18 +66,15 @@ def our_decisions(nodes: Sequence[Mapping[str, Any]], pods: int) -> float:
     """
     specs: dict[PodSpec, PodSpec] = {}
     read = [
-        read_pod(
-            {**body, "metadata": {**body["metadata"], "namespace": scheduling.NAMESPACE}},
-            specs=specs,
-        )
-        for body in map(scheduling.user_pod, range(pods))
+        read_pod(scheduling.user_pod(number, scheduling.WITH_TERMS, len(nodes)), specs=specs)
+        for number in range(pods)
     ]
     return _decide(ClusterState(map(read_node, nodes)), read)
 
 
 @cache
 def _profiles() -> Mapping[str, Profile]:
-    return read_profiles(scheduling.configuration(100), NEWEST_MINOR)
+    return read_profiles(scheduling.configuration(scheduling.WITH_TERMS), NEWEST_MINOR)
 
 
 def _decide(state: ClusterState, pods: Sequence[Pod]) -> float:
@@ -100,14 +98,14 @@ def decisions(sizes: Sequence[int], pods: int, rounds: int) -> None:
         ours: list[float] = []
         theirs: list[Mapping[str, float]] = []
         with ControlPlane(controllers=()) as cluster:
-            cluster.create_namespace(scheduling.NAMESPACE)
+            cluster.create_namespace(NAMESPACE)
             names = [f"node-{number:04d}" for number in range(size)]
             FakeNodes(cluster.api).create_many(names, cpu="16", memory="64Gi", labels=_LABELS)
             nodes = cluster.api.list("/api/v1/nodes")
             say(f"  {size} nodes stand")
             for number in range(rounds):
                 ours.append(1 / our_decisions(nodes, pods))
-                theirs.append(scheduling.run_once(cluster, 100, pods))
+                theirs.append(scheduling.run_once(cluster, scheduling.WITH_TERMS, pods, size))
                 said = (
                     f"{ours[-1]:.0f} decisions/s, kube-scheduler"
                     f" {theirs[-1]['pods_per_second']:.0f} pods/s"
