@@ -345,6 +345,20 @@ def test_an_engine_builds_each_platform_or_is_refused(
     )
 
 
+def test_the_page_names_refusals_as_they_are_said() -> None:
+    page = (ROOT / "docs/how-to/publish.md").read_text(encoding="utf-8")
+    table = page.partition("## If it is refused")[2]
+    said = [text.strip(" …") for text in re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)]
+    assert len(said) >= 7
+    sources = "".join(
+        (ROOT / "tools/release" / name).read_text(encoding="utf-8")
+        for name in ("push.py", "publish.py")
+    )
+    # A sentence goes over several literals.
+    joined = re.sub(r'"\s*\n\s*f?"', "", sources)
+    assert [text for text in said if text not in joined] == []
+
+
 def test_the_command_says_what_it_does() -> None:
     done = subprocess.run(
         [str(ROOT / "tools/publish"), "--help"], capture_output=True, text=True, check=False
