@@ -224,7 +224,11 @@ class Cluster:
             if name == PLACEHOLDER_NODE
             else {}
         )
-        purpose = {"kubernetes.io/hostname": name, "hub.jupyter.org/node-purpose": "user"}
+        purpose = {
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/hostname": name,
+            "hub.jupyter.org/node-purpose": "user",
+        }
         node = {
             "metadata": {
                 "name": name,

@@ -51,6 +51,7 @@ ATTRACT_LABEL_PREFIX: Final = attract_prefix("", "").partition(".")[0] + "."
 # Begins the reason of a pod that no scheduler may try yet.
 GATED: Final = "It is held by the scheduling gate"
 _LABEL: Final = "label:"
+_UNKNOWN_NODES: Final = "Of {} only the pods are recorded: no state, size or images."
 _LIVE: Final = (
     "Live from the API server, without a record: only this moment is known. A server counts as"
     " starting {}."
@@ -240,7 +241,8 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
             bound.setdefault(pod["node_uid"] or pod["node_name"], []).append(pod)
         else:
             pending.append(pod)
-    nodes = _nodes(rows, bound, chips)
+    nodes = list(_nodes(rows, bound, chips))
+    unknown = sum(node.state is NodeState.UNKNOWN for node in nodes)
     pending.sort(key=lambda pod: (pod["created_us"], pod["name"]))
     reasons = {row["pod_uid"]: row["text"] for row in rows.reasons}
     changes = sorted(_changes(rows), key=lambda change: -change.at_us)
@@ -263,6 +265,7 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
         Counter(change.kind for change in changes),
         [
             *([_LIVE.format(rows.wait)] if rows.wait else []),
+            *([_UNKNOWN_NODES.format(plural(unknown, "node"))] if unknown else []),
             *(
                 f"Changes of {row['kind']} may be missing at this moment: {row['why']}."
                 for row in rows.gaps

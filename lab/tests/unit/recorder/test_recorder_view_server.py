@@ -205,7 +205,12 @@ def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
 
 
 def test_records_are_called_by_their_files_unless_these_are_called_the_same(tmp_path: Path) -> None:
-    assert names_of(["sqlite:////tmp/a/z2jh.db", "postgresql://db/roost"]) == ["z2jh", "roost"]
+    assert names_of(["sqlite:////tmp/a/monday.db", "postgresql://db/hub"]) == ["monday", "hub"]
+    # A replay's record has its policy's name: it is called by what the policy is.
+    assert names_of(["sqlite:////tmp/a/z2jh-placeholders-packed.db", "a/roost.db"]) == [
+        "zero-to-jupyterhub with 25 placeholders",
+        "Roost as it is installed",
+    ]
     same = ["sqlite:////tmp/a/roost.db", "sqlite:////tmp/b/roost.db"]
     assert names_of(same) == same
 

@@ -176,6 +176,16 @@ def test_a_class_that_waits_for_a_node_is_told(tmp_path: Path) -> None:
     )
 
 
+def test_nodes_of_which_only_pods_are_recorded_are_told_once(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    for uid, node in (("x", "here"), ("y", "there")):
+        store.write([pod_record(uid), bind_record(uid, BEGIN + MINUTE, node)], {})
+    moment = RecordSource(store, now_us=lambda: 2**60).moment(BEGIN + 5 * MINUTE)
+    assert moment is not None
+    told = "Of 2 nodes only the pods are recorded: no state, size or images."
+    assert list(moment.notices) == [told]
+
+
 def test_a_time_without_starts_says_so(store: Store) -> None:
     assert (
         tell_course(read_course(store, Span(BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE)))
