@@ -149,7 +149,10 @@ def run_once(cluster: ControlPlane, way: Way, pods: int, nodes: int) -> dict[str
         scheduler.wait_serving()
         # From the first bound pod on: its start, and its first lists, are not what is measured.
         first = wait_until(
-            lambda: _algorithm(scheduler)[0], 60, "the first pod to be bound", interval_seconds=0.01
+            lambda: _algorithm(scheduler)[0],
+            300,
+            "the first pod to be bound",
+            interval_seconds=0.01,
         )
         started = time.monotonic()
         cpu_before = _cpu_seconds(scheduler)
