@@ -17,7 +17,8 @@ ROOT: Final = Path(__file__).resolve().parents[3]
 MINORS: Final = [f"1.{minor}" for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1)]
 SPAN: Final = f"{MINORS[0]} to {MINORS[-1]}"
 # Of minors; measured times and ratios are smaller.
-_SPAN: Final = re.compile(r"\b1\.[3-9][0-9] to 1\.[3-9][0-9]\b")
+# A figure's range stands in parentheses after it: 1.71 (1.42 to 1.79).
+_SPAN: Final = re.compile(r"(?<!\d \()\b1\.[3-9][0-9] to 1\.[3-9][0-9]\b")
 # Pages that tell an operator which clusters Roost runs on.
 PAGES: Final = (
     "README.md",
