@@ -216,14 +216,17 @@ def gains() -> str:
             "classes at set times, no placeholders yet",
             f"{term.late('none'):.0f} of 100 people wait longer than 30 s",
             f"{term.late('imported'):.1f} of 100 ({term.worst_late:.1f} in the worst term)",
-            f"{term.hours('none'):,.0f}, then {term.change('none')} ({worst} in the worst term)",
+            (
+                f"{term.hours('none'):,.0f} today; {term.change('none')} with Roost,"
+                f" {worst} in the worst term"
+            ),
             as_money(term.more("none") * NODE_HOUR),
         ],
         [
             "the same, with 25 placeholders at all times",
             f"{term.late('fixed'):.0f} of 100 people wait longer than 30 s",
             f"{term.late('imported'):.1f} of 100",
-            f"{term.hours('fixed'):,.0f}, then {term.change('fixed')}",
+            f"{term.hours('fixed'):,.0f} today; {term.change('fixed')} with Roost",
             as_money(term.more("fixed") * NODE_HOUR),
         ],
         ["many images, as a public BinderHub", *public.gain(), as_money(public.more * NODE_HOUR)],
@@ -231,7 +234,7 @@ def gains() -> str:
             "GPUs, and a course once a week",
             f"people of the course wait {_whole(mean[0])} s on average",
             f"{_whole(mean[1])} s on average",
-            f"{gpu_hours:,.0f}, then {gpu_more:+.1f} %",
+            f"{gpu_hours:,.0f} today; {gpu_more:+.1f} % with Roost",
             as_money(gpu_hours * gpu_more / 100 * GPU_NODE_HOUR),
         ],
         [
@@ -309,12 +312,12 @@ def costs() -> str:
     rows = [
         [
             "a term's classes, 4 weeks, no placeholders before",
-            f"{term.hours('none'):,.0f}, then {term.change('none')}",
+            f"{term.hours('none'):,.0f} today; {term.change('none')} with Roost",
             f"{term.more('none') * NODE_HOUR:+,.0f}",
         ],
         [
             "the same, with 25 placeholders at all times before",
-            f"{term.hours('fixed'):,.0f}, then {term.change('fixed')}",
+            f"{term.hours('fixed'):,.0f} today; {term.change('fixed')} with Roost",
             f"{term.more('fixed') * NODE_HOUR:+,.0f}",
         ],
         [
@@ -324,7 +327,7 @@ def costs() -> str:
         ],
         [
             "GPUs with a weekly course, 4 weeks",
-            f"{gpu_hours:,.0f}, then {gpu_more:+.1f} %",
+            f"{gpu_hours:,.0f} today; {gpu_more:+.1f} % with Roost",
             f"{gpu_hours * gpu_more / 100 * GPU_NODE_HOUR:+,.0f}",
         ],
         ["few images, no classes", "up to +1 %", ""],
