@@ -73,7 +73,7 @@ GROUPS: Final = (
             "webhook": "Serve admission reviews until SIGTERM.",
             "controllers": "Keep labels, placeholders and images in order until SIGTERM.",
             "seating": "Start booked people's servers before their class, until SIGTERM.",
-            "cleanup": "Remove a release's labels, taints and conditions from the nodes.",
+            "cleanup": "Remove a release's labels and taints from the nodes.",
         },
     ),
     CommandGroup(

@@ -291,7 +291,7 @@ def compared_tuned() -> str:
     """docs/compared.md: what a hub that is tuned well still lacks."""
     term = _Term()
     return (
-        "1. The number of placeholders is the same at three in the night and before the largest"
+        "1. The number of placeholders is the same at 3 a.m. and before the largest"
         " class. In twenty drawn terms, 25 placeholders at all times cost"
         f" {term.fixed_cost:.0f} % more node-hours, and {term.late('fixed'):.0f} % of the starts"
         f" still waited longer than 30 s. Learned numbers cost {term.change('none').lstrip('+')}"

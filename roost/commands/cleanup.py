@@ -1,4 +1,4 @@
-"""`roost cleanup`: take Roost's labels, taints and conditions off the nodes."""
+"""`roost cleanup`: take Roost's labels and taints off the nodes."""
 
 import sys
 from pathlib import Path
@@ -34,8 +34,7 @@ def command(
     controllers: str,
     dry_run: bool,
 ) -> int:
-    """Remove a release's labels, taints and conditions from the nodes, before or after an
-    uninstall.
+    """Remove a release's labels and taints from the nodes, before or after an uninstall.
 
     `helm uninstall` runs this. Exit codes: 0 nothing is left, 1 something is left, 2 it couldn't be
     done.
