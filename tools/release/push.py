@@ -172,9 +172,7 @@ class Registry:
         data: bytes | IO[bytes] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        # A location may be whole, and may lie with another host, which gets no login.
-        url = urllib.parse.urljoin(self._base, address)
-        is_here = urllib.parse.urlsplit(url).netloc == urllib.parse.urlsplit(self._base).netloc
+        url, is_here = self._place(address)
         for is_first in (True, False):
             sent = dict(headers or {})
             if is_here and repository in self._authorization:
@@ -193,6 +191,25 @@ class Registry:
                 data.seek(0)
         return answer
 
+    def _place(self, address: str) -> tuple[str, bool]:
+        """The URL of what the registry named, and whether the registry itself gets it.
+
+        A location may be whole, and may lie with another host, which gets no login. A registry
+        behind a proxy that ends TLS may name itself with http. It is asked as before, or its login
+        would go out in clear text.
+        """
+        base = urllib.parse.urlsplit(self._base)
+        try:
+            where = urllib.parse.urlsplit(urllib.parse.urljoin(self._base, address))
+        except ValueError as error:
+            raise PushError(
+                f"{self.host}: it sends on to {address!r}, which is no address: {error}."
+            ) from error
+        if where.scheme in ("http", "https") and where.netloc.lower() == base.netloc.lower():
+            where = where._replace(scheme=base.scheme)
+        is_here = (where.scheme, where.netloc.lower()) == (base.scheme, base.netloc.lower())
+        return where.geturl(), is_here
+
     def _login(self) -> Login | None:
         try:
             return find_login(self.host, self._environment)
@@ -203,6 +220,11 @@ class Registry:
         """The header for the next try; None if there is nothing to try."""
         challenge = refusal.headers.get("www-authenticate", "")
         login = self._login()
+        if login is not None and self.is_plain and not _LOOPBACK.fullmatch(self.host):
+            raise PushError(
+                f"{self.host}: it asks for a login, which --plain-http would send in clear text."
+                " Give the registry TLS, or let it take pushes without a login."
+            )
         kind = challenge.partition(" ")[0].lower()
         if kind == "basic" and login is not None:
             header = _basic(login)

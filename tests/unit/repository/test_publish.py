@@ -196,10 +196,15 @@ def test_an_image_of_two_platforms_is_pushed_after_all_that_it_names(tmp_path: P
     assert set(again) == {"HEAD"}
 
 
+def write_login(home: Path, host: str = "registry.example.org") -> None:
+    """What `docker login` leaves in `home`."""
+    (home / ".docker").mkdir()
+    auths = {host: {"username": "me", "password": "secret"}}
+    (home / ".docker/config.json").write_text(json.dumps({"auths": auths}))
+
+
 def test_a_token_is_asked_for_with_the_login_and_only_over_tls(tmp_path: Path) -> None:
-    (tmp_path / ".docker").mkdir()
-    auths = {"registry.example.org": {"username": "me", "password": "secret"}}
-    (tmp_path / ".docker/config.json").write_text(json.dumps({"auths": auths}))
+    write_login(tmp_path)
     sent: list[tuple[str, str]] = []
 
     def registry_with(realm: str) -> Registry:
@@ -225,6 +230,79 @@ def test_a_token_is_asked_for_with_the_login_and_only_over_tls(tmp_path: Path) -
     with pytest.raises(PushError, match="isn't https"):
         registry_with("http://login.example.org/token").check("me/roost")
     assert not [authorization for _, authorization in sent if authorization]
+
+
+@given(
+    location=st.sampled_from(
+        [
+            "/v2/x?state=a",
+            "http://registry.example.org/v2/x?state=a",
+            "HTTP://Registry.Example.org/v2/x",
+            "https://registry.example.org/v2/x",
+            "//registry.example.org/v2/x",
+            "http://registry.example.org:80/v2/x",
+            "http://elsewhere.example.org/v2/x",
+            "https://elsewhere.example.org/v2/x",
+            "ftp://registry.example.org/v2/x",
+        ]
+    ),
+    challenge=st.sampled_from(["Basic", 'Bearer realm="https://registry.example.org/token"']),
+)
+def test_a_login_goes_to_the_registry_alone_and_never_in_clear_text(
+    location: str, challenge: str
+) -> None:
+    sent: list[tuple[str, str]] = []
+
+    def send(
+        method: str, url: str, headers: Mapping[str, str], data: bytes | IO[bytes] | None
+    ) -> Answer:
+        authorization = headers.get("Authorization", "")
+        sent.append((url, authorization))
+        if url.startswith("https://registry.example.org/token"):
+            return Answer(200, {}, b'{"token": "T"}')
+        if not authorization:
+            return Answer(401, {"www-authenticate": challenge}, b"")
+        return Answer(202 if method == "POST" else 200, {"location": location}, b"{}")
+
+    with tempfile.TemporaryDirectory() as home:
+        write_login(Path(home))
+        Registry("registry.example.org", environment={"HOME": home}, send=send).check("me/roost")
+    told = {url.lower() for url, authorization in sent if authorization}
+    assert all(url.startswith("https://registry.example.org/") for url in told)
+    # What takes uploads at the registry, behind a proxy too, still gets the login.
+    is_of_registry = "registry.example.org/" in location.lower() and "ftp" not in location
+    last_url, last_authorization = sent[-1]
+    if is_of_registry or location.startswith("/v2/"):
+        assert last_url.lower().startswith("https://registry.example.org/v2/x")
+        assert last_authorization
+
+
+def test_an_upload_at_no_address_is_refused_in_words() -> None:
+    answers = {"POST": Answer(202, {"location": "https://[registry/v2/x"}, b"")}
+    registry = Registry(
+        "registry.example.org",
+        environment={},
+        send=lambda method, *_: answers.get(method, Answer(200, {}, b"{}")),
+    )
+    with pytest.raises(PushError, match=r"https://\[registry/v2/x.*which is no address"):
+        registry.check("me/roost")
+
+
+@pytest.mark.parametrize("host", ["registry.example.org", "registry.example.org:5000"])
+def test_no_login_goes_to_another_machine_without_tls(host: str, tmp_path: Path) -> None:
+    write_login(tmp_path, host)
+    sent: list[Mapping[str, str]] = []
+
+    def send(
+        _method: str, _url: str, headers: Mapping[str, str], _data: bytes | IO[bytes] | None
+    ) -> Answer:
+        sent.append(headers)
+        return Answer(401, {"www-authenticate": "Basic"}, b"")
+
+    registry = Registry(host, plain_http=True, environment={"HOME": str(tmp_path)}, send=send)
+    with pytest.raises(PushError, match="in clear text"):
+        registry.check("me/roost")
+    assert not any("Authorization" in headers for headers in sent)
 
 
 @given(
