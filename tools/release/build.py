@@ -101,8 +101,41 @@ def read_record(dist: Path) -> Record:
         ) from error
 
 
+def check_replaceable(dist: Path) -> None:
+    """Raises BuildError unless the folder is missing, empty, or a release of any version.
+
+    A build removes what the folder holds, and any folder may be named by mistake.
+    """
+    if not dist.exists():
+        return
+    try:
+        if not any(dist.iterdir()):
+            return
+        record = json.loads((dist / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        record = None
+    if not isinstance(record, dict) or not {"version", "commit", "parts"} <= record.keys():
+        raise BuildError(
+            f"{dist}: it is no release, and a build would remove what it holds. Name a folder that"
+            " is empty or doesn't exist yet, or remove this one."
+        )
+
+
+def _replace(dist: Path, half: Path) -> None:
+    """Put what was built in the place of the folder, which may have changed meanwhile."""
+    check_replaceable(dist)
+    try:
+        if dist.exists():
+            shutil.rmtree(dist)
+        half.rename(dist)
+    except OSError as error:
+        raise BuildError(f"{dist}: it can't be replaced: {error}. Remove it.") from error
+
+
 def build(dist: Path = DIST, engine: str = "", platforms: Sequence[str] = ()) -> Record:
     """Replace the folder by a release of this checkout. Raises BuildError."""
+    # Before minutes of building.
+    check_replaceable(dist)
     commit, changes = checkout_state()
     version = version_of()
     dist.parent.mkdir(parents=True, exist_ok=True)
@@ -129,8 +162,7 @@ def build(dist: Path = DIST, engine: str = "", platforms: Sequence[str] = ()) ->
         (half / RECORD).write_text(json.dumps(asdict(record), indent=1) + "\n", encoding="utf-8")
         (half / "NOTES.md").write_text(notes_of(source, record), encoding="utf-8")
         (half / CHECKSUMS).write_text("".join(_checksums(half)), encoding="utf-8")
-        shutil.rmtree(dist, ignore_errors=True)
-        half.rename(dist)
+        _replace(dist, half)
     return record
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tests.harness.images import make_image, write_archive
 from tools.image import EPOCH_SECONDS
+from tools.release import build as release
 from tools.release import oci, sbom
 from tools.release.build import BuildError, build_images, find_engine
 from tools.release.chart import package_chart
@@ -423,6 +424,70 @@ def test_an_engine_builds_each_platform_or_is_refused(
     )
 
 
+OURS: Final = {"version": "0.1.0", "commit": "abc", "changes": "", "parts": {}, "from": "before"}
+# What a folder may hold, and whether it is a release of ours.
+FOLDERS: Final[list[tuple[dict[str, str], bool]]] = [
+    ({}, True),
+    ({"release.json": json.dumps(OURS), "roost.tgz": "1"}, True),
+    ({"thesis.txt": "years"}, False),
+    ({"release.json": "{}"}, False),
+    ({"release.json": "[]"}, False),
+    ({"release.json": '"version, commit, parts"'}, False),
+    ({"release.json": "half of"}, False),
+    ({"release.json": '{"version": "1", "channel": "stable"}', "thesis.txt": "years"}, False),
+]
+
+
+class HasBegunError(Exception):
+    """A build got as far as its source."""
+
+
+@pytest.mark.parametrize(("files", "is_ours"), FOLDERS)
+def test_only_an_empty_folder_or_a_release_is_replaced(
+    files: dict[str, str],
+    is_ours: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def begin(*_: object) -> None:
+        raise HasBegunError
+
+    monkeypatch.setattr(release, "write_source", begin)
+    monkeypatch.setattr(release, "checkout_state", lambda: ("abc", ""))
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    half = tmp_path / "half"
+    half.mkdir()
+    (half / "new").write_text("1")
+    for name, text in files.items():
+        (dist / name).write_text(text)
+    if is_ours:
+        with pytest.raises(HasBegunError):
+            release.main(["--output", str(dist)])
+        release._replace(dist, half)
+        assert [path.name for path in dist.iterdir()] == ["new"]
+        return
+    assert release.main(["--output", str(dist)]) == 1
+    assert f"{dist}: it is no release" in capsys.readouterr().err
+    # It may have come while the release was built.
+    with pytest.raises(BuildError, match="Name a folder that is empty"):
+        release._replace(dist, half)
+    assert {path.name: path.read_text() for path in dist.iterdir()} == files
+
+
+def test_a_file_is_no_folder_for_a_release_and_a_missing_one_is_made(tmp_path: Path) -> None:
+    named = tmp_path / "dist"
+    named.write_text("thesis")
+    with pytest.raises(BuildError, match="it is no release"):
+        release.build(named)
+    assert named.read_text() == "thesis"
+    half = tmp_path / "half"
+    half.mkdir()
+    release._replace(tmp_path / "new", half)
+    assert (tmp_path / "new").is_dir()
+
+
 def test_the_page_names_refusals_as_they_are_said() -> None:
     page = (ROOT / "docs/how-to/publish.md").read_text(encoding="utf-8")
     table = page.partition("## If it is refused")[2]
@@ -430,7 +495,7 @@ def test_the_page_names_refusals_as_they_are_said() -> None:
     assert len(said) >= 7
     sources = "".join(
         (ROOT / "tools/release" / name).read_text(encoding="utf-8")
-        for name in ("push.py", "publish.py")
+        for name in ("push.py", "publish.py", "build.py")
     )
     # A sentence goes over several literals.
     joined = re.sub(r'"\s*\n\s*f?"', "", sources)
