@@ -47,18 +47,33 @@ def login_files(environment: Mapping[str, str]) -> Iterator[Path]:
 
 
 def find_login(host: str, environment: Mapping[str, str]) -> Login | None:
-    """The login for `host` (HOST or HOST:PORT); None: nobody logged in. Raises LoginError."""
+    """The login for `host` (HOST or HOST:PORT); None: nobody logged in.
+
+    Raises LoginError, of the first file that gave none because of a fault, where no file has one:
+    a credential helper that is missing matters to nobody whose login another program keeps.
+    """
+    fault: LoginError | None = None
     for path in login_files(environment):
         try:
-            settings = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            found = _of_path(path, host)
+        except LoginError as error:
+            fault = fault or error
             continue
-        except (OSError, ValueError) as error:
-            raise LoginError(f"{path}: it can't be read: {error}. Mend or remove it.") from error
-        found = _of_file(settings, host, path) if isinstance(settings, dict) else None
         if found is not None:
             return found
+    if fault is not None:
+        raise fault
     return None
+
+
+def _of_path(path: Path, host: str) -> Login | None:
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise LoginError(f"{path}: it can't be read: {error}. Mend or remove it.") from error
+    return _of_file(settings, host, path) if isinstance(settings, dict) else None
 
 
 def _of_file(settings: Mapping[str, object], host: str, path: Path) -> Login | None:

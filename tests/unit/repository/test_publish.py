@@ -22,7 +22,7 @@ from tools.release import build as release
 from tools.release import oci, sbom
 from tools.release.build import BuildError, build_images, find_engine
 from tools.release.chart import package_chart
-from tools.release.logins import find_login
+from tools.release.logins import LoginError, find_login, login_files
 from tools.release.publish import main, parse_target
 from tools.release.push import Answer, PushError, Registry
 
@@ -336,6 +336,47 @@ def test_any_file_of_logins_is_read_or_refused_in_words(settings: Any) -> None:
 
 def test_no_file_of_logins_is_no_login(tmp_path: Path) -> None:
     assert find_login("r.example.org", {"HOME": str(tmp_path)}) is None
+
+
+HOST: Final = "r.example.org"
+# What one file of logins may hold, and what is said of it; "": nothing is wrong with it.
+FAULTS: Final = {
+    "{}": "",
+    "not JSON": "it can't be read",
+    json.dumps({"auths": {HOST: {"auth": "%"}}}): "isn't base64",
+    json.dumps({"credsStore": "is-not-here"}): "docker-credential-is-not-here",
+    json.dumps({"credHelpers": {HOST: "is-not-here"}}): "docker-credential-is-not-here",
+}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(FAULTS)), min_size=1, max_size=4), st.none() | st.integers(0, 4)
+)
+def test_a_login_is_found_though_another_file_gives_none(
+    faulty: list[str], login_at: int | None
+) -> None:
+    texts = list(faulty)
+    if login_at is not None:
+        texts.insert(login_at, json.dumps({"auths": {HOST: {"username": "me", "password": "p"}}}))
+    with tempfile.TemporaryDirectory() as home:
+        environment = {
+            "HOME": home,
+            "REGISTRY_AUTH_FILE": f"{home}/named.json",
+            "XDG_RUNTIME_DIR": f"{home}/run",
+        }
+        for path, text in zip(login_files(environment), texts, strict=False):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        said = next(filter(None, (FAULTS[text] for text in faulty)), "")
+        if login_at is not None:
+            found = find_login(HOST, environment)
+            assert found is not None
+            assert found.user == "me"
+        elif said:
+            with pytest.raises(LoginError, match=said):
+                find_login(HOST, environment)
+        else:
+            assert find_login(HOST, environment) is None
 
 
 def test_the_chart_is_packed_alike_each_time(tmp_path: Path) -> None:
