@@ -39,7 +39,9 @@ def _digests(key: str, names: Iterable[bytes]) -> list[bytes]:
 
 
 def best_nodes(key: str, nodes: Collection[bytes], count: int) -> list[str]:
-    """The first `count` of `rank_nodes`, of names as `encode_name` gives them."""
+    """The first `count` of `rank_nodes`, of names as `encode_name` gives them; none for 0."""
+    if count == 0:
+        return []
     digests = _digests(key, nodes)
     # Names are looked at only where digests are high enough: of thousands, few are.
     highest = nlargest(count, digests)
