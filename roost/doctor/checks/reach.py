@@ -28,7 +28,10 @@ _ALIKE: Final = 0.75
 # Taints that go by themselves, or that other checks tell of.
 _PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "startup-taint.")
 # Such labels tell nodes of one pool apart, or all have them.
-_OF_ALL_NODES: Final = ("topology.kubernetes.io/", "kubernetes.io/", "node.kubernetes.io/")
+_OF_ALL_NODES: Final = (
+    *("topology.kubernetes.io/", "kubernetes.io/", "node.kubernetes.io/"),
+    *("karpenter.k8s.", "karpenter.sh/capacity-type", "nvidia.com/", "feature.node.kubernetes.io/"),
+)
 # zero-to-jupyterhub's, in both spellings that clouds allow.
 _DEDICATED: Final = ("hub.jupyter.org/dedicated", "hub.jupyter.org_dedicated")
 
@@ -59,20 +62,23 @@ def check(install: Install) -> Told:
 
 
 def _find_unlabelled(install: Install, rules: list[NodeRules]) -> Told:
-    """Nodes that look like users' nodes, and lack the label by which users are sent there."""
-    wanted = {
-        (key, value)
-        for needs in rules
-        for key, value in needs.node_selector
-        if not key.startswith(_OF_ALL_NODES)
-    }
-    for key, value in sorted(wanted | {(NODE_PURPOSE_LABEL, "user")}):
+    """Nodes that look like users' nodes, and lack the label by which users are sent there.
+
+    Nodes for what all users require also show by the taint. Of what a profile adds the taint says
+    nothing: only the pool does.
+    """
+    named = [set(needs.node_selector) for needs in rules]
+    of_all = {(NODE_PURPOSE_LABEL, "user")}.union(set.intersection(*named) if named else set())
+    for key, value in sorted(of_all.union(*named)):
+        if key.startswith(_OF_ALL_NODES):
+            continue
         holders = [node for node in install.nodes if node.labels.get(key) == value]
         pools = {_pool(node) for node in holders} - {""}
         lacking = [
             node.name
             for node in install.nodes
-            if key not in node.labels and (_pool(node) in pools or _is_dedicated(node))
+            if key not in node.labels
+            and (_pool(node) in pools or ((key, value) in of_all and _is_dedicated(node)))
         ]
         if holders and lacking:
             labels = [f"kubectl label node {name} {key}={value}" for name in lacking[:_TOLD]]

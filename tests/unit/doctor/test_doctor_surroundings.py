@@ -446,6 +446,51 @@ def test_a_node_that_lost_its_purpose_is_named_with_the_command_that_mends_it(
         assert " c0" not in one.evidence
 
 
+_GPU = "2i2c/has-gpu"
+_DEDICATED = {"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}
+_PROFILES = "singleuser: {image: {name: a/b, tag: '1'}, nodeSelector: {%s}, profileList: [%s]}\n"
+
+
+@given(
+    gpu=st.integers(0, 4),
+    lost=st.integers(0, 3),
+    cpu=st.integers(0, 4),
+    has_pools=st.booleans(),
+    selector=st.sampled_from(["", "2i2c/size: small"]),
+    profiles=st.permutations(
+        [
+            "{display_name: cpu}",
+            "{display_name: gpu, kubespawner_override: {node_selector: {2i2c/has-gpu: 'true'}}}",
+        ]
+    ),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_dedicated_node_of_another_pool_needs_no_label_of_a_profile(
+    *, gpu: int, lost: int, cpu: int, has_pools: bool, selector: str, profiles: list[str]
+) -> None:
+    cluster = Cluster(_PROFILES % (selector, ", ".join(profiles)))
+    small = {"2i2c/size": "small"} if selector else {}
+    drawn = [
+        *((f"gpu{number}", "gpu", {**small, _GPU: "true"}) for number in range(gpu)),
+        *((f"lost{number}", "gpu", small) for number in range(lost)),
+        *((f"cpu{number}", "cpu", small) for number in range(cpu)),
+    ]
+    for name, pool, labels in drawn:
+        body = node(name)
+        of_pool = {POOL: pool} if has_pools else {}
+        body["metadata"]["labels"] = {**of_pool, **labels, KEY: "user"}
+        body["spec"]["taints"] = [_DEDICATED]
+        cluster.lists[NODES].append(body)
+    reach = found(run_checks(cluster.install, {"reach": INSTALLED["reach"]}), "reach")
+    said = [one for one in reach if "without the label" in one.evidence]
+    told = [one for one in said if _GPU in one.evidence]
+    assert len(told) == (has_pools and gpu > 0 and lost > 0)
+    for one in told:
+        assert "cpu" not in one.evidence + one.fix
+        assert f"kubectl label node lost0 {_GPU}=true" in one.fix
+    assert said == told
+
+
 @pytest.mark.parametrize(
     ("overhead", "selector", "told"),
     [
