@@ -103,7 +103,8 @@ def _felt(outcomes: list[CheckOutcome]) -> set[tuple[str, Finding]]:
 
 def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     """What users feel first, then other faults, then what is well; the last line says what
-    follows. Below a cause stands what follows from it, whose fixes aren't needed.
+    follows. Below a cause stands what follows from it. The fix of an error among that is told,
+    too: it may have another cause besides.
     """
     found = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
     felt = set() if before else _felt(outcomes)
@@ -117,6 +118,8 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
         ]
         for check, finding in tree.consequences:
             lines.append(f"         So also {check}: {finding.evidence}")
+            if finding.severity == "error":
+                lines.append(f"         If it stays: {finding.fix}")
     lines += [
         f"ok       {outcome.check}: {outcome.looked_at}"
         for outcome in outcomes

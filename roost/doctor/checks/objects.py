@@ -31,6 +31,16 @@ from roost_core.objects.fields import JSONObject
 
 _MANAGER: Final = "roost-doctor"
 _UNPROCESSABLE: Final = 422
+# Without one of these, or with another one, a program may not start. No PodDisruptionBudget and no
+# rule of alerts keeps one from it.
+_NEEDED_TO_START: Final = frozenset(
+    (
+        *("Deployment", "DaemonSet", "StatefulSet", "Service", "NetworkPolicy"),
+        *("ConfigMap", "Secret", "PersistentVolumeClaim", "Lease"),
+        *("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
+        *("PriorityClass", "MutatingWebhookConfiguration"),
+    )
+)
 # Commands that are told at a time.
 _SHOWN: Final = 3
 
@@ -38,7 +48,7 @@ _SHOWN: Final = 3
 def check(install: Install) -> Told:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
     told: dict[str, list[str]] = {"missing": [], "refused": [], "fixed": [], "denied": []}
-    # Components of the objects that are told, in the same lists.
+    # Components that need the objects that are told, in the same lists.
     components: dict[str, set[str]] = {"missing": set(), "refused": set(), "differing": set()}
     there = []
     before = {}
@@ -52,7 +62,7 @@ def check(install: Install) -> Told:
         name = name_of(body)
         if live is None:
             told["missing"].append(name)
-            components["missing"].add(component_of(body))
+            components["missing"].add(_needed_by(body))
             continue
         there.append(live)
         try:
@@ -64,7 +74,7 @@ def check(install: Install) -> Told:
                 kind = "fixed"
             else:
                 kind = "refused"
-                components["refused"].add(component_of(body))
+                components["refused"].add(_needed_by(body))
             told[kind].append(f"{name} ({refusal})")
             continue
         identity = Identity(body["apiVersion"], body["kind"], "", name)
@@ -88,7 +98,7 @@ def check(install: Install) -> Told:
         paths += [show_path(path) for path in left_over[identity]]
         if paths:
             differing.append(f"{name_of(body)} ({some(paths)})")
-            components["differing"].add(component_of(body))
+            components["differing"].add(_needed_by(body))
     all_ = len(install.rendered)
     for names, evidence, of in (
         (told["missing"], f"{len(told['missing'])} of {all_} objects are missing", "missing"),
@@ -122,6 +132,11 @@ def check(install: Install) -> Told:
     if told["denied"]:
         fix = "Run it with an account that may patch these objects."
         yield unknown(f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
+
+
+def _needed_by(body: JSONObject) -> str:
+    """The component that may not start for what is wrong with an object; "": none."""
+    return component_of(body) if body["kind"] in _NEEDED_TO_START else ""
 
 
 def _broken(components: Iterable[str]) -> frozenset[Condition]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.commands.doctor import _as_json, _as_text, _exit_code
@@ -13,6 +13,7 @@ from roost.doctor.causes import group_by_cause
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.conditions import Condition, State, component_of, conditions
 from roost.doctor.contract import CheckOutcome, Finding, error, warning
+from roost.doctor.evidence import path_of
 from roost_core.kube.client import ApiError
 from tests.unit.doctor.whole_cluster import APPS, ENDPOINTS, LEASES, QUOTAS, Cluster, found
 
@@ -149,3 +150,43 @@ def test_what_is_wrong_besides_stands_beside() -> None:
     cluster.lists[ENDPOINTS] = []
     cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"] = {}
     assert _trees(cluster) == [("programs", ["webhook"]), ("leaders", [])]
+
+
+_COMPONENTS = ["webhook", "scheduler", "controllers"]
+
+
+@given(
+    kind=st.sampled_from(
+        ["PodDisruptionBudget", "ValidatingAdmissionPolicy", "Deployment", "ServiceAccount"]
+    ),
+    component=st.sampled_from(_COMPONENTS),
+    is_missing=st.booleans(),
+)
+@settings(max_examples=24, deadline=None)
+def test_only_what_a_program_needs_to_start_is_the_cause_of_its_being_down(
+    *, kind: str, component: str, is_missing: bool
+) -> None:
+    cluster = Cluster()
+    deployment = f"{APPS}/deployments/hub-roost-{component}"
+    cluster.objects[deployment]["status"]["readyReplicas"] = 0
+    bodies = [body for body in cluster.install.of_kind(kind) if component_of(body) == component]
+    for body in bodies:
+        if is_missing and kind != "Deployment":
+            del cluster.objects[path_of(body)]
+        else:
+            cluster.objects[path_of(body)].setdefault("spec", {})["roost"] = "?"
+            cluster.objects[path_of(body)]["metadata"]["labels"] = {}
+    outcomes = run_checks(cluster.install, INSTALLED)
+    trees = group_by_cause(outcomes)
+    (above,) = [
+        tree
+        for tree in trees
+        if "programs" in (tree.check, *(check for check, _ in tree.consequences))
+    ]
+    is_needed = bool(bodies) and kind in ("Deployment", "ServiceAccount")
+    assert above.check == ("objects" if is_needed else "programs")
+    # Whatever it follows from, what to do about an error is told.
+    text = _as_text(outcomes, before=False)
+    for outcome in outcomes:
+        for finding in outcome.findings:
+            assert finding.severity != "error" or finding.fix in text
