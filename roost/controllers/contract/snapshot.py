@@ -102,6 +102,8 @@ class Snapshot:
     # Quotas of the release's namespace, and of hubs' where they may be read, by namespace and name;
     # None: not read yet, or not readable.
     quotas: Mapping[str, Quota] | None = field(default_factory=dict)
+    # Quotas of hubs' namespaces may be read, but weren't yet: `quotas` lacks them.
+    awaits_hub_quotas: bool = False
     # What LimitRanges of the release's namespace give containers, by namespace and name.
     container_defaults: Mapping[str, ContainerDefaults] = field(default_factory=dict)
     # By name of the node.

@@ -223,7 +223,8 @@ class _Plan:
     ) -> None:
         """is_new: these controllers began just now, so quotas may yet have to be listed."""
         self._snapshot = snapshot
-        self._waits_for_quotas = is_new and snapshot.quotas is None
+        # A set that grew before its quota was read would be cut seconds later.
+        self._waits_for_quotas = is_new and (snapshot.quotas is None or snapshot.awaits_hub_quotas)
         self._counts_placeholders = counts_placeholders(snapshot)
         self._settings = settings
         self._now = now

@@ -1,7 +1,7 @@
 """Placeholders and ResourceQuotas: nobody is refused for a placeholder."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 from roost.controllers.contract.actions import Notice, Planned, ScaleSet
 from roost.controllers.contract.bookings import BookingSource
 from roost.controllers.contract.planner import Planner
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
+from roost.controllers.runtime.watching.quotas import WatchedQuotas
 from roost.controllers.runtime.watching.stateful_sets import read_stateful_set
+from roost_core.kube.watches import Watches
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.quotas import (
     AT_ONCE,
@@ -26,6 +29,7 @@ from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABE
 from roost_core.release.events import Limits, parse_events
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, release_document
+from tests.evidence import Server, hear
 from tests.unit.controllers.planners import planner_from
 
 MIB = 2**20
@@ -242,6 +246,8 @@ def _plan_hubs(
     bookings: tuple[BookingSource, ...] = (),
     pods: list[Pod] | None = None,
     histories: dict[str, str] | None = None,
+    awaits_hub_quotas: bool = False,
+    steady: float = 1000.0,
 ) -> Planned[Any]:
     keeper = f"{RELEASE}-roost-placeholder-default"
     snapshot = Snapshot(
@@ -253,8 +259,9 @@ def _plan_hubs(
         bookings={f"{source.hub}/{source.name}": source for source in bookings},
         namespaces=LABELS,
         histories=histories,
+        awaits_hub_quotas=awaits_hub_quotas,
     )
-    return planner.plan(snapshot, Moment(NOW, 1000.0))
+    return planner.plan(snapshot, Moment(NOW, steady))
 
 
 def _booking(hub: str, people: int) -> BookingSource:
@@ -395,6 +402,57 @@ def test_nothing_grows_before_quotas_are_known_but_for_a_minute_at_most() -> Non
     planner = _planner({**NONE, "replicas": 3}, events=BOOKED)
     assert _number(_plan(planner, knows_quotas=False, replicas=2), 2) == 2
     assert _number(_plan(planner, knows_quotas=False, replicas=2, steady=1061.0), 2) == 33
+
+
+def test_nothing_grows_before_quotas_of_hubs_are_known_but_for_a_minute_at_most() -> None:
+    both = (_booking("physics", 30), _booking("biology", 30))
+    quota = _quota(pods=12, namespace="physics")
+    planner = _planner(NONE, events={}, values=HUBS)
+    # The set has one placeholder.
+    assert _number(_plan_hubs(planner, bookings=both, awaits_hub_quotas=True)) == 1
+    assert _number(_plan_hubs(planner, quota, bookings=both, steady=1001.0)) == 42
+    planner = _planner(NONE, events={}, values=HUBS)
+    for steady, number in ((1000.0, 1), (1059.0, 1), (1061.0, 60)):
+        planned = _plan_hubs(planner, bookings=both, awaits_hub_quotas=True, steady=steady)
+        assert _number(planned) == number
+
+
+@pytest.mark.parametrize("mode", ["silent", "forbidden", "out of reach", "ok", "elsewhere unread"])
+def test_quotas_of_hubs_are_awaited_until_they_are_listed_or_refused(
+    mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = Server()
+    answers: dict[str, str | int] = {"forbidden": 403, "elsewhere unread": "ok"}
+    server.kind("/api/v1/resourcequotas").mode = answers.get(mode, mode)
+    release = ReleaseDocument(Reader(), release_document(HUBS), None, 36)
+    watches = Watches(
+        cast("Any", server), on_change=lambda: None, on_error=lambda _kind: None, clock=lambda: 0.0
+    )
+    quotas = WatchedQuotas(watches, release, all_namespaces=mode != "elsewhere unread")
+    if mode == "elsewhere unread":
+        assert not quotas.awaits_hubs
+        return
+    assert quotas.awaits_hubs
+    own, hubs = watches.caches
+    for _ in range(3):
+        hear(own)
+        hear(hubs)
+        quotas.follow()
+    assert quotas.by_name == {}
+    assert quotas.awaits_hubs == (mode in ("silent", "out of reach"))
+    # Only a refusal is told, and once.
+    said = [record for record in caplog.records if "quotas of hubs'" in record.message]
+    assert len(said) == (mode == "forbidden")
+    if mode == "forbidden":
+        # A server that is away for a while says nothing of rights. Then the right comes, and goes.
+        times_told = []
+        for answer in ("out of reach", 403, "ok", 403):
+            server.kind("/api/v1/resourcequotas").mode = answer
+            hear(hubs)
+            quotas.follow()
+            said = [record for record in caplog.records if "quotas of hubs'" in record.message]
+            times_told.append(len(said))
+        assert times_told == [1, 1, 1, 2]
 
 
 @given(

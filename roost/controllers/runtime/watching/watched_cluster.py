@@ -102,6 +102,7 @@ class WatchedCluster:
         """Take in what changed; call it while no snapshot is needed, or changes pile up."""
         self.nodes.follow()
         self.pods.follow()
+        self.quotas.follow()
 
     def snapshot(self) -> Snapshot:
         """Return the cluster as known now.
@@ -122,6 +123,7 @@ class WatchedCluster:
             claimable=self.device_classes.claimable,
             histories=self.histories.by_set,
             quotas=self.quotas.by_name,
+            awaits_hub_quotas=self.quotas.awaits_hubs,
             container_defaults=self.limit_ranges.by_name,
             sights=self.nodes.sights,
         )
