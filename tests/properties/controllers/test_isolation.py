@@ -35,6 +35,7 @@ from roost.controllers.runtime.booking_sources import (
 )
 from roost.controllers.runtime.watching.pods import PodReader
 from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
+from roost_core.kube.event_stream import ListWatch
 from roost_core.objects.fields import JSONObject
 from roost_core.placement import labels
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent
@@ -161,18 +162,11 @@ BOOKINGS = st.one_of(
 class Asked:
     """Stands in for the controllers' watches: what each asks the API server for."""
 
-    def __init__(
-        self,
-        _client: object,
-        path: str,
-        read: Any,
-        *,
-        kind: str,
-        field_selector: str = "",
-        **_: Any,
-    ) -> None:
-        self.path, self.read, self.selector = path, read, field_selector
-        if kind == "events":
+    def __init__(self, _client: object, list_watch: ListWatch[Any], **_: Any) -> None:
+        self.path = list_watch.path
+        self.read = list_watch.read
+        self.selector = list_watch.field_selector
+        if list_watch.kind == "events":
             Asked.of_events = self
 
     of_events: "Asked"
