@@ -21,7 +21,7 @@ from roost.controllers.contract.bookings import (
     reads_source,
 )
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.headroom.quota_room import rooms_for_people
+from roost.controllers.headroom.quota_room import CutElsewhere, joint_cut, rooms_for_people
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.headroom_windows import local_time
@@ -44,7 +44,7 @@ class Booked:
     # placeholders they get.
     people: Mapping[str, int] = field(default_factory=dict)
     # Placeholders that quotas of hubs' namespaces leave no people for, by name of the set.
-    cut: Mapping[str, int] = field(default_factory=dict)
+    cut: Mapping[str, CutElsewhere] = field(default_factory=dict)
     # The events that they are for, by name of the set, in words.
     why: Mapping[str, str] = field(default_factory=dict)
     # When that may change although nothing in the cluster does.
@@ -73,11 +73,13 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
     # What the release's own namespace leaves is looked at with all that is there.
     elsewhere = needs.keys() - {"", snapshot.namespace}
     rooms = rooms_for_people(elsewhere, snapshot, settings)
-    for hub, room in rooms.items():
+    asks: dict[str, str] = {}
+    for hub, room in sorted(rooms.items()):
+        asks[hub] = room.why_and_ask(needs[hub] - room.people)
         needs[hub] = min(needs[hub], room.people)
     shares = share_out(needs, events.max_placeholders)
     left = dict(shares)
-    quota_cut = Counter[str]()
+    quota_cut: dict[str, CutElsewhere] = {}
     for booking, number in zip(bookings, came, strict=True):
         event = booking.event
         need = min(left[booking.hub], event.people - number)
@@ -91,7 +93,11 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
             quotas_room = rooms.get(booking.hub)
             if quotas_room is not None and shares[booking.hub] == quotas_room.people:
                 cut = f", as many as {quotas_room.why}"
-                quota_cut[event.set_name] += event.people - number - need
+                lost = event.people - number - need
+                quota_cut[event.set_name] = joint_cut(
+                    quota_cut.get(event.set_name),
+                    CutElsewhere(lost, quotas_room.people, asks[booking.hub]),
+                )
         at = local_time(booking.start, event.starts.time_zone)
         why.setdefault(event.set_name, []).append(
             f"event {event.name} at {at} with {event.people} people{cut}"

@@ -31,10 +31,12 @@ from roost.controllers.headroom.learning import (
 )
 from roost.controllers.headroom.quota_room import (
     Cut,
+    CutElsewhere,
     Demand,
     counts_placeholders,
     cut_by_quotas,
     demand_of,
+    joint_cut,
     room_of_all,
 )
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
@@ -204,8 +206,8 @@ class _Number(NamedTuple):
     why: str
     is_learned: bool
     demand: Demand
-    # Placeholders that quotas of hubs' namespaces leave no people for.
-    cut_elsewhere: int
+    # What quotas of hubs' namespaces leave no people for; None: they let all in.
+    cut_elsewhere: CutElsewhere | None
     # What to remember.
     memory: SetMemory
 
@@ -213,6 +215,12 @@ class _Number(NamedTuple):
     def name(self) -> str:
         """The set's."""
         return self.placeholder_set.name
+
+    @property
+    def wanted(self) -> int:
+        """Placeholders that it would have without any quota."""
+        elsewhere = 0 if self.cut_elsewhere is None else self.cut_elsewhere.placeholders
+        return self.replicas + elsewhere
 
 
 class _Plan:
@@ -284,11 +292,14 @@ class _Plan:
             self._show_learned(name, learn, learned)
             people = _people_ahead(learned)
         replicas = min(MAX_REPLICAS, replicas)
-        cut_elsewhere = self._booked.cut.get(name, 0)
+        cut_elsewhere = self._booked.cut.get(name)
         fewer = ""
         room = self._room_of_hubs if learn is not None else None
         if room is not None and replicas > room.people:
-            cut_elsewhere += replicas - room.people
+            lost = replicas - room.people
+            cut_elsewhere = joint_cut(
+                cut_elsewhere, CutElsewhere(lost, room.people, room.why_and_ask(lost))
+            )
             replicas = room.people
             fewer = f"; no more people than {room.why}"
         # Each placeholder stands for somebody who may come, and so do bookings without one.
@@ -312,10 +323,8 @@ class _Plan:
         replicas = number.replicas if cut is None else cut.replicas
         why = number.why
         after = replace(before, is_cut=cut is not None)
-        lost = number.cut_elsewhere + number.replicas - replicas
-        if cut is None:
-            after = replace(after, told_cut=None)
-        else:
+        lost = number.wanted - replicas
+        if cut is not None:
             why = f"{why}; {cut.why}"
         if lost:
             self.gauges["headroom_quota_cut"][name,] = lost
@@ -330,14 +339,24 @@ class _Plan:
         is_ours = is_scaled or self._counts_placeholders or before.is_cut or keeper.is_scaled_by_us
         if is_ours:
             self._scale(name, keeper, replicas, why, is_learned=number.is_learned)
+        reasons = []
         if cut is not None:
-            after = self._tell_of_cut(number, keeper, cut, after)
+            reasons.append(f"so that nobody is refused for them: {cut.why}")
+        if number.cut_elsewhere is not None:
+            reasons.append(f"no more than people whom {number.cut_elsewhere.why}")
+        if lost and reasons:
+            after = self._tell_of_cut(number, keeper, number.wanted - lost, reasons, after)
         return after
 
     def _tell_of_cut(
-        self, number: _Number, keeper: StatefulSetState, cut: Cut, before: SetMemory
+        self,
+        number: _Number,
+        keeper: StatefulSetState,
+        left: int,
+        reasons: Sequence[str],
+        before: SetMemory,
     ) -> SetMemory:
-        """Say what a quota leaves and what to ask for: once an hour, and for each other reason."""
+        """Say what quotas leave and what to ask for: once an hour, and for each other reason."""
         booked = self._booked.why.get(number.name, "")
         if before.told_cut is not None:
             told_at, told_of = before.told_cut
@@ -345,8 +364,8 @@ class _Plan:
                 return before
         purpose = f" ({booked})" if booked else ""
         message = (
-            f"{cut.replicas} of {number.replicas} placeholders of set {number.name}{purpose}, so"
-            f" that nobody is refused for them: {cut.why}."
+            f"{left} of {number.wanted} placeholders of set {number.name}{purpose},"
+            f" {'; and '.join(reasons)}."
         )
         self.actions.append(
             Notice.on_set(self._snapshot.namespace, keeper, "HeadroomQuota", message, warning=True)

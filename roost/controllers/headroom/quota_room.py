@@ -8,6 +8,7 @@ people who may come will need.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
@@ -58,8 +59,38 @@ class PeopleRoom(NamedTuple):
     """How many more people the quotas of a hub's namespace let in."""
 
     people: int
-    # The quota that lets in fewest, in words.
+    # The quota that lets in fewest, in words: which, what it allows, and both as one reason.
+    quota: str
+    allows: str
     why: str
+    # The key of it that does; how much of the key is taken once these people are in; and how much
+    # one more person takes at least.
+    key: str
+    taken: int
+    one: int
+
+    def why_and_ask(self, more: int) -> str:
+        """`why`, and what to ask for so that so many more people are let in."""
+        enough = amount_in_words(self.key, self.taken + more * self.one)
+        return f"{self.why}; for all people ask for {enough}"
+
+
+class CutElsewhere(NamedTuple):
+    """Placeholders of one set for people whom quotas of hubs' namespaces keep out."""
+
+    placeholders: int
+    # How many people the tightest quota lets in.
+    people: int
+    # That quota, in words, and what to ask for.
+    why: str
+
+
+def joint_cut(before: CutElsewhere | None, more: CutElsewhere) -> CutElsewhere:
+    """Both cuts of one set, with the reason of the tighter one."""
+    if before is None:
+        return more
+    tighter = more if more.people < before.people else before
+    return tighter._replace(placeholders=before.placeholders + more.placeholders)
 
 
 def rooms_for_people(
@@ -89,13 +120,20 @@ def rooms_for_people(
                 one = there.smallest_person(quota, key, placeholders)
                 if not one:
                     continue
-                people = max(0, hard - there.taken_by_others(quota, key)) // one
+                taken = there.taken_by_others(quota, key)
+                people = max(0, hard - taken) // one
                 if namespace not in rooms or people < rooms[namespace].people:
-                    why = (
-                        f"ResourceQuota {quota.name} of namespace {namespace} lets in: it allows"
-                        f" {amount_in_words(key, hard)} {key}"
+                    name = f"ResourceQuota {quota.name} of namespace {namespace}"
+                    allows = f"{amount_in_words(key, hard)} {key}"
+                    rooms[namespace] = PeopleRoom(
+                        people,
+                        name,
+                        allows,
+                        f"{name} lets in: it allows {allows}",
+                        key,
+                        taken + people * one,
+                        one,
                     )
-                    rooms[namespace] = PeopleRoom(people, why)
     return rooms
 
 
@@ -109,8 +147,16 @@ def room_of_all(snapshot: Snapshot, settings: HeadroomSettings) -> PeopleRoom | 
     rooms = rooms_for_people(namespaces, snapshot, settings)
     if rooms.keys() != namespaces:
         return None
-    people = sum(room.people for room in rooms.values())
-    return PeopleRoom(people, f"ResourceQuotas of {len(rooms)} namespaces let in")
+    tightest = min(rooms.values(), key=attrgetter("people"))
+    if len(rooms) == 1:
+        return tightest
+    return tightest._replace(
+        people=sum(room.people for room in rooms.values()),
+        why=(
+            f"ResourceQuotas of {len(rooms)} namespaces let in: the tightest, {tightest.quota},"
+            f" allows {tightest.allows}"
+        ),
+    )
 
 
 def cut_by_quotas(

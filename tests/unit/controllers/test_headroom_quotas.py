@@ -264,6 +264,14 @@ def _plan_hubs(
     return planner.plan(snapshot, Moment(NOW, steady))
 
 
+def _told(planned: Planned[Any]) -> list[str]:
+    return [
+        action.message
+        for action in planned.actions
+        if isinstance(action, Notice) and action.reason == "HeadroomQuota"
+    ]
+
+
 def _booking(hub: str, people: int) -> BookingSource:
     read = Reader()
     events = parse_events(
@@ -317,6 +325,54 @@ def test_what_is_learned_is_bounded_by_the_quotas_of_all_hubs_together() -> None
     quotas = [_quota(pods=12, namespace="physics"), _quota(pods=10, namespace="biology")]
     assert _number(_plan_hubs(planner, quotas[0])) == 40
     assert _number(_plan_hubs(planner, *quotas)) == 22
+
+
+def test_what_quotas_of_hubs_leave_is_told_with_the_tightest_and_what_to_ask_for() -> None:
+    planner = _planner(NONE, events={}, values=HUBS)
+    both = (_booking("physics", 30), _booking("biology", 30))
+    quotas = [_quota(pods=12, namespace="physics"), _quota(pods=10, namespace="biology")]
+    there = [replace(user, namespace="biology") for user in _users(4)]
+    told = []
+    for steady in (1000.0, 1010.0, 4500.0, 4610.0):
+        planned = _plan_hubs(planner, *quotas, bookings=both, pods=there, steady=steady)
+        assert _number(planned) == 18
+        told.append(_told(planned))
+    # Once an hour.
+    assert [len(messages) for messages in told] == [1, 0, 0, 1]
+    assert told[0][0].startswith("18 of 60 placeholders of set default (event lecture at")
+    assert told[0][0].endswith(
+        "), no more than people whom ResourceQuota team of namespace biology lets in: it allows 10"
+        " pods; for all people ask for 34."
+    )
+    # What it asks for is enough.
+    enough = [_quota(pods=30, namespace="physics"), _quota(pods=34, namespace="biology")]
+    planned = _plan_hubs(_planner(NONE, events={}, values=HUBS), *enough, bookings=both, pods=there)
+    assert _number(planned) == 60
+    assert _told(planned) == []
+
+
+def test_what_quotas_of_all_hubs_leave_of_what_is_learned_is_told() -> None:
+    learns = {"name": "default", "replicas": 40, "learn": {"min": 0, "max": 200, "timeZone": "UTC"}}
+    quotas = [_quota(pods=12, namespace="physics"), _quota(pods=10, namespace="biology")]
+    (message,) = _told(_plan_hubs(_planner(learns, values=HUBS), *quotas))
+    assert message == (
+        "22 of 40 placeholders of set default, no more than people whom ResourceQuotas of 2"
+        " namespaces let in: the tightest, ResourceQuota team of namespace biology, allows 10"
+        " pods; for all people ask for 28."
+    )
+    quotas[1] = _quota(pods=28, namespace="biology")
+    planned = _plan_hubs(_planner(learns, values=HUBS), *quotas)
+    assert _number(planned) == 40
+    assert _told(planned) == []
+
+
+def test_both_reasons_are_told_where_quotas_here_and_of_hubs_cut() -> None:
+    planner = _planner(NONE, events={}, values=HUBS)
+    quotas = [_quota("here", pods=25), _quota(pods=12, namespace="physics")]
+    (message,) = _told(_plan_hubs(planner, *quotas, bookings=(_booking("physics", 30),)))
+    assert message.startswith("5 of 30 placeholders")
+    assert "ResourceQuota here allows 25 pods" in message
+    assert "; and no more than people whom ResourceQuota team of namespace physics" in message
 
 
 @pytest.mark.parametrize(
