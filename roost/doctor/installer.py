@@ -21,8 +21,19 @@ _FOLLOWERS: Final = {
 _HELM: Final = "helm"
 _CLIENT_SIDE: Final = "kubectl-client-side-apply"
 _SERVER_SIDE: Final = "Apply"
-# They take away what they have installed and the values no longer render.
-INSTALLERS: Final = (_HELM, _CLIENT_SIDE)
+_UPDATERS: Final = (_HELM, _CLIENT_SIDE, *_FOLLOWERS)
+
+
+def installers_of(live: JSONObject) -> set[str]:
+    """The managers of an object's fields that install: they take away what they have installed and
+    no longer render. Who edits by hand does not.
+    """
+    return {
+        str(entry.get("manager", ""))
+        for entry in live["metadata"].get("managedFields") or []
+        if entry.get("operation") == _SERVER_SIDE
+        or str(entry.get("manager", "")).startswith(_UPDATERS)
+    }
 
 
 def apply_again(install: Install, live: Iterable[JSONObject]) -> str:

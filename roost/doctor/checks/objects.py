@@ -11,8 +11,9 @@ import secrets
 from collections.abc import Iterable
 from typing import Any, Final
 
+from generator.faults import Path as FieldPath
 from generator.faults import show_path
-from generator.render.diff import compare
+from generator.render.diff import ABSENT, compare
 from generator.render.manifests import Identity
 from roost.doctor.conditions import (
     CUT_OFF,
@@ -25,7 +26,7 @@ from roost.doctor.conditions import (
 from roost.doctor.contract import Install, Told, error, unknown, warning
 from roost.doctor.evidence import collection_of, count, name_of, path_of, some
 from roost.doctor.foreign_fields import ForeignField, find_foreign, in_words, patch_command
-from roost.doctor.installer import INSTALLERS, apply_again, command_of
+from roost.doctor.installer import apply_again, command_of, installers_of
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
 
@@ -54,8 +55,10 @@ def check(install: Install) -> Told:
     before = {}
     after = {}
     bodies = {}
-    # What whoever installs has rendered earlier, and takes away by itself.
-    left_over = {}
+    # Fields beside the values that whoever installs wrote, and takes away once it no longer renders
+    # them: with who wrote each.
+    added: dict[Identity, list[tuple[FieldPath, str]]] = {}
+    appliers = {}
     foreign: list[tuple[JSONObject, list[ForeignField]]] = []
     for body in install.rendered:
         live = install.client.find(path_of(body))
@@ -66,7 +69,8 @@ def check(install: Install) -> Told:
             continue
         there.append(live)
         try:
-            applied = install.client.try_apply(path_of(body), body, _applier(live))
+            applier = _applier(live)
+            applied = install.client.try_apply(path_of(body), body, applier)
         except ApiError as refusal:
             if refusal.status in (401, 403):
                 kind = "denied"
@@ -82,20 +86,28 @@ def check(install: Install) -> Told:
         after[identity] = _of_values(applied, body)
         bodies[identity] = body
         fields = _foreign_fields(install, body, applied)
-        by_hand = [field for field in fields if field.manager not in INSTALLERS]
-        left_over[identity] = [field.path for field in fields if field.manager in INSTALLERS]
+        installers = installers_of(live)
+        by_hand = [field for field in fields if field.manager not in installers]
+        appliers[identity] = applier
+        added[identity] = [
+            (field.path, field.manager) for field in fields if field.manager in installers
+        ]
         if by_hand:
             foreign.append((body, by_hand))
     differing = []
     changes = {change.identity: change.fields for change in compare(before, after)}
     for identity, body in bodies.items():
-        # The check programs tells of replicas.
-        paths = [
-            show_path(field.path)
-            for field in changes.get(identity, ())
-            if field.path != ("spec", "replicas")
-        ]
-        paths += [show_path(path) for path in left_over[identity]]
+        paths = []
+        for field in changes.get(identity, ()):
+            if field.path == ("spec", "replicas"):
+                # The check programs tells of replicas.
+                continue
+            # Without an applier, or with nothing there, it goes with a rendered field.
+            is_added = appliers[identity] != _MANAGER and field.before is not ABSENT
+            if is_added and not _is_rendered(body, field.path):
+                added[identity].append((field.path, appliers[identity]))
+            else:
+                paths.append(show_path(field.path))
         if paths:
             differing.append(f"{name_of(body)} ({some(paths)})")
             components["differing"].add(_needed_by(body))
@@ -120,6 +132,21 @@ def check(install: Install) -> Told:
             f"`kubectl delete priorityclass {' '.join(names)}` (pods that are there keep their"
             f" priority), then {command_of(install, there)}.",
         )
+    if number := sum(map(len, added.values())):
+        evidence = some(
+            [
+                f"{name_of(bodies[identity])} ({some([show_path(path) for path, _ in fields])}, by"
+                f" {', '.join(sorted({manager for _, manager in fields}))})"
+                for identity, fields in added.items()
+                if fields
+            ]
+        )
+        yield warning(
+            f"{count(number, 'field')} that these values don't render, and that whoever installs"
+            f" wrote: {evidence}.",
+            "What kustomize or a post-renderer adds may stay. What other values rendered:"
+            f" {apply_again(install, there)}",
+        )
     if foreign:
         number = sum(len(fields) for _, fields in foreign)
         evidence = some([in_words(body, fields) for body, fields in foreign])
@@ -132,6 +159,20 @@ def check(install: Install) -> Told:
     if told["denied"]:
         fix = "Run it with an account that may patch these objects."
         yield unknown(f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
+
+
+def _is_rendered(body: JSONObject, path: FieldPath) -> bool:
+    """Whether the values render a field; a list whose items have no names is one field."""
+    value: Any = body
+    for step in path:
+        if isinstance(value, list):
+            if isinstance(step, int):
+                return True
+            value = {item.get("name"): item for item in value if isinstance(item, dict)}
+        if not isinstance(value, dict) or step not in value:
+            return False
+        value = value[step]
+    return True
 
 
 def _needed_by(body: JSONObject) -> str:

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import jsonpatch
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,23 +90,79 @@ def test_what_controllers_and_the_api_server_keep_is_no_drift() -> None:
     assert [field.path for field in find_foreign(live, {"spec": {}})] == [("spec", "z")]
 
 
+_CONTAINERS: Any = {
+    'k:{"name":"webhook"}': {
+        "f:env": {'k:{"name":"IT\'S"}': {".": {}, "f:name": {}, "f:value": {}}}
+    }
+}
+_VARIABLE: Any = {"f:spec": {"f:template": {"f:spec": {"f:containers": _CONTAINERS}}}}
+
+
+@pytest.mark.parametrize(
+    ("manager", "operation", "has_others"),
+    [
+        ("kubectl", "Apply", False),
+        ("kubectl", "Apply", True),
+        ("kustomize-controller", "Apply", False),
+        ("argocd-controller", "Apply", True),
+        ("argocd-controller", "Update", False),
+        ("helm-controller", "Update", False),
+        ("helm", "Update", False),
+        ("helm", "Apply", False),
+        ("kubectl-client-side-apply", "Update", False),
+        ("pulumi", "Apply", False),
+    ],
+)
+def test_what_an_installer_adds_to_the_values_is_no_error_and_said_to_go_with_it(
+    monkeypatch: pytest.MonkeyPatch, *, manager: str, operation: str, has_others: bool
+) -> None:
+    cluster = Cluster()
+    live = cluster.objects[DEPLOYMENT]
+    container = live["spec"]["template"]["spec"]["containers"][0]
+    rendered = copy.deepcopy(container.get("env") or [])
+    container["env"] = [*rendered, {"name": "IT'S", "value": "secret"}]
+    entry = {"manager": manager, "operation": operation, "fieldsV1": _VARIABLE}
+    live["metadata"]["managedFields"] = [entry]
+    if has_others:
+        # Who applied most takes only its own away.
+        most: Any = {"f:spec": {f"f:{number}": {} for number in range(99)}}
+        live["metadata"]["managedFields"].append(
+            {"manager": "flux", "operation": "Apply", "fieldsV1": most}
+        )
+    real = cluster.try_apply
+
+    def apply(path: str, body: Any, by: str, /) -> Any:
+        applied = copy.deepcopy(real(path, body, by))
+        if path == DEPLOYMENT:
+            env = container["env"] if (by, operation) != (manager, "Apply") else rendered
+            applied["spec"]["template"]["spec"]["containers"][0]["env"] = env
+        return applied
+
+    monkeypatch.setattr(cluster, "try_apply", apply)
+    ((severity, evidence, fix, brings, _),) = cluster.said("objects")
+    assert (severity, brings) == ("warning", frozenset())
+    assert "1 field that these values don't render, and that whoever installs wrote" in evidence
+    assert "containers.webhook.env" in evidence
+    assert f", by {manager})" in evidence
+    assert "Installing again leaves" not in evidence
+    assert "kustomize or a post-renderer adds may stay" in fix
+    assert "secret" not in evidence + fix
+    # A rendered field that differs stays an error.
+    live["spec"]["template"]["spec"]["serviceAccountName"] = "other"
+    said = cluster.said("objects")
+    assert [finding.severity for finding in said] == ["error", "warning"]
+    assert "serviceAccountName" in said[0].evidence
+    assert "env" not in said[0].evidence
+
+
 def test_a_variable_that_was_set_by_hand_is_told_with_the_command_that_takes_it_back() -> None:
     cluster = Cluster()
     live = cluster.objects[DEPLOYMENT]
     container = live["spec"]["template"]["spec"]["containers"][0]
     variable = {"name": "IT'S", "value": "secret"}
     container["env"] = [*(container.get("env") or []), variable]
-    containers: dict[str, Any] = {
-        "k:" + '{"name":"webhook"}': {
-            "f:env": {'k:{"name":"IT\'S"}': {".": {}, "f:name": {}, "f:value": {}}}
-        }
-    }
     live["metadata"]["managedFields"] = [
-        {
-            "manager": "kubectl-set",
-            "operation": "Update",
-            "fieldsV1": {"f:spec": {"f:template": {"f:spec": {"f:containers": containers}}}},
-        }
+        {"manager": "kubectl-set", "operation": "Update", "fieldsV1": _VARIABLE}
     ]
     ((severity, evidence, fix, *_),) = cluster.said("objects")
     assert severity == "warning"
