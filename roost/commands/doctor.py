@@ -211,7 +211,7 @@ def command(
     """Look at an install from outside, and print what is wrong, by what it shows, and how to mend
     it.
 
-    Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own.
+    Changes nothing: it writes with dryRun only. --kube-version is the cluster's own.
     `helm test` runs --pod, which needs no values, only the right to create pods there. Exit
     codes: 0 no error was found (the pod is placed), 1 one was found or users are affected, 2 the
     cluster can't be asked, or wrong usage.

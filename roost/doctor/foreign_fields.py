@@ -37,8 +37,8 @@ _CHOSEN: Final[Mapping[str, tuple[Pointer, ...]]] = {
     ),
     "ServiceAccount": (("secrets",), ("imagePullSecrets",)),
 }
-# Such objects are kept by who uses them.
-_SKIPPED_KINDS: Final = ("Lease", "PersistentVolumeClaim")
+# Such objects are kept by who uses them: no field of theirs is foreign.
+SKIPPED_KINDS: Final = ("Lease", "PersistentVolumeClaim")
 # Last steps of fields that are kept by others, wherever they stand.
 _CHOSEN_NAMES: Final = ("caBundle", "nodePort", "kubectl.kubernetes.io/restartedAt")
 # Of annotations some may be chosen, and others written by hand.
@@ -61,7 +61,7 @@ def find_foreign(live: JSONObject, fresh: JSONObject) -> list[ForeignField]:
     The operations may be done one after the other: items of a list go from its end.
     """
     kind = str(live.get("kind", ""))
-    if kind in _SKIPPED_KINDS:
+    if kind in SKIPPED_KINDS:
         return []
     skipped = (*_CHOSEN[""], *_CHOSEN.get(kind, ()))
     owners = _owners(live)

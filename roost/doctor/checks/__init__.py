@@ -2,7 +2,7 @@
 one causes the next.
 
 Copy `namespace.py` for a new one, and add it here and to the table in docs/doctor.md.
-Nothing is changed: pods are created with dryRun only.
+Nothing is changed: pods and copies of the release's objects are created with dryRun only.
 """
 
 from __future__ import annotations

@@ -25,7 +25,13 @@ from roost.doctor.conditions import (
 )
 from roost.doctor.contract import Install, Told, error, unknown, warning
 from roost.doctor.evidence import collection_of, count, name_of, path_of, some
-from roost.doctor.foreign_fields import ForeignField, find_foreign, in_words, patch_command
+from roost.doctor.foreign_fields import (
+    SKIPPED_KINDS,
+    ForeignField,
+    find_foreign,
+    in_words,
+    patch_command,
+)
 from roost.doctor.installer import apply_again, command_of, installers_of
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
@@ -186,6 +192,8 @@ def _broken(components: Iterable[str]) -> frozenset[Condition]:
 
 def _foreign_fields(install: Install, body: JSONObject, applied: JSONObject) -> list[ForeignField]:
     """What an object would still hold beside the values, once they are applied."""
+    if body["kind"] in SKIPPED_KINDS:
+        return []
     metadata = {**body["metadata"], "name": f"roost-trial-{secrets.token_hex(4)}"}
     try:
         fresh = install.client.create(

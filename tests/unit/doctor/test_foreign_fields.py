@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import jsonpatch
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.doctor.checks.objects import check
+from roost.doctor.evidence import path_of
 from roost.doctor.foreign_fields import find_foreign, in_words, patch_command
 from tests.unit.doctor.whole_cluster import APPS, Cluster
 
@@ -181,3 +184,23 @@ def test_a_command_quotes_what_it_names() -> None:
     assert patch_command(body, fields).endswith(
         """--patch '[{"op": "remove", "path": "/spec/containers/0/env/0"}]'"""
     )
+
+
+def test_of_what_its_users_keep_no_copy_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster("seating: {enabled: true}")
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+    kept = [{**head, "metadata": {"name": "a", "namespace": "jhub"}} for head in (lease, claim)]
+    rendered = [*cluster.install.rendered, *kept]
+    cluster.objects.update({path_of(body): copy.deepcopy(body) for body in kept})
+    tried = []
+    real = cluster.create
+
+    def create(path: str, body: Any, /) -> Any:
+        tried.append(body["kind"])
+        return real(path, body)
+
+    monkeypatch.setattr(cluster, "create", create)
+    list(check(replace(cluster.install, rendered=rendered)))
+    assert "Deployment" in tried
+    assert not {"Lease", "PersistentVolumeClaim"} & {*tried}
