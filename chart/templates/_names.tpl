@@ -75,6 +75,16 @@ roost_core/placement/labels.py or roost_core/objects/image_references.py; tests/
 {{- if $readable }}{{ printf "puller-%s-%s" $readable $hash }}{{ else }}{{ printf "puller-%s" $hash }}{{ end -}}
 {{- end }}
 
+{{- /* roost.popular_prefix (list $): of the pods that pull popular images; 41 characters are before a long name's hash. */}}
+{{- define "roost.popular_prefix" -}}
+{{- $prefix := printf "%s-popular-" (index . 0).Release.Name | replace "." "-" -}}
+{{- if le (len $prefix) 41 -}}
+{{- $prefix -}}
+{{- else -}}
+{{- regexReplaceAll "[-._]+$" (trunc 41 $prefix) "" -}}
+{{- end -}}
+{{- end }}
+
 {{- /* roost.attract_prefix (list $): of all node labels that attract placeholders. */}}
 {{- define "roost.attract_prefix" -}}
 {{- $release := (index . 0).Release -}}

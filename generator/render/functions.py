@@ -351,6 +351,7 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         "kube_at_least": lambda version: cluster >= kube_minor(version),
         "object_name": object_name,
         "puller_container": labels.puller_container,
+        "popular_prefix": lambda: labels.popular_prefix(name),
         "profile_seats": profile_seats,
         "pullers": lambda *_: made,
         "for_cluster": lambda by_minor: for_cluster(by_minor, cluster),

@@ -92,6 +92,8 @@ OWN_POPULAR_PULLER: Final = "popular-puller"
 
 MAX_LABEL_NAME: Final = 63
 MAX_DASHBOARD_UID: Final = 40
+# A dash and the digest end the name of a pod that pulls a popular image.
+_MAX_POPULAR_HEAD: Final = MAX_LABEL_NAME - 13
 # A StatefulSet's pods carry `<name>-<10 characters>` as a label value of at most 63.
 MAX_STATEFULSET_NAME: Final = 52
 _NOT_IN_NAME: Final = re.compile("[^A-Za-z0-9]+")
@@ -212,12 +214,20 @@ def startup_taint(release: str, namespace: str) -> str:
     return f"{STARTUP_PREFIXES[0]}{shorten(f'roost-{release}.{namespace}', MAX_LABEL_NAME)}"
 
 
+def popular_prefix(release: str) -> str:
+    """How the name of each pod that pulls a popular image begins, whatever its node."""
+    prefix = f"{release}-popular-".replace(".", "-")
+    # What `dns_label` leaves of a long name before its hash.
+    kept = _MAX_POPULAR_HEAD - 9
+    return prefix if len(prefix) <= kept else prefix[:kept].rstrip("-._")
+
+
 def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str:
     """Name of the pod that pulls one image to one node, at most 63 characters; a retry has the same
     name.
     """
     digest = sha256(f"{release} {node} {node_uid} {image}".encode()).hexdigest()[:12]
-    head = dns_label(f"{release}-popular-{node}", MAX_LABEL_NAME - 13)
+    head = dns_label(f"{release}-popular-{node}", _MAX_POPULAR_HEAD)
     return f"{head}-{digest}"
 
 

@@ -92,6 +92,9 @@ RELEASES = [
     ("hub." + "x" * 49, "default"),
     ("a-b-c", "n"),
     ("roost", "hub"),
+    # 41 characters and 42 before the node's name.
+    ("h" * 32, "hub"),
+    ("h." * 16 + "h", "hub"),
 ]
 COMPONENTS = [
     "webhook",
@@ -120,7 +123,10 @@ def test_names_are_made_alike_on_both_sides(
         *(("attract_label", (placeholders,)) for placeholders in ("default", "s" * 64)),
         *(("pulled_label", (reference,)) for reference in REFERENCES),
         *(("puller_container", (reference,)) for reference in REFERENCES),
-        *((function, ()) for function in ("startup_taint", "pulled_prefix", "attract_prefix")),
+        *(
+            (function, ())
+            for function in ("startup_taint", "pulled_prefix", "attract_prefix", "popular_prefix")
+        ),
     ]
     theirs = printed(helm, tmp_path, calls_of(calls), values, Release(name, namespace))
     for (function, arguments), their in zip(calls, theirs, strict=True):

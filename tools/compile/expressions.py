@@ -36,6 +36,7 @@ _HELPERS: Final = (
     "pulled_prefix",
     "attract_prefix",
     "puller_container",
+    "popular_prefix",
     "puller_method",
     "lab_image",
     "own_image",

@@ -97,6 +97,21 @@ def test_a_hub_knows_its_own_node_labels_and_nobody_elses(
         assert labels.is_own_node_label(*other, key) == (one == other)
 
 
+@given(
+    release=RELEASES | st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,51}[a-z0-9])?", fullmatch=True),
+    node=st.from_regex(r"[a-z0-9]([-a-z0-9.]{0,80}[a-z0-9])?", fullmatch=True),
+)
+@example(release="roost.prod", node="n")
+@example(release="h" * 32, node="n")
+@example(release="h" * 33, node="n.internal")
+@example(release="h" * 40 + "." + "h" * 12, node="n")
+def test_each_pull_of_a_popular_image_begins_as_the_policy_has_it(release: str, node: str) -> None:
+    prefix = labels.popular_prefix(release)
+    assert labels.popular_pull_name(release, node, "uid", IMAGE).startswith(prefix)
+    if len(release) <= 32:
+        assert prefix == release.replace(".", "-") + "-popular-"
+
+
 REGISTRIES = st.sampled_from(
     ["quay.io", "registry-1.docker.io", "localhost", "localhost:5000", "Registry", "a.b:1"]
 )

@@ -5,6 +5,7 @@ document has the values, the others are objects, whole but for the labels that a
 Where a change is meant, write it there.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import yaml
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
+from roost_core.placement.labels import popular_pull_name
 
 GOLDEN = sorted((Path(__file__).parents[2] / "data" / "golden").glob("*.yaml"))
 RELEASE = Release("hub", "jhub", "v1.37.2")
@@ -53,6 +55,20 @@ def test_what_is_rendered_is_what_is_written_out(path: Path) -> None:
     assert {key for key in objects if key[0] in whole} == {
         (body["kind"], body["metadata"]["name"]) for body in expected if body["kind"] in whole
     }
+
+
+@pytest.mark.parametrize("release", ["hub", "roost.prod", "h" * 53, "h." * 26 + "h"])
+def test_the_policy_lets_controllers_evict_each_pull_of_a_popular_image(release: str) -> None:
+    shipped = parse_values(b"{}", "values.yaml").values
+    policies = [
+        str(manifest.body)
+        for manifest in render(shipped, Release(release, "jhub", "v1.37.2"))
+        if manifest.body["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    begins = re.compile(r'request\.name\.startsWith\("([^"]+)"\) && request\.name\.matches')
+    (prefix,) = (found for policy in policies for found in begins.findall(policy))
+    for node in ("n", "ip-10-0-0-1.ec2.internal", "gke-users-pool-" + "0" * 40):
+        assert popular_pull_name(release, node, "uid", "quay.io/me/popular:1").startswith(prefix)
 
 
 def test_without_the_policies_no_right_over_pods_is_rendered() -> None:
