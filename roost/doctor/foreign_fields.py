@@ -77,12 +77,28 @@ def find_foreign(live: JSONObject, fresh: JSONObject) -> list[ForeignField]:
 
 
 def patch_command(body: JSONObject, fields: Iterable[ForeignField]) -> str:
-    """The kubectl command that takes fields of a rendered object back."""
+    """The kubectl command that takes fields of a rendered object back.
+
+    It does nothing where a list's item has moved meanwhile. Of values it holds the names of items,
+    and what the values themselves render or the API server fills in; nothing of a Secret.
+    """
     namespace = body["metadata"].get("namespace")
     where = f"--namespace {namespace} " if namespace else ""
-    patch = json.dumps([field.operation for field in fields]).replace("'", "'\\''")
+    operations = [operation for field in fields for operation in (*_tests(field), field.operation)]
+    patch = json.dumps(operations).replace("'", "'\\''")
+    if body["kind"] == "Secret" and any("value" in field.operation for field in fields):
+        return f"kubectl {where}edit secret {body['metadata']['name']}"
     resource = f"{plural(body['kind'])} {body['metadata']['name']}"
     return f"kubectl {where}patch {resource} --type json --patch '{patch}'"
+
+
+def _tests(field: ForeignField) -> Iterator[JSONObject]:
+    """JSON Patch's `test` of each list item that an operation goes through, by its name: without
+    it, an item that somebody else has added since would go.
+    """
+    for end, (step, name) in enumerate(zip(field.pointer, field.path, strict=True), start=1):
+        if isinstance(step, int):
+            yield {"op": "test", "path": f"{_text(field.pointer[:end])}/name", "value": name}
 
 
 def in_words(body: JSONObject, fields: Sequence[ForeignField]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shlex
 from dataclasses import replace
 from typing import Any
 
@@ -176,13 +177,48 @@ def test_a_variable_that_was_set_by_hand_is_told_with_the_command_that_takes_it_
     assert "kubectl --namespace jhub patch deployments hub-roost-webhook --type json" in fix
 
 
+@given(
+    env=st.dictionaries(_NAMES, st.just("1")),
+    by_hand=st.dictionaries(st.sampled_from(["U", "V", "W"]), st.just("2"), min_size=1),
+    since=st.dictionaries(st.sampled_from(["0", "M", "Z"]), st.just("3"), min_size=1),
+)
+def test_the_command_takes_nothing_else_back_when_items_have_moved(
+    env: dict[str, str], by_hand: dict[str, str], since: dict[str, str]
+) -> None:
+    fields = find_foreign(_live(env, by_hand, {}), {"spec": {"containers": [_container(env)]}})
+    body = {"kind": "Deployment", "metadata": {"name": "a"}}
+    *_, text = shlex.split(patch_command(body, fields))
+    assert jsonpatch.apply_patch(_live(env, by_hand, {}), text)["spec"]["containers"] == [
+        _container(env)
+    ]
+    moved = _live({**env, **since}, by_hand, {})
+    try:
+        patched = jsonpatch.apply_patch(moved, text)
+    except jsonpatch.JsonPatchException:
+        return
+    assert patched["spec"]["containers"] == [_container({**env, **since})]
+
+
+def test_a_command_holds_no_value_of_a_secret() -> None:
+    live = {
+        "kind": "Secret",
+        "metadata": {"managedFields": [{"manager": "me", "fieldsV1": {"f:data": {"f:a": {}}}}]},
+        "data": {"a": "theirs"},
+    }
+    fields = find_foreign(live, {"data": {"a": "c2VjcmV0"}})
+    body = {"kind": "Secret", "metadata": {"name": "s", "namespace": "b"}}
+    assert patch_command(body, fields) == "kubectl --namespace b edit secret s"
+
+
 def test_a_command_quotes_what_it_names() -> None:
     live = _live({}, {"it's": "1"}, {})
     body = {"kind": "Deployment", "metadata": {"name": "a", "namespace": "b"}}
     fields = find_foreign(copy.deepcopy(live), {"spec": {"containers": [_container({})]}})
     assert "it's" in in_words(body, fields)
     assert patch_command(body, fields).endswith(
-        """--patch '[{"op": "remove", "path": "/spec/containers/0/env/0"}]'"""
+        """--patch '[{"op": "test", "path": "/spec/containers/0/name", "value": "main"},"""
+        """ {"op": "test", "path": "/spec/containers/0/env/0/name", "value": "it'\\''s"},"""
+        """ {"op": "remove", "path": "/spec/containers/0/env/0"}]'"""
     )
 
 
