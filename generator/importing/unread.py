@@ -189,25 +189,24 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
         )
 
 
+class _WithoutTexts(ast.NodeTransformer):
+    """Takes docstrings out, and other texts that stand alone."""
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        """Leave `pass` in the place of a text: a body may not be empty."""
+        return ast.Pass() if _is_text(node) else node
+
+
 def _without_comments(code: str) -> str:
     """Code without comments and docstrings, which set nothing; as it is, if it can't be read."""
     try:
-        tree = ast.parse(code)
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if isinstance(body, list):
-                node.body = [line for line in body if not _is_text(line)] or [ast.Pass()]  # type: ignore[attr-defined]
-        return ast.unparse(tree)
+        return ast.unparse(_WithoutTexts().visit(ast.parse(code)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return code
 
 
-def _is_text(line: ast.AST) -> bool:
-    return (
-        isinstance(line, ast.Expr)
-        and isinstance(line.value, ast.Constant)
-        and isinstance(line.value.value, str)
-    )
+def _is_text(line: ast.Expr) -> bool:
+    return isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
 def python_of(hub: HubSection) -> list[tuple[Path, str]]:

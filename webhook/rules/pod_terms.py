@@ -18,7 +18,7 @@ from webhook.rules.scheduler import is_bound_by_roost, own_scheduler_name
 # With more nodes, pods get no terms about pods. For each new pod kube-scheduler holds them against
 # every pod of the cluster, and those of every pod against the new one, also for pods that aren't
 # Roost's. At 5,000 nodes and 20,000 pods that is most of its work: docs/performance.md.
-MAX_NODES: Final = 500
+MOST_CLUSTER_NODES: Final = 500
 
 
 def joins_unless_warm(settings: ReleaseSettings, pod_class: PodClass) -> bool:
@@ -83,7 +83,7 @@ def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator
     """
     settings, quotas = case.settings, case.facts.quotas
     topic = "join" if towards else "avoid"
-    if weights and case.facts.nodes is not None and len(case.facts.nodes) > MAX_NODES:
+    if weights and case.facts.nodes is not None and len(case.facts.nodes) > MOST_CLUSTER_NODES:
         yield Note(topic, _TOO_MANY)
         return
     is_guarded = quotas is None or ACROSS_NAMESPACES in quotas.get(case.pod.namespace, ())
@@ -114,7 +114,8 @@ _PULLS_FAIL: Final = (
     "no terms: pulls of the pod's images fail on some nodes, and a term could lead it there"
 )
 _TOO_MANY: Final = (
-    f"no terms: with more than {MAX_NODES} nodes, kube-scheduler would take too long to count pods"
+    f"no terms: with more than {MOST_CLUSTER_NODES} nodes, kube-scheduler would take too long to"
+    " count pods"
 )
 _GUARDED: Final = (
     f"pods of other namespaces don't count: a ResourceQuota limits {ACROSS_NAMESPACES} here"

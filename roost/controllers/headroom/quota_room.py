@@ -306,8 +306,7 @@ class _There:
         counted = [user for user in self.users or placeholders if quota.counts(user)]
         if not counted:
             return 0
-        sizes = [each.amount(key) for each in (*counted, *placeholders)]
-        return min(sizes)
+        return min(container.amount(key) for container in (*counted, *placeholders))
 
 
 def _is_own_placeholder(pod: Pod, release: str) -> bool:

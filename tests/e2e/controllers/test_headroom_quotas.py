@@ -52,6 +52,19 @@ def _values(replicas: int, *, learns: bool, books: bool) -> dict[str, Any]:
     }
 
 
+def _controllers(cluster: ControlPlane, namespace: str, values: dict[str, Any]) -> Stack:
+    """The controllers alone: quotas count what exists, so nothing need run or be placed."""
+    return Stack(
+        cluster,
+        namespace,
+        values,
+        controllers=True,
+        webhook=False,
+        scheduler=False,
+        own_certificates=True,
+    )
+
+
 class _Hub:
     """The hub's namespace, its quota and its users."""
 
@@ -161,15 +174,7 @@ def test_everybody_is_created_who_would_be_without_placeholders(
     hub = _Hub(counting_plane, namespace)
     replicas = PEOPLE if how == "said" else 0
     values = _values(replicas, learns=how == "learned", books=how == "booked")
-    with Stack(
-        counting_plane,
-        namespace,
-        values,
-        controllers=True,
-        webhook=False,
-        scheduler=False,
-        own_certificates=True,
-    ):
+    with _controllers(counting_plane, namespace, values):
         hub.set_quota(pods=str(PODS))
         if how == "booked":
             hub.book(PEOPLE)
@@ -190,15 +195,7 @@ def test_a_cut_goes_with_its_quota_though_other_controllers_made_it(
     namespace = counting_plane.create_namespace("quota-gone")
     hub = _Hub(counting_plane, namespace)
     values = _values(3, learns=False, books=False)
-    with Stack(
-        counting_plane,
-        namespace,
-        values,
-        controllers=True,
-        webhook=False,
-        scheduler=False,
-        own_certificates=True,
-    ) as stack:
+    with _controllers(counting_plane, namespace, values) as stack:
         hub.set_quota(pods=str(PODS + 2))
         wait_until(lambda: hub.wanted() == 2, SOON_SECONDS, "what people leave")
         stack.controllers[0].process.kill()
@@ -219,15 +216,7 @@ def test_the_quota_of_one_of_many_hubs_bounds_what_that_hub_books(
     }
     for hub in hubs:
         hub.label({"quota-hub": "yes"})
-    with Stack(
-        counting_plane,
-        release,
-        values,
-        controllers=True,
-        webhook=False,
-        scheduler=False,
-        own_certificates=True,
-    ):
+    with _controllers(counting_plane, release, values):
         for hub in hubs:
             hub.book(PEOPLE, name="roost-events")
         wanted = _Hub(counting_plane, release).wanted
@@ -244,15 +233,7 @@ def test_what_a_larger_quota_leaves_is_kept_and_goes_as_people_come(
     namespace = counting_plane.create_namespace("quota-larger")
     hub = _Hub(counting_plane, namespace)
     values = _values(0, learns=False, books=True)
-    with Stack(
-        counting_plane,
-        namespace,
-        values,
-        controllers=True,
-        webhook=False,
-        scheduler=False,
-        own_certificates=True,
-    ):
+    with _controllers(counting_plane, namespace, values):
         hub.set_quota(pods="50")
         hub.book(PEOPLE)
         # A puller's pod may be there, too.

@@ -113,6 +113,19 @@ def server(room: Room, started: float, options: dict[str, Any], **more: Any) -> 
     return {"": {**body, **times, **more}}
 
 
+def see_adas_server_start(hub: FakeHub, room: Room) -> tuple[float, dict[str, Any]]:
+    """Book for one person, whose marked server the service then sees while it starts: when it
+    began, and its options.
+    """
+    room.book(group=None, users=["ada"])
+    started = room.now
+    options = Mark("biology", room.start, started).options()
+    hub.users["ada"] = server(room, started, options, pending="spawn", ready=False)
+    room.now += 1.0
+    room.service.turn()
+    return started, options
+
+
 def test_a_groups_people_are_seated_once_with_mark_and_profile(hub: FakeHub, room: Room) -> None:
     room.book(profile="course")
     room.turns(3)
@@ -339,12 +352,7 @@ def test_faulty_settings_and_bookings_are_told_and_the_last_good_ones_count(
 def test_a_server_that_was_used_while_looks_failed_is_kept(
     broken: tuple[int, str], hub: FakeHub, room: Room
 ) -> None:
-    room.book(group=None, users=["ada"])
-    started = room.now
-    options = Mark("biology", room.start, started).options()
-    hub.users["ada"] = server(room, started, options, pending="spawn", ready=False)
-    room.now += 1.0
-    room.service.turn()
+    started, options = see_adas_server_start(hub, room)
     hub.broken = broken
     for _ in range(12):
         room.now += 1.0
@@ -362,12 +370,7 @@ def test_a_server_that_was_used_while_looks_failed_is_kept(
 def test_a_server_that_was_ready_when_the_hub_came_back_is_stopped_if_unused(
     hub: FakeHub, room: Room
 ) -> None:
-    room.book(group=None, users=["ada"])
-    started = room.now
-    options = Mark("biology", room.start, started).options()
-    hub.users["ada"] = server(room, started, options, pending="spawn", ready=False)
-    room.now += 1.0
-    room.service.turn()
+    started, options = see_adas_server_start(hub, room)
     # Nobody listens.
     room.service._hub._url = "http://127.0.0.1:1/hub/api"
     for _ in range(12):

@@ -41,7 +41,7 @@ from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
 from webhook.facts.facts import Facts
 from webhook.patch import node_rule
-from webhook.rules.pod_terms import MAX_NODES
+from webhook.rules.pod_terms import MOST_CLUSTER_NODES
 
 USERS = {"component": "singleuser-server"}
 BUILDS = {"component": "binderhub-build"}
@@ -129,7 +129,7 @@ def test_with_more_nodes_than_kube_scheduler_can_count_pods_for_there_are_no_ter
         for name in ("user", "build", "placeholder")
     }
     rules = settings(podClasses=classes)
-    names = [f"n{number}" for number in range(MAX_NODES + 1)]
+    names = [f"n{number}" for number in range(MOST_CLUSTER_NODES + 1)]
     as_many = Desk(rules, facts(*map(node, names[1:])))
     placed = as_many.place(body)
     assert pod_terms(placed, "podAffinity") == [pair(USERS, 100)]
@@ -140,8 +140,8 @@ def test_with_more_nodes_than_kube_scheduler_can_count_pods_for_there_are_no_ter
     # What the pod's author wrote stays.
     assert pod_terms(placed, "podAffinity") == [pair(BUILDS, 7)]
     assert pod_terms(placed, "podAntiAffinity") == []
-    assert f"more than {MAX_NODES} nodes" in more.decisions[0].audit["join"]
-    assert f"more than {MAX_NODES} nodes" in more.decisions[0].audit["avoid"]
+    assert f"more than {MOST_CLUSTER_NODES} nodes" in more.decisions[0].audit["join"]
+    assert f"more than {MOST_CLUSTER_NODES} nodes" in more.decisions[0].audit["avoid"]
 
 
 @pytest.mark.parametrize(("own", "is_equal"), rows("webhook/pair-terms"))
