@@ -216,17 +216,14 @@ def gains() -> str:
             "classes at set times, no placeholders yet",
             f"{term.late('none'):.0f} of 100 people wait longer than 30 s",
             f"{term.late('imported'):.1f} of 100 ({term.worst_late:.1f} in the worst term)",
-            (
-                f"{term.hours('none'):,.0f} today; {term.change('none')} with Roost,"
-                f" {worst} in the worst term"
-            ),
+            f"{term.told('none')}, {worst} in the worst term",
             as_money(term.more("none") * NODE_HOUR),
         ],
         [
             "the same, with 25 placeholders at all times",
             f"{term.late('fixed'):.0f} of 100 people wait longer than 30 s",
             f"{term.late('imported'):.1f} of 100",
-            f"{term.hours('fixed'):,.0f} today; {term.change('fixed')} with Roost",
+            term.told("fixed"),
             as_money(term.more("fixed") * NODE_HOUR),
         ],
         ["many images, as a public BinderHub", *public.gain(), as_money(public.more * NODE_HOUR)],
@@ -234,7 +231,7 @@ def gains() -> str:
             "GPUs, and a course once a week",
             f"people of the course wait {_whole(mean[0])} s on average",
             f"{_whole(mean[1])} s on average",
-            f"{gpu_hours:,.0f} today; {gpu_more:+.1f} % with Roost",
+            _hours_today(gpu_hours, f"{gpu_more:+.1f} %"),
             as_money(gpu_hours * gpu_more / 100 * GPU_NODE_HOUR),
         ],
         [
@@ -312,12 +309,12 @@ def costs() -> str:
     rows = [
         [
             "a term's classes, 4 weeks, no placeholders before",
-            f"{term.hours('none'):,.0f} today; {term.change('none')} with Roost",
+            term.told("none"),
             f"{term.more('none') * NODE_HOUR:+,.0f}",
         ],
         [
             "the same, with 25 placeholders at all times before",
-            f"{term.hours('fixed'):,.0f} today; {term.change('fixed')} with Roost",
+            term.told("fixed"),
             f"{term.more('fixed') * NODE_HOUR:+,.0f}",
         ],
         [
@@ -327,7 +324,7 @@ def costs() -> str:
         ],
         [
             "GPUs with a weekly course, 4 weeks",
-            f"{gpu_hours:,.0f} today; {gpu_more:+.1f} % with Roost",
+            _hours_today(gpu_hours, f"{gpu_more:+.1f} %"),
             f"{gpu_hours * gpu_more / 100 * GPU_NODE_HOUR:+,.0f}",
         ],
         ["few images, no classes", "up to +1 %", ""],
@@ -382,6 +379,10 @@ class _Term:
         share = self._against.number("node-hours, %", "cluster-autoscaler", arm)
         return f"{share:+.1f} %" if abs(share) < 10 else f"{share:+.0f} %"
 
+    def told(self, arm: str) -> str:
+        """Node-hours with this arm, and the change with Roost, as pages tell them."""
+        return _hours_today(self.hours(arm), self.change(arm))
+
     def worst_change(self, arm: str) -> str:
         """The same of the worst term."""
         return f"{self._against.number('worst, %', 'cluster-autoscaler', arm):+.1f} %"
@@ -429,6 +430,10 @@ class _Binder:
             ),
             self.hours,
         ]
+
+
+def _hours_today(hours: float, change: str) -> str:
+    return f"{hours:,.0f} today; {change} with Roost"
 
 
 def _gpu(course: FigureTable, arm: str) -> tuple[str, str]:
