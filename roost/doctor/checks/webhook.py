@@ -35,7 +35,7 @@ def check(install: Install) -> Told:
     yield (
         "the webhook's certificate, caBundle and Service"
         if configurations
-        else ("no webhook is used")
+        else "no webhook is used"
     )
     for body in configurations:
         found = install.client.find(path_of(body))
@@ -192,9 +192,12 @@ def _certificate_fix(install: Install, mode: str, secret: str) -> str:
 def _bundle_fix(install: Install, mode: str, name: str, fix: str) -> str:
     """How the caBundle becomes that of the certificate's CA."""
     if mode == "self":
+        controllers = install.component("controllers")
         restart = (
             f"`kubectl --namespace {install.release.namespace} rollout restart"
-            f" deployment/{install.release.name}-roost-controllers`"
+            f" deployment/{controllers['metadata']['name']}`"
+            if controllers
+            else "switch controllers.enabled on"
         )
         return (
             f"The controllers' leader writes it within seconds. If it doesn't: {restart}, and see"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generator.values.helm_release import Release
 from roost.doctor.causes import group_by_cause
 from roost.doctor.checks import INSTALLED, run_checks
 from roost_core.kube.client import ApiError
@@ -59,6 +60,24 @@ def test_a_ca_bundle_of_another_ca_is_told_with_both_names() -> None:
     for entry in cluster.objects[WEBHOOK]["webhooks"]:
         entry["clientConfig"]["caBundle"] = in_base64(OTHER.certificate_pem)
     cluster.tells("webhook", "error", "its caBundle is of another CA (somebody-else)", "of roost)")
+
+
+@pytest.mark.parametrize(("release", "name"), [("roost", "roost"), ("hub", "hub-roost")])
+def test_the_controllers_to_restart_have_the_name_that_the_release_gives_them(
+    release: str, name: str
+) -> None:
+    cluster = Cluster(release=Release(release, "jhub", "v1.37.2"))
+    cluster.objects[f"{SECRETS}/{name}-webhook-leaf"] = leaf_secret()
+    for body in cluster.objects.values():
+        for entry in body.get("webhooks", ()):
+            entry["clientConfig"]["caBundle"] = in_base64(OTHER.certificate_pem)
+    (fix,) = {
+        finding.fix
+        for outcome in run_checks(cluster.install, INSTALLED)
+        for finding in outcome.findings
+        if "another CA" in finding.evidence
+    }
+    assert f"rollout restart deployment/{name}-controllers`" in fix
 
 
 def test_a_certificate_for_other_names_is_told() -> None:
