@@ -45,7 +45,7 @@ from benchmarks.scene import (
     store_shapes,
     write_to_etcd,
 )
-from benchmarks.servers import cpu_seconds, python_environment
+from benchmarks.servers import cpu_seconds, memory_mib, python_environment
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.controllers_settings import parse_settings
 from roost.controllers.runtime.loop import RESYNC_SECONDS
@@ -230,13 +230,7 @@ class Replica:
 
     def memory_mib(self) -> tuple[float, float]:
         """Resident memory now, and at its highest."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        found = {
-            line.partition(":")[0]: line.split()[1]
-            for line in lines
-            if line.startswith(("VmRSS", "VmHWM"))
-        }
-        return float(found["VmRSS"]) / 1024, float(found["VmHWM"]) / 1024
+        return memory_mib(self.process.pid)
 
     def plans(self) -> tuple[float, float]:
         """How many plans were made, and the seconds they took."""

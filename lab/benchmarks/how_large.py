@@ -15,13 +15,13 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
 from benchmarks.controllers import Replica
 from benchmarks.figures import figure, machine, quantile, say, table
-from benchmarks.policy import RELEASE, rendered, write_policy
+from benchmarks.policy import RELEASE, rendered_scheduler_config, write_policy
 from benchmarks.programs import program
 from benchmarks.scene import (
     NAMESPACE,
@@ -34,7 +34,7 @@ from benchmarks.scene import (
     store_shapes,
     write_to_etcd,
 )
-from benchmarks.servers import Servers, cpu_seconds, run_json
+from benchmarks.servers import Servers, cpu_seconds, memory_mib, run_json
 from benchmarks.stage import make_pods
 from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.objects.timestamps import read_moment
@@ -84,13 +84,7 @@ class Programs(NamedTuple):
 
     def memory_mib(self) -> list[float]:
         """The most that each has had resident."""
-        return [_peak_mib(process.pid) for process in self]
-
-
-def _peak_mib(pid: int) -> float:
-    with open(f"/proc/{pid}/status") as file:  # noqa: PTH123 (no file of ours)
-        fields = dict(line.split(":", 1) for line in file if ":" in line)
-    return float(fields["VmHWM"].split()[0]) / 1024
+        return [memory_mib(process.pid)[1] for process in self]
 
 
 def people(prefix: str) -> list[JSONObject]:
@@ -145,7 +139,9 @@ class Hub:
         self._settle_users(size)
         # The cluster's own: for pods that the webhook didn't answer for in time.
         start_scheduler(cluster).wait_serving()
-        self._scheduler = start_scheduler(cluster, _scheduler_config(), leader_elect=False)
+        self._scheduler = start_scheduler(
+            cluster, rendered_scheduler_config(NAMESPACE), leader_elect=False
+        )
         self._scheduler.wait_serving()
         self.programs = Programs(
             webhook.process, self._controllers.process, self._scheduler.process
@@ -235,14 +231,6 @@ def _wait(pod: JSONObject) -> float:
         if condition["type"] == "PodScheduled"
     )
     return (read_moment(scheduled) or 0.0) - created
-
-
-def _scheduler_config() -> dict[str, Any]:
-    for manifest in rendered(NAMESPACE):
-        if manifest["kind"] == "ConfigMap" and "config.yaml" in manifest["data"]:
-            found: dict[str, Any] = yaml.safe_load(manifest["data"]["config.yaml"])
-            return found
-    raise RuntimeError("found no scheduler configuration in what roost render gives")
 
 
 def measure(nodes: int, given: argparse.Namespace) -> list[str]:

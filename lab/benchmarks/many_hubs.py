@@ -13,21 +13,17 @@ namespace is in force.
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from benchmarks.servers import cpu_seconds, memory_mib
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-
-if TYPE_CHECKING:
-    from tests.harness.processes import Process
 
 LABEL: Final = "hub.jupyter.org/users"
 IMAGES: Final = {f"quay.io/example/image-{number}:1": 1_000_000_000 for number in range(50)}
@@ -36,20 +32,6 @@ PARALLEL_REQUESTS: Final = 8
 IDLE_SECONDS: Final = 30
 AT_ONCE_SECONDS: Final = 900
 ASKED: Final = 100
-
-
-def memory_mib(process: Process) -> float:
-    """Resident memory of a process, MiB."""
-    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
-
-
-def cpu_seconds(pid: int) -> float:
-    """Processor time of a process so far."""
-    user_ticks, system_ticks = (
-        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
-    )
-    return (int(user_ticks) + int(system_ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def user(name: str, component: str, node: str, image: str) -> dict[str, Any]:
@@ -173,14 +155,14 @@ def show(what: str, site: Site, stack: Stack, before: float) -> dict[str, float]
         "scheduler": stack.schedulers[0].process,
     }
     last = 0.0
-    while (now := sum(map(memory_mib, programs.values()))) > last * 1.01:
+    while (now := sum(memory_mib(process.pid)[0] for process in programs.values())) > last * 1.01:
         last = now
         time.sleep(5)
-    began = {name: cpu_seconds(process.pid) for name, process in programs.items()}
+    began = {name: cpu_seconds(process) for name, process in programs.items()}
     asked = site.requests_a_second() - before
-    found = {name: memory_mib(process) for name, process in programs.items()}
+    found = {name: memory_mib(process.pid)[0] for name, process in programs.items()}
     for name, process in programs.items():
-        busy = 1000 * (cpu_seconds(process.pid) - began[name]) / IDLE_SECONDS
+        busy = 1000 * (cpu_seconds(process) - began[name]) / IDLE_SECONDS
         print(f"{what}: {name} {found[name]:.0f} MiB, {busy:.0f} m of a core while idle")
     print(f"{what}: {asked:.1f} requests a second while idle, of all programs", flush=True)
     return found

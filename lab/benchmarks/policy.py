@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from generator.render.manifests import render
 from generator.values.files import read_values
 from generator.values.helm_release import Release
@@ -36,6 +38,15 @@ def rendered(
     values = read_values((str(VALUES),), SetOptions(json_settings, settings)).values
     release = Release(RELEASE, namespace, *([kube_version] if kube_version else ()))
     return [manifest.body for manifest in render(values, release)]
+
+
+def rendered_scheduler_config(namespace: str) -> dict[str, Any]:
+    """The KubeSchedulerConfiguration that `roost render` gives for the benchmarks' values."""
+    for manifest in rendered(namespace):
+        if manifest["kind"] == "ConfigMap" and "config.yaml" in manifest["data"]:
+            found: dict[str, Any] = yaml.safe_load(manifest["data"]["config.yaml"])
+            return found
+    raise RuntimeError("found no ConfigMap with config.yaml in the rendered objects, expected 1")
 
 
 def write_policy(path: Path, namespace: str, *settings: str) -> Path:

@@ -17,10 +17,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import yaml
-
 from benchmarks.figures import machine, say, spread, table
-from benchmarks.policy import RELEASE, rendered
+from benchmarks.policy import RELEASE, rendered_scheduler_config
 from benchmarks.scene import (
     NAMESPACE,
     Size,
@@ -113,12 +111,7 @@ def _preferred(weight: int, component: str) -> JSONObject:
 
 def configuration(way: Way) -> JSONObject:
     """The KubeSchedulerConfiguration of a way, without the client's rate limit."""
-    configurations = (
-        yaml.safe_load(manifest["data"]["config.yaml"])
-        for manifest in rendered(NAMESPACE)
-        if manifest["kind"] == "ConfigMap" and "config.yaml" in manifest["data"]
-    )
-    found: JSONObject = next(configurations) if way.is_roosts else scheduler_config()
+    found = rendered_scheduler_config(NAMESPACE) if way.is_roosts else scheduler_config()
     found["percentageOfNodesToScore"] = way.percentage
     found["clientConnection"] = {"qps": 5000, "burst": 5000}
     return found

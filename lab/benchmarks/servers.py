@@ -44,17 +44,22 @@ class Server:
 
     def memory_mib(self) -> tuple[float, float]:
         """Resident memory now, and at its highest."""
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        found = {
-            line.partition(":")[0]: line.split()[1]
-            for line in lines
-            if line.startswith(("VmRSS", "VmHWM"))
-        }
-        return float(found["VmRSS"]) / 1024, float(found["VmHWM"]) / 1024
+        return memory_mib(self.process.pid)
 
     def cpu_seconds(self) -> float:
         """Processor time used so far, by all threads."""
         return cpu_seconds(self.process)
+
+
+def memory_mib(pid: int) -> tuple[float, float]:
+    """Resident memory of a process now, and at its highest."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    found = {
+        line.partition(":")[0]: line.split()[1]
+        for line in lines
+        if line.startswith(("VmRSS", "VmHWM"))
+    }
+    return float(found["VmRSS"]) / 1024, float(found["VmHWM"]) / 1024
 
 
 def cpu_seconds(process: Process) -> float:

@@ -22,7 +22,7 @@ from tools.release.logins import LoginError, find_login
 from tools.release.oci import INDEX_TYPES, Archive, Descriptor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tools.release.logins import Login
 
@@ -70,8 +70,8 @@ def send(
         raise OSError(f"its answer isn't HTTP: {error!r}") from error
 
 
-def _answer(status: int, headers: object, body: bytes) -> Answer:
-    named = {str(key).lower(): str(value) for key, value in headers}  # type: ignore[attr-defined]
+def _answer(status: int, headers: Iterable[tuple[str, str]], body: bytes) -> Answer:
+    named = {key.lower(): value for key, value in headers}
     return Answer(status, named, body)
 
 
