@@ -383,20 +383,21 @@ def play_for_real(
             time.sleep(moment - now)
         latest = max(latest, now - moment)
         name = f"{USER_PREFIX}{number}"
+        asked = time.monotonic() - began
         if kind == 2:
             more[number][1]()
         elif kind:
-            asked = time.monotonic() - began
             cluster.create_pod(_user(name, attempts[number], priority), namespace)
             created[number] = time.monotonic() - began
-            if created[number] - asked > STALL_SECONDS:
-                stalls.append((asked, created[number]))
             stays = attempts[number].session_seconds
             assert stays is not None
             heapq.heappush(due, (created[number] + stays, 0, number))
         else:
             cluster.api.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
             deleted[number] = time.monotonic() - began
+        answered = time.monotonic() - began
+        if answered - asked > STALL_SECONDS:
+            stalls.append((asked, answered))
     stalled = frozenset(
         number
         for number, at in created.items()
