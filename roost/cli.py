@@ -22,7 +22,7 @@ _FIRST_STEPS: Final = """\
 First steps:
   roost import config.yaml > values.yaml    from your hub's values; says what to switch off there
   roost validate -f values.yaml             every fault at once: file, line, key, fix
-  roost render -f values.yaml --release roost --namespace hub --summary     what would be created
+  roost render -f values.yaml --release roost --namespace jhub --summary     what would be created
 """
 # Commands of roost-lab, a distribution of its own.
 _ELSEWHERE: Final = (

@@ -40,7 +40,7 @@ def command(
     done.
 
     \b
-    roost cleanup --release roost --namespace hub --kubeconfig ~/.kube/config
+    roost cleanup --release roost --namespace jhub --kubeconfig ~/.kube/config
     """
     logs.configure("Warning")
     if in_cluster == (kubeconfig is not None):

@@ -13,7 +13,7 @@ command: Final = program(
     """Run the image gate, the placeholder mover and the other controllers until SIGTERM.
 
     \b
-    roost controllers --settings release.json --release roost --namespace hub \\
+    roost controllers --settings release.json --release roost --namespace jhub \\
         --kubeconfig ~/.kube/config --dry-run
     """,
 )

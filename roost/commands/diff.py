@@ -49,7 +49,7 @@ def command(*, before: str, after: str, release: Release) -> int:
     with diff: 0 equal, 1 different, 2 an error (also for faulty values).
 
     \b
-    roost diff old-values.yaml new-values.yaml --release roost --namespace hub
+    roost diff old-values.yaml new-values.yaml --release roost --namespace jhub
     roost diff manifests/ new-values.yaml
     """
     if before == after == "-":

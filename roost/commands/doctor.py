@@ -217,10 +217,10 @@ def command(
     cluster can't be asked, or wrong usage.
 
     \b
-    roost doctor --now --namespace hub
-    roost doctor --pod pod.yaml --namespace hub --kubeconfig ~/.kube/config
-    roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config
-    roost doctor -f values.yaml --release roost --namespace hub \\
+    roost doctor --now --namespace jhub
+    roost doctor --pod pod.yaml --namespace jhub --kubeconfig ~/.kube/config
+    roost doctor -f values.yaml --release roost --namespace jhub --kubeconfig ~/.kube/config
+    roost doctor -f values.yaml --release roost --namespace jhub \\
         --kubeconfig ~/.kube/config --before-install
     """
     connected = partial(connect_as_user, kubeconfig, context)

@@ -86,8 +86,8 @@ def command(
     """Render values to Kubernetes manifests.
 
     \b
-    roost render -f values.yaml --release roost --namespace hub --summary
-    roost render -f values.yaml --release roost --namespace hub | kubectl apply -f -
+    roost render -f values.yaml --release roost --namespace jhub --summary
+    roost render -f values.yaml --release roost --namespace jhub | kubectl apply -f -
     roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
     roost render -f values.yaml --check manifests    # in CI: is what is committed up to date?
     roost render -f values.yaml --only cluster > for-the-clusters-operator.yaml

@@ -112,10 +112,10 @@ def command(
 
     \b
     roost validate -f values.yaml --kube-version v1.37.2
-    roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
+    roost validate -f values.yaml --release roost --namespace jhub --pod pod.yaml
     roost validate -f values.yaml --strict --format github
-    kubectl get quota,limits -n hub -o yaml |
-        roost validate -f values.yaml -n hub --quotas /dev/stdin
+    kubectl get quota,limits -n jhub -o yaml |
+        roost validate -f values.yaml -n jhub --quotas /dev/stdin
     """
     if loose:
         raise UsageError(

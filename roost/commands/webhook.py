@@ -13,7 +13,7 @@ command: Final = program(
     """Serve admission reviews until SIGTERM.
 
     \b
-    roost webhook --settings release.json --release roost --namespace hub --no-cluster \\
+    roost webhook --settings release.json --release roost --namespace jhub --no-cluster \\
         --certificate-folder tls/
     """,
 )

@@ -185,7 +185,7 @@ def command(
     WHEN is a time in words, a date-time or a cron expression.
 
     \b
-    roost book 120 tomorrow 9:00 --name "intro lecture" --image quay.io/me/course:1 --namespace hub
+    roost book 120 tomorrow 9:00 --name "intro lecture" --image quay.io/me/course:1 --namespace jhub
     roost book 120 monday 9:00 --group bio101 --profile course
     roost book 30 every monday,thursday 14:00 --until 2027-02-12 --zone Europe/Berlin
     roost book

@@ -51,7 +51,7 @@ def command(
 
     \b
     roost top --kubeconfig ~/.kube/config
-    roost top -f values.yaml -n hub
+    roost top -f values.yaml -n jhub
     """
     logs.configure("Error")
     has_values = bool(options.files or any(options.settings))

@@ -23,7 +23,7 @@ def command(*, pod: str, database: str, at: str | None) -> int:
 
     \b
     roost why jupyter-ada --database roost.db
-    roost why hub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
+    roost why jhub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
     """
     at_us = moment_option("--at", at) if at else None
     namespace, _, pod_name = pod.rpartition("/")

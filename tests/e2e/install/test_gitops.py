@@ -275,11 +275,11 @@ def test_nodes_can_be_cleaned_with_kubectl_alone(
     script = section.partition("```sh\n")[2].partition("```")[0].partition("# 2.")[2]
     assert "kubectl label" in script
     own = {
-        pulled_label("roost", "hub", "a/b:1"): "true",
-        attract_label("roost", "hub", "default"): "true",
+        pulled_label("roost", "jhub", "a/b:1"): "true",
+        attract_label("roost", "jhub", "default"): "true",
     }
-    other = {pulled_label("roost2", "hub", "a/b:1"): "true", "mine": "too"}
-    taint = {"key": startup_taint("roost", "hub"), "effect": "NoSchedule"}
+    other = {pulled_label("roost2", "jhub", "a/b:1"): "true", "mine": "too"}
+    taint = {"key": startup_taint("roost", "jhub"), "effect": "NoSchedule"}
     kept = {"key": "mine", "effect": "NoSchedule"}
     fake_nodes.create(
         "marked", cpu="4", memory="8Gi", labels={**own, **other}, taints=[taint, kept]
