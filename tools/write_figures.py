@@ -42,8 +42,8 @@ ARMS: Final = {
     "oracle": "known to the second",
 }
 AUTOSCALERS: Final = {"cluster-autoscaler": "Cluster Autoscaler", "karpenter": "Karpenter"}
-# Which table of the results of `benchmarks.term --seed-table` is of what.
-FIRST_WEEK, LATER, AGAINST, WEEKS = range(4)
+# Which table of the results of `benchmarks.term` is of what. The first is of the first week.
+LATER, AGAINST = 1, 2
 
 
 def blocks() -> Mapping[str, Callable[[], str]]:
@@ -62,9 +62,8 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "costs-culling": costs_culling,
         "learned-term": learned_term,
         "learned-later": learned_later,
-        "learned-first-week": learned_first_week,
         "gpu-course": gpu_course,
-        "learned-weeks": learned_weeks,
+        "builds": builds,
         "flagship": partial(_table_of, "flagship", 0),
         "flagship-parts": partial(_table_of, "flagship", 1),
         "flagship-published": partial(_table_of, "flagship", 2),
@@ -89,26 +88,6 @@ def _table_of(name: str, place: int) -> str:
 def _source(results: Results) -> str:
     """What measured a table, and when."""
     return f"`{results.command}`, {results.how} {results.commit}, {results.date}."
-
-
-def learned_weeks() -> str:
-    """A term week by week: late starts, mean wait and node-hours of each arm."""
-    term = read_results("term")
-    table = term.tables[WEEKS]
-    arms = ("none", "fixed", "imported")
-    rows = []
-    weeks = dict.fromkeys(row[2] for row in table.rows)
-    for week in weeks:
-        if not week.isdecimal():
-            continue
-        cells = [week]
-        for arm in arms:
-            place = ("cluster-autoscaler", arm, week)
-            late = table.number("late, %", *place)
-            mean = table.cell("mean, s", *place)
-            cells.append(f"{late:.1f} %, {mean} s, {table.cell('node-hours', *place)}")
-        rows.append(cells)
-    return f"{_markdown(['week', *(ARMS[arm] for arm in arms)], rows)}\n\n{_source(term)}"
 
 
 def learned_term() -> str:
@@ -144,26 +123,6 @@ def _later_cells(row: Mapping[str, str]) -> list[str]:
     ]
 
 
-def learned_first_week() -> str:
-    """The terms' first week, in which nothing is known."""
-    term = read_results("term")
-    rows = [
-        [
-            *_names(row),
-            f"{float(row['late, %']):.1f} %",
-            _percent(row["worst late"]),
-            f"{row['p95, s']} s",
-            row["people-hours"],
-            row["node-hours"] if row["placeholders"] == "none" else f"{row['against none, %']} %",
-        ]
-        for row in _in_order(term.tables[FIRST_WEEK])
-        if row["placeholders"] != "oracle"
-    ]
-    head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
-    head += ["people's hours waited", "node-hours"]
-    return f"{_markdown(head, rows)}\n\n{_source(term)}"
-
-
 def _in_order(table: FigureTable) -> Iterator[dict[str, str]]:
     """Rows of the terms by heading: autoscalers as printed, arms as `ARMS` has them."""
     rows = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
@@ -193,6 +152,15 @@ def gpu_course() -> str:
             )
     head = ["placeholders", "mean wait", "p95", "node-hours"]
     return f"{_markdown(head, rows)}\n\n{_source(course)}"
+
+
+def builds() -> str:
+    """How long builds take by where they go, with how many found a warm cache."""
+    results = read_results("builds")
+    table = results.tables[0]
+    heads = ("a build's node", "builds", "with a warm cache", "build, median", "p95", "mean")
+    rows = [[table.cell(head, row[0]) for head in heads] for row in table.rows]
+    return f"{_markdown(heads, rows)}\n\n{_source(results)}"
 
 
 # Blocks of several questions

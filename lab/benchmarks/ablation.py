@@ -6,7 +6,7 @@ values, and again without each of `PARTS`. A figure is the change when the part 
 of the seeds' differences, with the least and the greatest: "+40 %" of cold starts means that the
 part saves them. A part whose absence costs less than `EARNS` of cold starts, of the wait's p95 or
 of node-hours in every scenario is marked, and is no default; `TIES` are, since they cost nothing.
-`--builds` has the Binders' builds simulated, which the anti-affinities are about.
+`--builds` has the Binders' builds simulated, which the anti-affinities (`TIES`) are about.
 """
 
 from __future__ import annotations
@@ -141,9 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--parts",
         nargs="*",
         choices=all_parts,
-        default=all_parts,
         metavar="PART",
-        help=", ".join(all_parts),
+        help=f"{', '.join(all_parts)}; default: all, {', '.join(TIES)} only with --builds",
     )
     parser.add_argument(
         "--values",
@@ -161,6 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
+    if options.parts is None:
+        options.parts = [*PARTS, *(TIES if options.builds else ()), *OPT_IN]
     options.parts = [*options.parts, *options.values]
     scenarios = {
         scenario.name: scenario for scenario in SCENARIOS if scenario.name in options.scenarios

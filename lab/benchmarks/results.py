@@ -39,16 +39,13 @@ QUESTIONS: Final[dict[str, str]] = {
     "builds": "python -m benchmarks.builds",
     "term": (
         "python -m benchmarks.term --seeds 1-20 --arms none fixed imported oracle"
-        " --autoscalers cluster-autoscaler karpenter --seed-table 4"
+        " --autoscalers cluster-autoscaler karpenter"
     ),
     "exam": "python -m benchmarks.term --exam --seeds 1-3 --autoscalers cluster-autoscaler",
     "known-before": (
         "python -m benchmarks.term --first-week --seeds 1-10 --autoscalers cluster-autoscaler"
     ),
     "lectures": "python -m benchmarks.lectures --seeds 6",
-    "long-boots": (
-        "python -m benchmarks.term --seeds 2,9,1001 --arms none imported --boot-seconds 400"
-    ),
     "gpu-course": f"python -m benchmarks.learned_headroom {_COURSE}",
     "timetable-by-chance": (
         "python -m benchmarks.learned_headroom --hubs university --first-seed 11 --seeds 2"
@@ -57,10 +54,9 @@ QUESTIONS: Final[dict[str, str]] = {
     "never-worse": "python -m benchmarks.never_worse --days 1 --seeds 10",
     "never-worse-imported": f"python -m benchmarks.never_worse {_FIVE_DAYS} --seeds 10",
     "never-worse-ten-days": (
-        'python -m benchmarks.never_worse --scenarios "small binder" research --first-seed 3'
+        'python -m benchmarks.never_worse --scenarios "small binder" --first-seed 3'
         " --seeds 8 --days 10"
     ),
-    "node-hours": "python -m benchmarks.never_worse --days 1 --first-seed 11 --seeds 20",
 }
 # Folders of the code that decides what a replay comes to.
 DECIDING: Final = (
