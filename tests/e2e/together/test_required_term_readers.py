@@ -2,7 +2,15 @@
 nobody a start there.
 
 Each user could start on a node that is pulling the image, and for a reason that the webhook can't
-know not on the one that holds it. Rows of the table in docs/image-gate.md.
+know not on the one that holds it. What users notice is in docs/image-gate.md. The others:
+
+- Pre-emption looks for victims on open nodes alone. Only placeholders and pullers may be victims.
+- Limits of volumes, devices, host ports and anti-affinities may exclude each node that holds the
+  images. The pod waits, and the closed node is opened.
+- A pod's author may require nodes (node_affinity_required). Terms are ORed, so each gets the
+  expression; none gets it if they admit no holder.
+- While Kueue holds a pod back, the term stays as it was at creation. Released, the pod waits.
+- Karpenter counts all demand: a new node has no label, so NotIn holds.
 """
 
 import json
