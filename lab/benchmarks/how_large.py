@@ -132,7 +132,7 @@ class Hub:
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         cluster.api.create(account, "kube-system")
         node = store_shapes(cluster, {"node": make_shapes(hub)["node"]})["node"]
-        write_to_etcd(cluster.etcd_url, all_nodes({"node": node}, size))
+        write_to_etcd(cluster.etcd_url, all_nodes({"node": node}, size), are_watched=True)
         self._hold_lease("scheduler")
         self._controllers = Replica(cluster, hub)
         wait_until(self._is_placing, 60, "the webhook to place pods")
@@ -170,7 +170,7 @@ class Hub:
         user["status"] = {**running_status(user, "10.128.0.2"), "hostIP": "10.0.0.2"}
         count = USERS_OF_A_NODE * size.nodes
         users = (one_user(user, number, number % size.nodes) for number in range(count))
-        write_to_etcd(self.cluster.etcd_url, users)
+        write_to_etcd(self.cluster.etcd_url, users, are_watched=True)
 
     def come_at_once(self, count: int) -> Came:
         """So many people, each by a connection of their own."""

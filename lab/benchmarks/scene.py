@@ -413,10 +413,14 @@ def _copy(shape: JSONObject, name: str, seed: str) -> JSONObject:
 # Into etcd
 
 
-def write_to_etcd(etcd_url: str, bodies: Iterable[JSONObject]) -> int:
+def write_to_etcd(
+    etcd_url: str, bodies: Iterable[JSONObject], *, are_watched: bool = False
+) -> int:
     """Write nodes and pods as they are, past admission; how many.
 
-    The API server reads JSON as well as its own form.
+    The API server reads JSON as well as its own form. are_watched: a program watches them already.
+    Then each has a transaction of its own: what one transaction wrote has one resourceVersion, and
+    a watch tells only the first object of it.
     """
     address = urlsplit(etcd_url)
 
@@ -437,14 +441,14 @@ def write_to_etcd(etcd_url: str, bodies: Iterable[JSONObject]) -> int:
         return len(batch)
 
     with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
-        return sum(pool.map(write, _batches(bodies)))
+        return sum(pool.map(write, _batches(bodies, 1 if are_watched else OBJECTS_A_WRITE)))
 
 
-def _batches(bodies: Iterable[JSONObject]) -> Iterator[list[JSONObject]]:
+def _batches(bodies: Iterable[JSONObject], size: int) -> Iterator[list[JSONObject]]:
     batch: list[JSONObject] = []
     for body in bodies:
         batch.append(body)
-        if len(batch) == OBJECTS_A_WRITE:
+        if len(batch) == size:
             yield batch
             batch = []
     if batch:
