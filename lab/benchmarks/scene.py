@@ -413,9 +413,7 @@ def _copy(shape: JSONObject, name: str, seed: str) -> JSONObject:
 # Into etcd
 
 
-def write_to_etcd(
-    etcd_url: str, bodies: Iterable[JSONObject], *, are_watched: bool = False
-) -> int:
+def write_to_etcd(etcd_url: str, bodies: Iterable[JSONObject], *, are_watched: bool = False) -> int:
     """Write nodes and pods as they are, past admission; how many.
 
     The API server reads JSON as well as its own form. are_watched: a program watches them already.
