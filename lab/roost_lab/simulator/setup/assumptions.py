@@ -45,41 +45,37 @@ class Assumptions:
     length.
     """
 
-    # The cluster's minor of Kubernetes, 1.33 to 1.37: values are rendered for it, and pods are
-    # placed as its kube-scheduler does [A: the newest that the chart has an image for].
+    # The cluster's Kubernetes, 1.33 to 1.37 [A: the newest that the chart has an image for].
     kubernetes_minor: str = KUBERNETES_MINORS[-1]
     # How long servers run: short, mid or long [A].
     sessions: str = "mid"
-    # Seconds between two runs of the hub's culler, which ends idle servers: a session of drawn
-    # length ends at the first run after its end. 0: servers stop by themselves, as on mybinder.org
-    # [S: zero-to-jupyterhub has 600].
+    # Seconds between two runs of the hub's culler; a session of drawn length ends at the next run.
+    # 0: no culler, as on mybinder.org [S: zero-to-jupyterhub has 600].
     cull_every_seconds: float = 0.0
-    # Seconds without activity after which that culler ends a server. Lengths contain another limit,
-    # `sessions_cull_timeout_seconds`: they become longer or shorter by the difference. 0: lengths
-    # stay [S: zero-to-jupyterhub has cull.timeout: 3600].
+    # Seconds without activity after which that culler ends a server. Lengths change by the
+    # difference to `sessions_cull_timeout_seconds`. 0: lengths stay [S: zero-to-jupyterhub has
+    # cull.timeout: 3600].
     cull_timeout_seconds: float = 0.0
     # Age at which that culler ends a server, in use or not. 0: never [S: zero-to-jupyterhub has
     # cull.maxAge: 0].
     cull_max_age_seconds: float = 0.0
-    # The limit that lengths contain: mybinder.org's in drawn lengths [S: 600], the hub's in a
-    # trace's. Who left after a shorter time wasn't culled, and leaves then under any limit.
+    # The timeout of the culler that lengths contain: mybinder.org's in drawn lengths [S: 600], the
+    # hub's in a trace's. A shorter session wasn't culled, and stays.
     sessions_cull_timeout_seconds: float = 600.0
-    # Seconds between two runs of the culler that a trace's lengths contain; drawn lengths contain
-    # no wait for it [S: zero-to-jupyterhub has cull.every: 600].
+    # Seconds between two runs of the culler that a trace's lengths contain [S: zero-to-jupyterhub
+    # has cull.every: 600].
     sessions_cull_every_seconds: float = 0.0
-    # Share of people who stop their server when they have done, before a culler does: counts with
-    # `cull_timeout_seconds` [A].
+    # Share of people who stop their server themselves: counts with `cull_timeout_seconds` [A].
     stopped_share: float = 0.0
     # How fast nodes pull images: fast, middle, slow or slowest [A].
     pulls: str = "middle"
     # The most running servers of one repository; 0: no quota [S: 100 in May 2019].
     quota_per_repository: int = 100
-    # The most servers of a hub; who comes beyond them is refused. 0: no limit [S: JupyterHub's
+    # The most servers of a hub; others are refused. 0: no limit [S: JupyterHub's
     # activeServerLimit].
     active_server_limit: int = 0
-    # The most servers that start at once, of all hubs; who comes while it is reached is told to
-    # come again, and does so after 30 to 60 s. 0: no limit [S: zero-to-jupyterhub has
-    # hub.concurrentSpawnLimit: 64].
+    # The most servers that start at once, of all hubs; others are told to come again, and do so
+    # after 30 to 60 s. 0: no limit [S: zero-to-jupyterhub has hub.concurrentSpawnLimit: 64].
     concurrent_spawn_limit: int = 0
     # CPU that a user's pod requests [S].
     user_cpu_millicores: int = 10
@@ -99,9 +95,9 @@ class Assumptions:
     max_nodes: int = 100
     # What adds and removes nodes: cluster-autoscaler, karpenter or none [S].
     autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER
-    # Age in hours at which a node is drained: it takes no more users, its placeholders are evicted
-    # at once, and it is removed when its last user has left. 0: never [S: Karpenter's expireAfter,
-    # 720 by default; also stands for upgrades of nodes].
+    # Age in hours at which a node is drained: it takes no more users, and goes when its last user
+    # has left. 0: never [S: Karpenter's expireAfter, 720 by default; also stands for upgrades of
+    # nodes].
     node_expire_hours: float = 0.0
     # Seconds from the request of a node until it is Ready, median of a log-normal [A, S: 3 to 4
     # minutes on GCE].
@@ -133,9 +129,8 @@ class Assumptions:
     shared_share: float = 0.4
     # Families of base layers: images of one family share them [A].
     base_families: int = 4
-    # Share of the rest of an image that a push leaves alone where it doesn't change the
-    # environment: the packages, not the repository's files. Counts where images have one name and
-    # several tags [A].
+    # Share of the rest of an image that a push leaves alone: the packages, where a push doesn't
+    # change them. Counts where images have one name and several tags [A].
     environment_share: float = 0.9
     # Probability that an active repository is pushed to on a day, which makes a new image [A: 0,
     # 0.02 or 0.1].
@@ -154,8 +149,8 @@ class Assumptions:
     status_images: int = 50
     # Seconds until an image shows in node.status.images [S].
     status_delay_seconds: float = 10.0
-    # Hours between two restarts of the webhook, which then knows of images only what pods and nodes
-    # show. 0: never [A].
+    # Hours between two restarts of the webhook, which then knows only the images that pods and
+    # nodes show. 0: never [A].
     webhook_restart_hours: float = 0.0
     # Seconds from the scheduler's decision until the kubelet has the pod; start_seconds has their
     # sum's source [A].
@@ -174,9 +169,8 @@ class Assumptions:
     start_timeout_seconds: float = 300.0
     # How often a launch is tried again [A].
     retries: int = 1
-    # kube-scheduler's first back-off of a pod that fits nowhere, once something changed. Its
-    # setting is 1 s, but with nothing else to do it takes pods out of back-off at once [S:
-    # SchedulerPopFromBackoffQ, 1.33].
+    # kube-scheduler's first back-off of a pod that fits nowhere. Its setting is 1 s, but a
+    # scheduler with nothing else to do takes pods out at once [S: SchedulerPopFromBackoffQ, 1.33].
     backoff_seconds: float = 0.001
     # kube-scheduler's greatest back-off [S].
     max_backoff_seconds: float = 10.0
@@ -188,8 +182,7 @@ class Assumptions:
     build_cold_p90_seconds: float = 900.0
     # Seconds of a build on the node that built the repository last, median [A].
     build_warm_median_seconds: float = 40.0
-    # Share of builds, and of pushes, that change the environment, which makes them cold everywhere
-    # [A].
+    # Share of builds, and of pushes, that change the environment: they are cold everywhere [A].
     build_changed_share: float = 0.5
     # Whether builds are simulated; off where only users count.
     with_builds: bool = False
