@@ -60,7 +60,6 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "compared-tuned": compared_tuned,
         "costs": costs,
         "costs-culling": costs_culling,
-        "learned-term": learned_term,
         "learned-later": learned_later,
         "gpu-course": gpu_course,
         "builds": builds,
@@ -90,20 +89,8 @@ def _source(results: Results) -> str:
     return f"`{results.command}`, {results.how} {results.commit}, {results.date}."
 
 
-def learned_term() -> str:
-    """docs/headroom.md: what learning did from the second week of the terms on."""
-    term = read_results("term")
-    rows = [
-        [ARMS[row["placeholders"]], *_later_cells(row)]
-        for row in _in_order(term.tables[LATER])
-        if row["autoscaler"] == "cluster-autoscaler" and row["placeholders"] != "oracle"
-    ]
-    head = ["placeholders", "late: median term", "worst term", "p95: median", "worst"]
-    return f"{_markdown([*head, 'node-hours: median', 'worst'], rows)}\n\n{_source(term)}"
-
-
 def learned_later() -> str:
-    """The same with both autoscalers, and with placeholders that know the launches."""
+    """What learning did from the second week of the terms on."""
     term = read_results("term")
     rows = [[*_names(row), *_later_cells(row)] for row in _in_order(term.tables[LATER])]
     head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
@@ -232,7 +219,7 @@ def gains_sources() -> str:
     """README's table of what measured each row of its gains."""
     results = "lab/docs/simulator-results.md"
     sources = (
-        ("1, 2", "term", "learned numbers", "docs/headroom.md#learned-numbers"),
+        ("1, 2", "term", "learned placeholders", f"{results}#learned-placeholders"),
         ("3", "flagship", "what an install gives", f"{results}#what-an-install-gives"),
         ("4", "gpu-course", "learned placeholders", f"{results}#learned-placeholders"),
         ("5", "shared-pool", "several hubs", f"{results}#several-hubs-on-one-pool"),
@@ -260,7 +247,8 @@ def compared_tuned() -> str:
         " class. In twenty drawn terms, 25 placeholders at all times cost"
         f" {term.fixed_cost:.0f} % more node-hours, and {term.late('fixed'):.0f} % of the starts"
         f" still waited longer than 30 s. Learned numbers cost {term.change('none').lstrip('+')}"
-        f" and leave {term.late('imported'):.1f} % ([table](headroom.md#learned-numbers)).\n"
+        f" and leave {term.late('imported'):.1f} %"
+        " ([table](../lab/docs/simulator-results.md#learned-placeholders)).\n"
         "2. Where images are many, the user scheduler knows nothing of images. In ten days of"
         f" mybinder.org, Roost had {_Binder().fewer_cold:.0f} % fewer cold starts with as many"
         " placeholders ([table](../lab/docs/simulator-results.md#what-an-install-gives))."
@@ -308,7 +296,8 @@ def costs_culling() -> str:
     )
     return (
         "What saves more than Roost: ending idle servers after half an hour instead of an hour,"
-        f" [{saved[0]} to {saved[1]} % of node-hours](faster-starts.md#idle-servers)."
+        f" [{saved[0]} to {saved[1]} % of node-hours]"
+        "(../lab/docs/simulator-results.md#idle-servers)."
     )
 
 
