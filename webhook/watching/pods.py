@@ -118,6 +118,11 @@ def _proves(warm: Mapping[str, WarmFacts], node: str, image: str) -> bool:
 class _PullEvidence:
     """What speaks for a node when a pull fails there: its own list of images, and pods that run
     there. A pod with `Always` asks a registry although the node holds the image.
+
+    - The node lists the image, or a pod runs there with it: the failed pull says nothing.
+    - It lists all its images, and this image isn't among them: the pull counts; with `Always` only
+      if no pod has run there with the image.
+    - It lists 50 images or none, or can't be read: the pull counts; with `Always` it says nothing.
     """
 
     def __init__(
