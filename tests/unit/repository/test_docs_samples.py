@@ -92,6 +92,18 @@ def test_a_sample_of_values_has_no_fault_and_no_warning_and_renders(sample: Samp
     assert manifests
 
 
+def test_the_pullers_page_names_the_daemon_sets_of_its_sample() -> None:
+    sample = next(sample for sample in SAMPLES if sample.place.startswith("docs/puller.md"))
+    manifests, _ = render(
+        merge_values(DEFAULTS, [load(sample.text.encode(), "")]), Release("roost")
+    )
+    names = {
+        manifest.identity.name for manifest in manifests if manifest.identity.kind == "DaemonSet"
+    }
+    page = (REPOSITORY / "docs/puller.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(roost-puller[a-z0-9-]*)`", page)) == names
+
+
 def test_a_sample_of_a_hubs_values_is_imported() -> None:
     hubs = [
         sample for sample in SAMPLES if next(iter(yaml.safe_load(sample.text) or {"": 0})) in HUBS
