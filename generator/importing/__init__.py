@@ -5,8 +5,8 @@ The run:
 - `importer.py` runs the import.
 - `source.py` finds the hub in the files, and records which keys were read.
 - `hub_files.py` finds the hubs of a folder, `many_hubs.py` unites them.
-- `wrappers.py` finds the hub's values in what installs its chart; `gitops.py` unwraps Argo CD and
-  Flux.
+- `wrappers.py` finds the hub's values in what installs its chart; `argo_flux.py` unwraps Argo CD
+  and Flux.
 - `result.py` collects the values and notes. `printing.py` prints them.
 - `unread.py` names what has no place. `proposals.py` says what would help.
 - `summary.py` says what Roost will do with the values.
@@ -21,7 +21,7 @@ By subject:
 - `images.py`: images, profiles, pullers
 - `profile_pools.py`, `lost_overrides.py`: profiles
 - `builds.py`: BinderHub
-- `reach.py`: what the hub sets beside the chart's keys; whether its users are within reach
+- `class_match.py`: what the hub sets beside the chart's keys; whether its users are within reach
 - `hub_code.py`, `python_settings.py`, `python_names.py`, `profile_filters.py`: the hub's Python,
   read and never run
 - `traits.py`, `chart_traits.py`: KubeSpawner's traits, and what the chart's keys set of them

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import listing
+from generator.importing.class_match import map_reach, traits_of
 from generator.importing.culling import note_culling
 from generator.importing.hub_code import LIMITS
 from generator.importing.images import map_images
-from generator.importing.reach import map_reach, traits_of
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.result import Draft
 from generator.importing.seating import map_seating

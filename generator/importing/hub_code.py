@@ -26,7 +26,6 @@ from generator.importing.python_settings import (
     NOT_READ,
     READERS,
     SCOPES,
-    STRICT,
     Setting,
     Statement,
     argument_names,
@@ -39,7 +38,7 @@ from generator.importing.python_settings import (
     steps_of,
 )
 from generator.importing.source import UNKNOWN
-from generator.importing.traits import LISTS, OLD_NAMES, POD_KEYS, camel_case
+from generator.importing.traits import LISTS, OLD_NAMES, POD_KEYS, STRICT, camel_case
 
 LIMITS: Final = ("concurrent_spawn_limit", "active_server_limit")
 # Traits of JupyterHub, not of the spawner.

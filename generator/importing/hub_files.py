@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from generator.faults import Fault, UsageError, ValuesError
-from generator.importing.gitops import values_of
+from generator.importing.argo_flux import values_of
 from generator.importing.source import find_charts
 from generator.importing.wrappers import read_hub_file
 

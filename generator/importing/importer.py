@@ -13,8 +13,8 @@ from dataclasses import replace
 from generator.faults import Fault, ValuesError, raise_errors, show_path
 from generator.hub_keys import HUB_KEYS
 from generator.importing import source
+from generator.importing.argo_flux import values_of
 from generator.importing.builds import map_builds
-from generator.importing.gitops import values_of
 from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
 from generator.importing.trial_pods import user_pods

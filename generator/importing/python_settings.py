@@ -11,10 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from generator.importing.python_names import NotWrittenOutError, written_out
-from generator.importing.traits import NODES, POD_AFFINITIES, SIZE_TRAITS
+from generator.importing.traits import STRICT
 
-# Traits that are followed to where they are written out, and UNKNOWN where they aren't.
-STRICT: Final = frozenset({*NODES, *POD_AFFINITIES, *SIZE_TRAITS, "priority_class_name"})
 READERS: Final = frozenset(["copy", "count", "get", "index", "items", "keys", "values"])
 _ADDERS: Final = ("append", "extend", "insert")
 # A trait whose name isn't written out, and what may set one.

@@ -31,6 +31,24 @@ SIZE_TRAITS: Final = (
     "extra_resource_guarantees",
     "extra_resource_limits",
 )
+# What placeholders are made by: where users go, and how large they are.
+PLACEHOLDER_TRAITS: Final = (*NODES, *SIZE_TRAITS)
+# What isn't known of a user's pod, if traits aren't.
+PROFILES: Final = "profiles"
+WHERE: Final = "where"
+SIZE: Final = "size"
+BESIDE: Final = "beside"
+PRIORITY: Final = "priority"
+# What isn't known of a pod -> the traits that decide it. A new group of traits is added here.
+DECIDED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    WHERE: NODES,
+    SIZE: SIZE_TRAITS,
+    BESIDE: POD_AFFINITIES,
+    PRIORITY: ("priority_class_name",),
+}
+# Traits that are followed in the hub's Python to where they are written out, and UNKNOWN where
+# they aren't.
+STRICT: Final = frozenset(trait for traits in DECIDED_BY.values() for trait in traits)
 # What it runs beside the image.
 CONTAINERS: Final = ("init_containers", "extra_containers")
 # Lists, each of which may be written as a mapping, too: its entries by name, in the order of names.

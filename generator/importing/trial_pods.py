@@ -10,33 +10,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, text
 from generator.importing import profile_pools
 from generator.importing.chart_traits import chart_traits
+from generator.importing.class_match import traits_of
 from generator.importing.python_settings import ANY
-from generator.importing.reach import traits_of
 from generator.importing.result import ImportResult
 from generator.importing.source import UNKNOWN
 from generator.importing.traits import (
-    NODES,
-    POD_AFFINITIES,
+    BESIDE,
+    DECIDED_BY,
     POD_KEYS,
-    SIZE_TRAITS,
+    PRIORITY,
+    PROFILES,
+    SIZE,
+    WHERE,
     camel_case,
     entries_of,
     is_known,
 )
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
-
-# What isn't known of a user's pod.
-PROFILES: Final = "profiles"
-WHERE: Final = "where"
-SIZE: Final = "size"
-BESIDE: Final = "beside"
-PRIORITY: Final = "priority"
 
 
 class UserPod(NamedTuple):
@@ -101,14 +97,12 @@ def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[
     if ANY in traits or traits.get("group_overrides") == UNKNOWN:
         by = where.get(ANY) or where.get("group_overrides", "")
         found |= {WHERE: f"by {by}", SIZE: f"by {by}"}
-    for part, names in ((WHERE, NODES), (SIZE, SIZE_TRAITS), (BESIDE, POD_AFFINITIES)):
+    for part, names in DECIDED_BY.items():
         for name in names:
             value = traits.get(name)
-            if not is_known(value) or (part == BESIDE and value):
+            # What a priority is worth, and which pods are where, only the cluster knows.
+            if not is_known(value) or (part in (BESIDE, PRIORITY) and value):
                 found.setdefault(part, f"by {where.get(name, name)}")
-    if traits.get("priority_class_name"):
-        by = where.get("priority_class_name", "priority_class_name")
-        found[PRIORITY] = f"by {by}"
     own = mapping(traits.get("extra_pod_config"))
     by = f"by {where.get('extra_pod_config', 'extra_pod_config')}"
     for key, value in own.items():

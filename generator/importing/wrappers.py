@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from generator.checks.contract import listing, mapping, text
 from generator.faults import Fault, Path, ValuesError, show_path
 from generator.hub_keys import HUB_KEYS
-from generator.importing.gitops import mapping_at, text_at, unread, unwrap, values_of
+from generator.importing.argo_flux import mapping_at, text_at, unread, unwrap, values_of
 from generator.importing.source import child, find_charts
 from generator.values.loader import load
 from generator.values.sources import LoadedFile

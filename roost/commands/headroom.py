@@ -131,7 +131,11 @@ def _worths(
 def _ceiling(placeholder_set: Mapping[str, Any], history: History) -> Ceiling:
     """What learning has cost in thirty days, and may."""
     prices = placeholder_set["prices"]
-    return Ceiling(history.account.month_node_hours * prices["nodeHour"], prices["monthlyCeiling"])
+    return Ceiling.of(
+        history.account,
+        node_hour_price=prices["nodeHour"],
+        monthly_ceiling=prices["monthlyCeiling"],
+    )
 
 
 def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:

@@ -18,15 +18,8 @@ import yaml
 from generator.faults import count_of, some
 from generator.importing.result import ImportResult
 from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, TrialFindings
-from generator.importing.trial_pods import (
-    BESIDE,
-    PRIORITY,
-    PROFILES,
-    SIZE,
-    WHERE,
-    UserPod,
-    user_pods,
-)
+from generator.importing.traits import BESIDE, PRIORITY, PROFILES, SIZE, WHERE
+from generator.importing.trial_pods import UserPod, user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release

@@ -3,7 +3,9 @@
 Decisions: `warm_sets.py` for users (`webhook/rules/warm.py` chooses by it), `lease_state.py` for
 whether other parts of Roost are at work, `beliefs.py` for how long evidence counts.
 `headroom_windows.py` says how many placeholders a set should have when; `headroom_history.py` and
-`headroom_forecast.py` learn that number. Objects: `nodes.py` (all nodes at one time),
-`kubelet_pulls.py` (what kubelets say of pulls), `labels.py` (every label and name that Roost
-uses).
+`headroom_forecast.py` learn that number. `headroom_account.py` keeps what learning saved and cost,
+`headroom_worth.py` weighs waiting against node-hours under the monthly ceiling, and
+`headroom_cut.py` tells which classes the ceiling cuts. Objects: `nodes.py` (all nodes at one
+time), `kubelet_pulls.py` (what kubelets say of pulls), `labels.py` (every label and name that
+Roost uses).
 """

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
+
+from roost_core.placement.headroom_account import Account
 
 # Seats that were needed, and what that counts.
 Needs = Sequence[tuple[float, float]]
@@ -143,6 +145,11 @@ class Ceiling(NamedTuple):
 
     spent: float
     most: float
+
+    @classmethod
+    def of(cls, account: Account, *, node_hour_price: float, monthly_ceiling: float) -> Self:
+        """Compare what the node-hours of the last thirty days cost with `prices.monthlyCeiling`."""
+        return cls(account.month_node_hours * node_hour_price, monthly_ceiling)
 
     @property
     def left(self) -> float:

@@ -17,6 +17,7 @@ from roost_lab.report import (
     gaps,
     key_figures,
     learned_room,
+    new_nodes,
     occupancy,
     pulls,
     removals,
@@ -31,7 +32,7 @@ from roost_lab.report.subject import Report, Section
 SECTIONS: Final[tuple[Section, ...]] = (
     key_figures.SECTION,
     *(slow_starts.SECTION, slow_starts.SLOWEST, start_waits.SECTION),
-    *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, start_phases.NEW_NODES),
+    *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, new_nodes.SECTION),
     *(BY_REPOSITORY, pulls.SECTION, AHEAD, occupancy.SECTION),
     learned_room.SECTION,
     *(failed_tries.SECTION, removals.SECTION, disks.SECTION, gaps.SECTION),

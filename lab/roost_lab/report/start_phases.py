@@ -1,6 +1,4 @@
-"""Starts of pods by class and profile, hub and image, and of new nodes: how long each phase
-took.
-"""
+"""Starts of pods by class and profile, hub and image: how long each phase took."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
 
 # What starts are grouped by -> phase -> spans.
 Groups = dict[tuple[str, ...], dict[str, Spans]]
-# Of a new node.
+# Of a new node: new_nodes.py.
 IMAGES: Final = "images"
 PHASE_NAMES: Final[Mapping[str, str]] = {
     WHOLE: "whole start",
@@ -79,9 +77,7 @@ whole_to: Final = sa.case(
 
 @dataclass(slots=True)
 class WindowStarts:
-    """Starts of the pods, and of the nodes, that were created in the window; in the order of the
-    page.
-    """
+    """Starts of the pods that were created in the window; in the order of the page."""
 
     # Of any class, whether they started or not.
     pods: int = 0
@@ -99,8 +95,6 @@ class WindowStarts:
     by_class: Groups = field(default_factory=dict)
     by_hub: Groups = field(default_factory=dict)
     by_image: Groups = field(default_factory=dict)
-    # Phase -> spans.
-    new_nodes: dict[str, Spans] = field(default_factory=dict)
 
     @classmethod
     def read(cls, query: Query) -> Self:
@@ -111,7 +105,7 @@ class WindowStarts:
             pods[kind.pod_class, kind.scheduler] += kind.number
         pairs = busiest(pods, MAX_PAIRS)
         classes = _chosen_classes({pod_class for pod_class, _ in pairs})
-        numbers = cls(pods.total(), classes, leading_classes(query), new_nodes=_new_nodes(query))
+        numbers = cls(pods.total(), classes, leading_classes(query))
         numbers.answered, numbers.failed = _verdicts(query, numbers.leading)
         pods_by_image: Counter[str] = Counter()
         for kind in kinds.values():
@@ -299,30 +293,6 @@ def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
     )
 
 
-def _new_nodes(query: Query) -> dict[str, Spans]:
-    """READY from creation, IMAGES from READY, of nodes created in the window that were seen to get
-    all images.
-    """
-    node = schema.node.c
-    by_phase: dict[str, Spans] = {}
-    for phase, from_us, to_us in (
-        (READY, node.created_us, node.ready_us),
-        (IMAGES, node.ready_us, node.images_ready_us),
-    ):
-        index = step_index(to_us - from_us).label("step_index")
-        for row in query.rows(
-            sa.select(index, count(), total(bounded(to_us - from_us)).label("sum_us"))
-            .where(
-                query.within(node.created_us),
-                node.ready_us.is_not(None),
-                node.images_ready_us.is_not(None),
-            )
-            .group_by(index)
-        ):
-            by_phase.setdefault(phase, Spans()).add(edge_at(row.step_index), row.number, row.sum_us)
-    return by_phase
-
-
 class PhaseRow(NamedTuple):
     """How long one phase took, of the starts that `names` describe."""
 
@@ -501,21 +471,4 @@ BY_IMAGE: Final = starts_section(
     (Field("image", "image", Unit.TEXT, lambda row: row.names[0]),),
     lambda starts: starts.by_image,
     nothing="No pod with an image started in this period.",
-)
-NEW_NODES: Final = Section(
-    "new-nodes",
-    "New nodes",
-    WindowStarts,
-    (
-        TableOf(
-            "new_nodes",
-            "New nodes",
-            phase_fields("nodes"),
-            lambda report: phase_rows(report[WindowStarts].new_nodes, (READY, IMAGES)),
-        ),
-    ),
-    about=(
-        "Nodes that joined in this period and got every image that the hub's image gate requires."
-        " Nodes have whole seconds: the time until the images is up to a second shorter than shown."
-    ),
 )

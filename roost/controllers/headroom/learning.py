@@ -218,8 +218,10 @@ def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
 
 def ceiling_of(learn: LearnSettings, learned: Learned) -> Ceiling:
     """What learning has cost, and may."""
-    return Ceiling(
-        learned.history.account.month_node_hours * learn.node_hour_price, learn.monthly_ceiling
+    return Ceiling.of(
+        learned.history.account,
+        node_hour_price=learn.node_hour_price,
+        monthly_ceiling=learn.monthly_ceiling,
     )
 
 

@@ -57,6 +57,7 @@ _CLASS_OF_NAME: Final = (
     (re.compile(r"build-"), "build"),
     (re.compile(r"(.+-)?user-placeholder-"), "placeholder"),
 )
+# Where pods name their repository: as `home.key` of chart/values.yaml says, and as BinderHub does.
 KEY_SOURCES: Final = (KeySource("annotation", "binder-repo"), BINDER_REPOSITORY)
 _STARTED: Final = re.compile(r"Started container (\S+)")
 _IMAGE: Final = re.compile(r'[Ii]mage "([^"]+)"')

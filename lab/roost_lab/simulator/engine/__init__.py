@@ -4,7 +4,7 @@ What all parts share is `cluster.py`. `world.py` drives the parts, says how long
 after the last launch, and writes the result (`results.py`, added up in `totals.py`). The hub, or
 all hubs: `hub.py`; what each has of its own: `releases.py`.
 Its pods, as the webhook changes them: `pods.py`, `webhook_facts.py`. kube-scheduler:
-`scheduling.py`. Images: `node_images.py` alone decides when a pull begins and ends, and what is on
+`scheduling.py`. Images: `node_pulls.py` alone decides when a pull begins and ends, and what is on
 a node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. What a node
 looks like: `node_template.py`; when it is requested, joins and drains: `scaling.py`, which runs
 `cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:

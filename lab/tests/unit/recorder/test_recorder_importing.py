@@ -33,8 +33,10 @@ from lab.tests.recorded import empty_store
 from lab.tests.told import cases
 from roost.cli import run
 from roost_core.objects.fields import JSONObject
+from roost_core.release.pod_classes import KeySource
 from roost_lab.recorder.importing.history import ImportedHistory
-from roost_lab.recorder.importing.objects import CLASS_OF_COMPONENT
+from roost_lab.recorder.importing.objects import CLASS_OF_COMPONENT, KEY_SOURCES
+from roost_lab.recorder.recording.settings import BINDER_REPOSITORY
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodSource
@@ -160,6 +162,15 @@ def test_classes_are_recognised_as_the_chart_recognises_them() -> None:
     assert {
         one["match"]["labels"]["component"]: name for name, one in classes.items()
     } == CLASS_OF_COMPONENT
+
+
+def test_a_repository_is_read_where_the_charts_classes_read_it() -> None:
+    classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
+    homes = [pod_class["home"] for pod_class in classes.values() if "home" in pod_class]
+    places = [
+        KeySource(kind, name) for home in homes for key in home["key"] for kind, name in key.items()
+    ]
+    assert (*places, BINDER_REPOSITORY) == KEY_SOURCES
 
 
 @pytest.mark.parametrize(("name", "namespace", "pod_class"), cases("importing", "names"))

@@ -1,5 +1,5 @@
-"""Whether users' pods are within Roost's reach: what decides their namespace, labels and scheduler
-in the hub.
+"""Whether class `user` matches users' pods, and their scheduler is Roost's: what decides their
+namespace, labels and scheduler in the hub.
 
 Read are traits below `hub.config`, `singleuser.extraPodConfig` and `extraLabels`, and what the
 hub's Python writes out: `c.KubeSpawner.namespace = "lab"`, `setattr`, lambdas, spawners and pods in
@@ -28,9 +28,8 @@ from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, HubSection, Path, child
 from generator.importing.traits import (
     LISTS,
-    NODES,
+    PLACEHOLDER_TRAITS,
     POD_AFFINITIES,
-    SIZE_TRAITS,
     camel_case,
     entries,
     is_known,
@@ -40,7 +39,7 @@ from generator.importing.unread import python_of, runtime_class
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
 # Traits of hub.config that mean something when they are empty: they take the chart's away.
-_MAY_BE_EMPTY: Final = (*NODES, *SIZE_TRAITS)
+_MAY_BE_EMPTY: Final = PLACEHOLDER_TRAITS
 # The classes whose traits KubeSpawner has.
 _READ_CLASSES: Final = ("KubeSpawner", "Spawner")
 # Traits that the chart sets in any case, if to nothing.
@@ -72,7 +71,7 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
         image, _ = traits.get(trait, _UNSET)
         if isinstance(image, str) and image != UNKNOWN_IMAGE:
             followed.add(trait)
-    for trait in ("profile_list", "extra_pod_config", "group_overrides", *NODES, *SIZE_TRAITS):
+    for trait in ("profile_list", "extra_pod_config", "group_overrides", *PLACEHOLDER_TRAITS):
         value, _ = traits.get(trait, _UNSET)
         is_read = entries(value) is not None if trait in LISTS else value is not None
         if is_read and UNKNOWN not in str(value):
