@@ -26,8 +26,7 @@ class BuildError(RuntimeError):
 
 
 def program(name: str) -> Path:
-    """Path of `webhook` (the peer), `load`, `createpods` or `watchsource`, built when missing (half
-    a minute, once).
+    """Path of `webhook` (the peer) or `createpods`, built when missing (half a minute, once).
 
     Raises HarnessUnavailableError where Go is missing, BuildError when the build fails.
     """

@@ -1,12 +1,9 @@
-"""Start the webhooks under test on loopback, each pinned to its cores, and read their processor
-time and memory.
-"""
+"""Start the webhooks under test on loopback, and read their processor time and memory."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import ssl
 import subprocess
 import sys
@@ -100,7 +97,7 @@ class Servers:
         url = f"https://127.0.0.1:{number}/mutate"
         return self._start("rules", [str(program("webhook")), *arguments], {}, url, ready)
 
-    def start_roost(self, *, cores: Sequence[int] | None = None) -> Server:
+    def start_roost(self) -> Server:
         """Start `roost webhook` with given certificate files."""
         port = ReservedPort()
         ops = ReservedPort()
@@ -112,9 +109,7 @@ class Servers:
         arguments += ["--port", str(port.release()), "--metrics-port", str(ops.release())]
         url = f"https://127.0.0.1:{port.number}/mutate"
         ready = f"http://127.0.0.1:{ops.number}/readyz"
-        return self._start(
-            "roost", pinned([sys.executable, *arguments], cores), python_environment(), url, ready
-        )
+        return self._start("roost", [sys.executable, *arguments], python_environment(), url, ready)
 
     def _start(
         self, name: str, command: list[str], environment: dict[str, str], url: str, ready_url: str
@@ -139,26 +134,6 @@ class Servers:
         wait_until(is_ready, 60, f"{name} to be ready", interval_seconds=0.01, explain=process.tail)
         return Server(name, process, url, time.monotonic() - started)
 
-    def load(self, server: Server, reviews: Sequence[Path], *flags: str) -> JSONObject:
-        """Send reviews to a server from the other cores; what `load` prints, and `cpu_us`, the
-        server's a review.
-        """
-        command = [
-            str(program("load")),
-            f"-url={server.url}",
-            f"-ca={self.certificates.ca}",
-            f"-warmup={WARMUP_REVIEWS}",
-        ]
-        before = server.cpu_seconds()
-        result = run_json([*command, *flags, *map(str, reviews)], load_cores())
-        result["cpu_us"] = (
-            (server.cpu_seconds() - before) / (result["reviews"] + WARMUP_REVIEWS) * 1e6
-        )
-        return result
-
-
-WARMUP_REVIEWS: Final = 500
-
 
 def python_environment() -> dict[str, str]:
     """What Roost's programs get beside our own environment: this checkout, compiled once (as pip
@@ -167,34 +142,10 @@ def python_environment() -> dict[str, str]:
     return {"PYTHONPATH": str(REPO), "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": ""}
 
 
-def server_cores() -> list[int]:
-    """The core that servers are held to."""
-    return sorted(os.sched_getaffinity(0))[:1]
-
-
-def load_cores() -> list[int]:
-    """The other cores; the same one where there is only one."""
-    return sorted(os.sched_getaffinity(0))[1:] or server_cores()
-
-
-def pinned(command: list[str], cores: Sequence[int] | None) -> list[str]:
-    """The command, held to these cores where taskset exists (Linux)."""
-    taskset = shutil.which("taskset")
-    if not cores or taskset is None:
-        return command
-    return [taskset, "--cpu-list", ",".join(map(str, cores)), *command]
-
-
-def run_json(
-    command: Sequence[str], cores: Sequence[int] | None = None, timeout_seconds: float = 300.0
-) -> JSONObject:
+def run_json(command: Sequence[str], timeout_seconds: float = 300.0) -> JSONObject:
     """Run one of our load programs and read the JSON object it prints."""
     done = subprocess.run(
-        pinned(list(command), cores),
-        capture_output=True,
-        text=True,
-        timeout=timeout_seconds,
-        check=False,
+        list(command), capture_output=True, text=True, timeout=timeout_seconds, check=False
     )
     if done.returncode != 0:
         raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr.strip()[-2000:]}")

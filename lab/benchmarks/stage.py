@@ -94,37 +94,6 @@ class Stage:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             list(pool.map(create, wanted))
 
-    # Reviews
-
-    def write_reviews(self, folder: Path, namespace: str) -> list[Path]:
-        """AdmissionReviews as the API server would send them for the benchmarks' pods: users,
-        builds and placeholders.
-
-        Two users to one build to one placeholder; builds of 40 repositories. The object is what the
-        API server itself makes of the pod before it calls webhooks, by a dry run.
-        """
-        folder.mkdir(parents=True, exist_ok=True)
-        files = []
-        defaulted: dict[str, JSONObject] = {}
-        for number, pod in enumerate(make_pods()):
-            kind = pod["metadata"]["labels"]["component"]
-            if kind not in defaulted:
-                stored = self.cluster.api.create(pod, namespace, dryRun="All")
-                for field in ("uid", "resourceVersion", "creationTimestamp", "generation"):
-                    stored["metadata"].pop(field, None)
-                stored["status"] = {}
-                defaulted[kind] = stored
-            review_object = copy.deepcopy(defaulted[kind])
-            review_object["metadata"] |= {
-                key: pod["metadata"][key]
-                for key in ("name", "annotations")
-                if key in pod["metadata"]
-            }
-            path = folder / f"{number:03d}-{kind}.json"
-            path.write_text(json.dumps(review_of(review_object, namespace, number)))
-            files.append(path)
-        return files
-
     def write_pods(self, folder: Path) -> list[Path]:
         """The POST bodies as files, for `createpods`."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,39 +103,6 @@ class Stage:
             path.write_text(json.dumps(pod))
             files.append(path)
         return files
-
-
-def review_of(pod: JSONObject, namespace: str, number: int) -> JSONObject:
-    """An AdmissionReview request for the creation of a pod."""
-    kind = {"group": "", "version": "v1", "kind": "Pod"}
-    resource = {"group": "", "version": "v1", "resource": "pods"}
-    return {
-        "apiVersion": "admission.k8s.io/v1",
-        "kind": "AdmissionReview",
-        "request": {
-            "uid": f"00000000-0000-4000-8000-{number:012d}",
-            "kind": kind,
-            "resource": resource,
-            "requestKind": kind,
-            "requestResource": resource,
-            "name": pod["metadata"]["name"],
-            "namespace": namespace,
-            "operation": "CREATE",
-            "userInfo": {
-                "username": f"system:serviceaccount:{namespace}:hub",
-                "uid": "dd69f0d1-2c22-4778-86a2-2aabb918661b",
-                "groups": [
-                    "system:serviceaccounts",
-                    f"system:serviceaccounts:{namespace}",
-                    "system:authenticated",
-                ],
-            },
-            "object": pod,
-            "oldObject": None,
-            "dryRun": False,
-            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
-        },
-    }
 
 
 def make_pods() -> list[JSONObject]:

@@ -23,7 +23,7 @@ def test_a_changed_file_has_its_rooms_tests(changed: str, room: str) -> None:
 def test_a_room_is_run_once_and_what_has_no_tests_runs_none() -> None:
     files = (
         "webhook/review.py webhook/watching/keeper.py tests/unit/webhook/test_warm.py LICENSE"
-        " lab/benchmarks/ring.py"
+        " lab/benchmarks/large.py"
     )
     assert rooms_of(map(Path, files.split())) == [Path("tests/unit/webhook")]
 
