@@ -1,8 +1,8 @@
 """Write the tables of lab/docs/simulator.md that the code knows: shipped policies, bounds and
 assumptions.
 
-.venv/bin/python -m tools.write_simulator_tables            write them .venv/bin/python -m
-tools.write_simulator_tables --check    exit 1 unless they are fresh
+.venv/bin/python -m tools.write_simulator_tables            write them
+.venv/bin/python -m tools.write_simulator_tables --check    exit 1 unless they are fresh
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from roost_lab.simulator.engine.bounds import BOUNDS
+from roost_lab.simulator.engine.bounds import BOUNDS, FigureBound
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import list_assumptions
 from roost_lab.simulator.setup.shipped import describe, policy_files
@@ -31,8 +31,7 @@ def page(text: str) -> str:
             ("policy", "what it is"), ((f"`{name}`", describe(name)) for name in policy_files())
         ),
         "bounds": _table(
-            ("figure", "what it says"),
-            ((f"`{bound.beside}` ({bound.key})", bound.says) for bound in BOUNDS),
+            ("figure", "what it says"), ((_name_of(bound), bound.says) for bound in BOUNDS)
         ),
         "assumptions": _table(
             ("assumption", "as usual", "what it is"),
@@ -50,6 +49,11 @@ def page(text: str) -> str:
             )
         text = f"{before}{begin}\n{table}\n{end}{after}"
     return text
+
+
+def _name_of(bound: FigureBound) -> str:
+    """A bound's figure, with the bound's key where that is another word."""
+    return f"`{bound.beside}`" + ("" if bound.key == bound.beside else f" ({bound.key})")
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -24,9 +24,8 @@ BOUNDS: Final = (
     FigureBound(
         "node_hours",
         "node_hours",
-        "Running pods divided by the pods that fit a node and rounded up, over time, and never"
-        " below `min_nodes` (until a node is drained): what packing with free migration would"
-        " need.",
+        "Running pods divided by the pods that fit a node and rounded up, over time, and at least"
+        " `min_nodes` (until a node is drained). Packing would need that if pods could move.",
     ),
     FigureBound(
         "peak_nodes",
@@ -36,20 +35,18 @@ BOUNDS: Final = (
     FigureBound(
         "cold",
         "cold",
-        "For each image, the most of its pods that ran at once divided by the pods that fit a node,"
-        " rounded up: that many nodes had to get it. Only pulling ahead goes below it.",
+        "Each image had to come to as many nodes as its pods filled at once. Only pulling ahead"
+        " goes below.",
     ),
     FigureBound(
         "cold_compulsory",
         "cold",
-        "Distinct images: each had to be pulled once, however large nodes are. Only pulling ahead"
-        " goes below it.",
+        "Each image had to be pulled once. Only pulling ahead goes below.",
     ),
     FigureBound(
         "build_cache_hits",
         "build_cache_hits",
-        "Builds less distinct repositories: the first build of a repository finds no cache. No"
-        " policy has more.",
+        "Builds less distinct repositories: a repository's first build finds no cache.",
     ),
 )
 
