@@ -218,10 +218,9 @@ def command(
 
     \b
     roost doctor --now --namespace jhub
-    roost doctor --pod pod.yaml --namespace jhub --kubeconfig ~/.kube/config
-    roost doctor -f values.yaml --release roost --namespace jhub --kubeconfig ~/.kube/config
-    roost doctor -f values.yaml --release roost --namespace jhub \\
-        --kubeconfig ~/.kube/config --before-install
+    roost doctor --pod pod.yaml --namespace jhub
+    roost doctor -f values.yaml --release roost --namespace jhub
+    roost doctor -f values.yaml --release roost --namespace jhub --before-install
     """
     connected = partial(connect_as_user, kubeconfig, context)
     if now and (pod is not None or before_install or form != "text"):
