@@ -31,6 +31,7 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 # A registry and its clients know an image of several platforms by either.
 INDEX_TYPES: Final = (INDEX_TYPE, "application/vnd.docker.distribution.manifest.list.v2+json")
 
+_NO_PLATFORM: Final = "unknown/unknown"
 
 # What a file that isn't an archive of the kind makes its reader raise.
 _NOT_READABLE: Final = (tarfile.TarError, KeyError, ValueError, TypeError, AttributeError)
@@ -104,6 +105,10 @@ class Archive:
         if self.root.media_type not in INDEX_TYPES:
             return [self.root]
         return [_descriptor(entry) for entry in json.loads(self.read(self.root))["manifests"]]
+
+    def images(self) -> list[Descriptor]:
+        """The manifests without what BuildKit says there of the build, for no platform."""
+        return [entry for entry in self.manifests() if entry.platform != _NO_PLATFORM]
 
     def parts(self, manifest: Descriptor) -> list[Descriptor]:
         """Configuration and layers of a manifest, in its order."""
@@ -224,7 +229,7 @@ def platforms(path: Path) -> list[str]:
     """The platforms of an image, such as linux/amd64."""
     found = []
     with Archive(path) as archive:
-        for manifest in archive.manifests():
+        for manifest in archive.images():
             config = json.loads(archive.read(archive.parts(manifest)[0]))
             found.append(f"{config['os']}/{config['architecture']}")
     return found

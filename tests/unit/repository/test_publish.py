@@ -399,30 +399,64 @@ def test_the_chart_is_packed_alike_each_time(tmp_path: Path) -> None:
     }
 
 
+def go_program(version: str, modules: str) -> bytes:
+    """The part of a program that Go's linker writes of its making."""
+    written = b"\x7fELF" + b"\xff Go buildinf:\x08\x02" + bytes(16)
+    for text in (version, modules):
+        length = len(text)
+        written += bytes([length]) if length < 128 else bytes([length & 127 | 128, length >> 7])
+        written += text.encode()
+    return written + b"\x00"
+
+
 def test_a_list_of_contents_names_each_package_in_its_last_version(tmp_path: Path) -> None:
     site = "/opt/roost/lib/python3.13/site-packages"
     status = b"Package: python3\nStatus: install ok installed\nVersion: 3.13.5-1\n\n"
     gone = b"Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\n"
     license_line = "License-Expression: BSD-3-Clause\n"
     metadata = f"Metadata-Version: 2.4\nName: Click_Plugins\nVersion: 8.3\n{license_line}\nText\n"
+    modules = "path\tp\nmod\tp\t(devel)\ndep\texample.org/a\tv1.2.0\th1:x\ndep\tb\tv0\n=>\tc\tv2\n"
     image = make_image(
         files={
             "/var/lib/dpkg/status": status + gone,
             f"{site}/click_plugins-8.3.dist-info/METADATA": metadata.encode(),
+            "/usr/lib/os-release": b'NAME="Debian"\nID=debian\nVERSION_ID="13"\n',
+            "/pause": go_program("go1.26.8", "M" * 16 + modules + "M" * 16),
         }
     )
     path = tmp_path / "image.tar"
     write_archive(image, "roost:1", path)
     packages = sbom.packages_of(path)
     assert packages == [
-        sbom.Package("deb", "python3", "3.13.5-1", ""),
+        sbom.Package("deb", "python3", "3.13.5-1", "", "debian-13"),
+        sbom.Package("golang", "c", "v2", ""),
+        sbom.Package("golang", "example.org/a", "v1.2.0", ""),
+        sbom.Package("golang", "stdlib", "1.26.8", "BSD-3-Clause"),
         sbom.Package("pypi", "click-plugins", "8.3", "BSD-3-Clause"),
     ]
     document = json.loads(sbom.spdx_of("roost", "1.0.0", image.digest, packages))
     locators = [
         package["externalRefs"][0]["referenceLocator"] for package in document["packages"][1:]
     ]
-    assert locators == ["pkg:deb/debian/python3@3.13.5-1", "pkg:pypi/click-plugins@8.3"]
+    assert locators[0] == "pkg:deb/debian/python3@3.13.5-1?distro=debian-13"
+    assert locators[2:] == [
+        "pkg:golang/example.org/a@v1.2.0",
+        "pkg:golang/stdlib@1.26.8",
+        "pkg:pypi/click-plugins@8.3",
+    ]
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"\x00", b"\x02"]))
+def test_what_only_looks_like_a_program_of_go_is_passed_over(rest: bytes, flags: bytes) -> None:
+    program = b"\xff Go buildinf:\x08" + flags + bytes(16) + rest
+    for package in sbom._go(program):
+        assert rest[1:].startswith(f"go{package.version}".encode())
+
+
+def test_pythons_own_image_says_which_python_it_has() -> None:
+    config = json.dumps({"config": {"Env": ["PATH=/bin", "PYTHON_VERSION=3.13.9"]}}).encode()
+    assert [package.version for package in sbom._interpreter(config)] == ["3.13.9"]
+    assert list(sbom._interpreter(b"{}")) == []
 
 
 FAKE_ENGINE: Final = """#!/bin/sh
