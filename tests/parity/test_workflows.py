@@ -1,5 +1,5 @@
-"""What a forge would say of the workflows, and what Helm and a registry say of the script that
-publishes the chart.
+"""What a forge would say of the workflows, and what Helm and a registry say of the chart that a
+release holds.
 
 And what the repository of somebody who runs Roost gets: the hooks, the action and GitLab's job of
 docs/how-to/ci.md.
@@ -19,6 +19,13 @@ import yaml
 from tests.harness.fixtures import require_binary
 from tests.harness.registry import RealRegistry
 from tests.parity.renderers import run_helm
+from tools.image import EPOCH_SECONDS
+from tools.release.addresses import Addresses
+from tools.release.fill import write_source
+from tools.release.oci import Archive
+from tools.release.packages import package_chart
+from tools.release.push import Registry
+from tools.release.version import version_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 IMAGE: Final = "registry.example.org/me/roost"
@@ -155,27 +162,16 @@ def test_actionlint_has_nothing_to_say_of_the_workflows_and_the_action(tmp_path:
 
 def test_the_chart_that_a_release_pushes_names_the_released_image(tmp_path: Path) -> None:
     helm = require_binary("helm")
+    source, tgz, archive = tmp_path / "source", tmp_path / "roost.tgz", tmp_path / "chart.tar"
+    forge = "https://forge.example.org/me/roost"
+    write_source(source, Addresses(forge, "", IMAGE.rpartition("/")[0]))
+    package_chart(source / "chart", tgz, archive, EPOCH_SECONDS)
+    run_helm(helm, "lint", "--strict", str(source / "chart"))
     with RealRegistry() as registry:
         charts = f"oci://{registry.host}/charts"
-        environment = {
-            **os.environ,
-            "ROOST_IMAGE": IMAGE,
-            "ROOST_CHARTS": charts,
-            "ROOST_REPOSITORY": "https://forge.example.org/me/roost",
-            "ROOST_OUTPUT": str(tmp_path),
-            "HELM": str(helm),
-            "HELM_PUSH_FLAGS": "--plain-http",
-        }
-        done = subprocess.run(
-            [ROOT / "tools/release/chart.sh"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "Digest: sha256:" in done.stdout
-        version = yaml.safe_load((ROOT / "chart/Chart.yaml").read_text(encoding="utf-8"))["version"]
+        version = version_of()
+        with Archive(archive) as read:
+            Registry(registry.host, environment={}).push(read, "charts/roost", version)
         published = (f"{charts}/roost", f"--version={version}", "--plain-http")
         chart = yaml.safe_load(run_helm(helm, "show", "chart", *published))
         rendered = run_helm(
@@ -187,7 +183,7 @@ def test_the_chart_that_a_release_pushes_names_the_released_image(tmp_path: Path
             "--set=recorder.enabled=true",
         )
         readme = run_helm(helm, "show", "readme", *published)
-    assert chart["sources"] == ["https://forge.example.org/me/roost"]
+    assert chart["sources"] == [forge]
     listed = {
         entry["name"]: entry["image"]
         for entry in yaml.safe_load(chart["annotations"]["artifacthub.io/images"])

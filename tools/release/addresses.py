@@ -1,85 +1,107 @@
 """Where Roost is published: `release.toml`, and the environment before it.
 
-python -m tools.release.addresses image    print one; exit 1 with what to do if it isn't known
+Owns what is called how in a registry.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tools.image import LAB, ROOST
+from tools.release.checkout import ROOT, BuildError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FILE: Final = Path(__file__).resolve().parents[2] / "release.toml"
-# What an address must look like, in words and as a pattern.
-_SHAPES: Final = {
+FILE: Final = ROOT / "release.toml"
+# What a page's address must look like, in words and as a pattern.
+_PAGES: Final = {
     "repository": ("https://HOST/…", r"https://[^/\s]+/\S*[^/\s]"),
     "documentation": (
         "https://HOST/…, without a slash at its end",
         r"https://[^/\s]+(?:/\S*[^/\s])?",
     ),
-    "image": ("HOST/NAME without a tag, in lower case", r"[a-z0-9.:-]+(?:/[a-z0-9._-]+)+"),
-    "charts": ("oci://HOST/FOLDER, in lower case", r"oci://[a-z0-9.:-]+(?:/[a-z0-9._-]+)+"),
 }
+CHART: Final = "chart"
+# Beside images' repositories, since one repository can't hold an image and a chart of one tag.
+REPOSITORIES: Final = {ROOST: "roost", LAB: "roost-lab", CHART: "charts/roost"}
+_HOST: Final = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?"
+_FOLDER: Final = r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
+_ADDRESS: Final = re.compile(rf"({_HOST})((?:/{_FOLDER})*)")
+_DOCKER_HUB: Final = ("docker.io", "index.docker.io", "registry-1.docker.io")
 
 
-class AddressError(ValueError):
-    """An address isn't known, or isn't one; the message says where to write it."""
+class Target(NamedTuple):
+    """Where to push: HOST or HOST:PORT, and the folder in it, "" for none."""
+
+    host: str
+    folder: str
+
+    def repository(self, name: str) -> str:
+        """Where the registry has a part of REPOSITORIES."""
+        return f"{self.folder}/{REPOSITORIES[name]}".lstrip("/")
+
+    def address(self, name: str) -> str:
+        """The same with the host before it."""
+        return f"{self.host}/{self.repository(name)}"
 
 
 class Addresses(NamedTuple):
-    """Each "" if it isn't known."""
+    """Each "" if it isn't known. registry: as parse_target reads it."""
 
     repository: str = ""
     documentation: str = ""
-    image: str = ""
-    charts: str = ""
+    registry: str = ""
+
+
+def parse_target(address: str) -> Target:
+    """REGISTRY as it was typed. Raises ValueError, whose message says what is wrong with it."""
+    expected = "expected HOST/FOLDER, such as registry.example.org/me"
+    plain = address.rstrip("/")
+    scheme, has_scheme, rest = plain.rpartition("://")
+    if has_scheme:
+        raise ValueError(f"found {address!r}, {expected}. Leave out {scheme}://: {rest}")
+    found = _ADDRESS.fullmatch(plain)
+    if found is None and plain != plain.lower():
+        raise ValueError(f"found {address!r}, {expected}. Names in registries have no capitals.")
+    first, _, folders = plain.partition("/")
+    if found is None and re.search(r"[:@]", folders):
+        raise ValueError(f"found {address!r}, {expected}. The version is the tag: leave it out.")
+    if found is None:
+        raise ValueError(f"found {address!r}, {expected}.")
+    if not re.search(r"[.:]", first) and first != "localhost":
+        raise ValueError(f"found {address!r}, {expected}. {first!r} is no host of a registry.")
+    if found[1] in _DOCKER_HUB:
+        raise ValueError(
+            f"found {address!r}. Docker Hub has no folders, and the chart needs one: charts/roost."
+            " Use another registry, or push the images there with docker."
+        )
+    return Target(found[1], found[2].lstrip("/"))
 
 
 def read_addresses(environment: Mapping[str, str], file: Path = FILE) -> Addresses:
-    """ROOST_REPOSITORY and its like before the file's entries. Raises AddressError."""
+    """ROOST_REPOSITORY and its like before the file's entries. Raises BuildError."""
     listed = tomllib.loads(file.read_text(encoding="utf-8"))["addresses"]
     found = {}
-    for name, (shape, pattern) in _SHAPES.items():
+    for name in Addresses._fields:
         variable = f"ROOST_{name.upper()}"
         value = environment.get(variable) or listed[name]
-        # Forges' own names of owners may have capitals, registries' never do.
-        value = value.lower() if name in ("image", "charts") else value
-        if value and not re.fullmatch(pattern, value):
-            raise AddressError(
-                f"{variable}, or addresses.{name} of {file.name}: found {value!r}, expected"
-                f" {shape}."
-            )
-        found[name] = value
+        try:
+            found[name] = _checked(name, value) if value else ""
+        except ValueError as error:
+            raise BuildError(f"{variable}, or addresses.{name} of {file.name}: {error}") from error
     return Addresses(**found)
 
 
-def main(arguments: list[str]) -> int:
-    """0: printed; 1: not known; 2: wrong usage."""
-    if len(arguments) != 1 or arguments[0] not in _SHAPES:
-        print(f"usage: python -m tools.release.addresses {'|'.join(_SHAPES)}", file=sys.stderr)
-        return 2
-    (name,) = arguments
-    try:
-        value: str = getattr(read_addresses(os.environ), name)
-    except AddressError as error:
-        print(f"release: {error}", file=sys.stderr)
-        return 1
-    if not value:
-        said = (
-            f"addresses.{name} of {FILE.name} is empty. Write it there, or set"
-            f" ROOST_{name.upper()}."
-        )
-        print(f"release: {said}", file=sys.stderr)
-        return 1
-    print(value)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def _checked(name: str, value: str) -> str:
+    if name == "registry":
+        # Forges' own names of owners may have capitals, registries' never do.
+        parse_target(value.lower())
+        return value.lower()
+    shape, pattern = _PAGES[name]
+    if not re.fullmatch(pattern, value):
+        raise ValueError(f"found {value!r}, expected {shape}.")
+    return value

@@ -13,7 +13,6 @@ import argparse
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -24,10 +23,11 @@ from typing import TYPE_CHECKING, Final
 
 from tools import image
 from tools.release import oci, sbom
-from tools.release.addresses import AddressError, read_addresses
-from tools.release.chart import package_chart
-from tools.release.fill import FillError, write_source
-from tools.release.version import ROOT, version_of
+from tools.release.addresses import CHART, read_addresses
+from tools.release.checkout import ROOT, BuildError, checkout_state
+from tools.release.fill import write_source
+from tools.release.packages import package_chart, package_plugin
+from tools.release.version import changes_in, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,12 +37,11 @@ RECORD: Final = "release.json"
 CHECKSUMS: Final = "SHA256SUMS"
 # What builds images: the first that is here, unless one is named.
 ENGINES: Final = ("docker", "podman", "debian")
+# Docker's own builder in a container: it says in the image how it built it. Never chosen unnamed,
+# since it has to be made first (docker buildx create --use).
+BUILDX: Final = "buildx"
 # Nodes are amd64 unless somebody chose otherwise, whatever the computer is that builds.
 PLATFORM: Final = "linux/amd64"
-
-
-class BuildError(RuntimeError):
-    """The release can't be built here; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +67,6 @@ class Record:
     commit: str
     changes: str
     parts: dict[str, Part]
-
-
-def checkout_state(root: Path = ROOT) -> tuple[str, str]:
-    """(commit, digest of what differs from it in tracked files or "")."""
-
-    def git(*arguments: str) -> bytes:
-        try:
-            command = ["git", "-C", str(root), *arguments]
-            return subprocess.run(command, capture_output=True, check=True).stdout
-        except (OSError, subprocess.CalledProcessError) as error:
-            raise BuildError(
-                f"{root}: git doesn't know this folder. Make releases in a clone of the"
-                " repository, with git installed."
-            ) from error
-
-    changed = git("diff", "--binary", "HEAD")
-    digest = hashlib.sha256(changed).hexdigest() if changed else ""
-    return git("rev-parse", "HEAD").decode().strip(), digest
 
 
 def read_record(dist: Path) -> Record:
@@ -132,8 +113,11 @@ def _replace(dist: Path, half: Path) -> None:
         raise BuildError(f"{dist}: it can't be replaced: {error}. Remove it.") from error
 
 
-def build(dist: Path = DIST, engine: str = "", platforms: Sequence[str] = ()) -> Record:
-    """Replace the folder by a release of this checkout. Raises BuildError."""
+def build(dist: Path = DIST, engine: str = "", platforms: str = "") -> Record:
+    """Replace the folder by a release of this checkout. Raises BuildError.
+
+    platforms: as in linux/amd64,linux/arm64; "" for PLATFORM alone.
+    """
     # Before minutes of building.
     check_replaceable(dist)
     commit, changes = checkout_state()
@@ -143,27 +127,36 @@ def build(dist: Path = DIST, engine: str = "", platforms: Sequence[str] = ()) ->
     with tempfile.TemporaryDirectory(dir=dist.parent, prefix=f".{dist.name}-") as scratch:
         half, source = Path(scratch) / "dist", Path(scratch) / "source"
         half.mkdir()
+        addresses = read_addresses(os.environ)
+        for line in write_source(source, addresses):
+            _say(line)
+        wanted = list(filter(None, platforms.split(",")))
         try:
-            for line in write_source(source, read_addresses(os.environ)):
-                _say(line)
-            parts = build_images(source, half, version, engine or find_engine(), platforms)
-        except (AddressError, FillError, image.ImageError, oci.ArchiveError) as error:
+            parts = build_images(source, half, version, engine or find_engine(), wanted)
+        except (image.ImageError, oci.ArchiveError) as error:
             raise BuildError(str(error)) from error
         build_wheels(source, half)
         _say("the chart")
         tgz, archive = half / f"roost-{version}.tgz", half / f"roost-chart-{version}.tar"
         package_chart(source / "chart", tgz, archive, image.EPOCH_SECONDS)
-        parts["chart"] = _part(archive)
+        parts[CHART] = _part(archive)
+        if addresses.repository:
+            package_plugin(source, half, version, addresses.repository, image.EPOCH_SECONDS)
         for name in image.TARGETS:
             held = sbom.packages_of(half / parts[name].file)
             document = sbom.spdx_of(name, version, parts[name].digest, held)
-            (half / f"{name}-{version}.spdx.json").write_text(document, encoding="utf-8")
+            (half / contents_file(name, version)).write_text(document, encoding="utf-8")
         record = Record(version, commit, changes, parts)
         (half / RECORD).write_text(json.dumps(asdict(record), indent=1) + "\n", encoding="utf-8")
         (half / "NOTES.md").write_text(notes_of(source, record), encoding="utf-8")
         (half / CHECKSUMS).write_text("".join(_checksums(half)), encoding="utf-8")
         _replace(dist, half)
     return record
+
+
+def contents_file(name: str, version: str) -> str:
+    """The name of the list of an image's contents."""
+    return f"{name}-{version}.spdx.json"
 
 
 def find_engine() -> str:
@@ -181,10 +174,7 @@ def find_engine() -> str:
 
 def notes_of(source: Path, record: Record) -> str:
     """The change log's section of this version, and what was built. Raises BuildError."""
-    text = (source / "CHANGELOG.md").read_text(encoding="utf-8")
-    section = re.search(
-        rf"^## {re.escape(record.version)}\b.*?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
-    )
+    section = changes_in(source, record.version)
     if section is None:
         raise BuildError(f"CHANGELOG.md: found no section {record.version}. Write it.")
     rows = [
@@ -193,7 +183,7 @@ def notes_of(source: Path, record: Record) -> str:
     ]
     table = "\n".join(["| what | platforms | digest |", "|---|---|---|", *rows])
     built = f"Built from commit {record.commit}{', with changes' if record.changes else ''}."
-    return f"# Roost {record.version}\n\n{section[1].strip()}\n\n## Digests\n\n{built}\n\n{table}\n"
+    return f"# Roost {record.version}\n\n{section}\n\n## Digests\n\n{built}\n\n{table}\n"
 
 
 def build_images(
@@ -204,37 +194,53 @@ def build_images(
     platforms: () for PLATFORM alone.
     """
     wanted = tuple(platforms) or (PLATFORM,)
-    parts = {}
     if engine == "debian":
-        if platforms and wanted != (PLATFORM,):
+        if wanted != (PLATFORM,):
             raise BuildError(
                 f"--platform {','.join(platforms)}: Debian's buildah builds for this machine alone."
                 " Use docker or podman with QEMU."
             )
         built = image.build_images(source)
-        for name in image.TARGETS:
-            path = dist / f"{name}-image-{version}.tar"
-            shutil.copyfile(built[name], path)
-            parts[name] = _part(path)
-        return parts
+    parts = {}
     for name in image.TARGETS:
-        archives = {}
-        for platform in wanted:
-            _say(f"{name} for {platform}, by {engine}")
-            archives[platform] = dist / f".{name}-{platform.replace('/', '-')}.tar"
-            _build_by_engine(engine, source, name, platform, archives[platform])
         path = dist / f"{name}-image-{version}.tar"
-        if len(archives) == 1:
-            archives[wanted[0]].rename(path)
+        if engine == "debian":
+            shutil.copyfile(built[name], path)
         else:
-            oci.join(archives, path)
-            for archive in archives.values():
-                archive.unlink()
+            _say(f"{name} for {', '.join(wanted)}, by {engine}")
+            build_one = _build_by_buildx if engine == BUILDX else _build_by_engine
+            build_one(engine, source, name, wanted, path)
         parts[name] = _part(path)
     return parts
 
 
-def _build_by_engine(engine: str, source: Path, target: str, platform: str, path: Path) -> None:
+def _build_by_buildx(
+    _engine: str, source: Path, target: str, platforms: Sequence[str], path: Path
+) -> None:
+    # Files and image have the age that hatchling's wheels have.
+    output = f"type=oci,dest={path},rewrite-timestamp=true"
+    build = ["docker", "buildx", "build", "--platform", ",".join(platforms), "--target", target]
+    build += ["--provenance=mode=max", "--sbom=false", "--output", output]
+    _run([*build, "--build-arg", f"SOURCE_DATE_EPOCH={image.EPOCH_SECONDS}", str(source)])
+
+
+def _build_by_engine(
+    engine: str, source: Path, target: str, platforms: Sequence[str], path: Path
+) -> None:
+    """Neither docker nor podman keeps an image of several platforms: one after the other."""
+    archives = {}
+    for platform in platforms:
+        archives[platform] = path.with_name(f".{target}-{platform.replace('/', '-')}.tar")
+        _build_platform(engine, source, target, platform, archives[platform])
+    if len(archives) == 1:
+        archives[platforms[0]].rename(path)
+        return
+    oci.join(archives, path)
+    for archive in archives.values():
+        archive.unlink()
+
+
+def _build_platform(engine: str, source: Path, target: str, platform: str, path: Path) -> None:
     architecture = platform.rpartition("/")[2]
     tag = f"localhost/{target}:release-{architecture}"
     saved = path.with_suffix(".saved")
@@ -307,7 +313,7 @@ def add_build_options(parser: argparse.ArgumentParser) -> None:
     """What `make release` and `tools/publish` both take."""
     parser.add_argument(
         "--engine",
-        choices=ENGINES,
+        choices=(*ENGINES, BUILDX),
         default="",
         help="what builds the images (default: which is here)",
     )
@@ -327,7 +333,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=DIST, help="(default: %(default)s)")
     given = parser.parse_args(argv)
     try:
-        build(given.output.resolve(), given.engine, list(filter(None, given.platform.split(","))))
+        build(given.output.resolve(), given.engine, given.platform)
     except BuildError as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

@@ -1,31 +1,28 @@
 """Copy this checkout's tracked files, and fill in where Roost is published: what image, chart and
 wheel are made of.
 
-python -m tools.release.fill FOLDER    FOLDER is replaced; prints what was filled in
-
 An address that isn't known changes nothing: then the copy is the checkout.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from tools.release.addresses import AddressError, Addresses, read_addresses
-from tools.release.version import version_of
+from tools.image import LAB, ROOST
+from tools.release.addresses import Addresses, parse_target
+from tools.release.checkout import BuildError, copy
+from tools.release.version import changes_in, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 # What the wheels hold besides chart and templates.
 ROOMS: Final = ("generator", "roost", "roost_core", "webhook", "lab/roost_lab")
 _PAGE: Final = re.compile(r"\b(lab/)?docs/([\w/-]+)\.md(#[\w-]+)?")
@@ -40,14 +37,10 @@ KINDS: Final = {
 }
 
 
-class FillError(RuntimeError):
-    """A file of the checkout isn't as expected; the message names it."""
-
-
 def write_source(folder: Path, addresses: Addresses) -> list[str]:
     """Replace `folder` by the checkout with the addresses filled in: a line for each change.
 
-    Raises FillError.
+    Raises BuildError.
     """
     copy(folder)
     said = fill(folder, addresses)
@@ -59,37 +52,24 @@ def write_source(folder: Path, addresses: Addresses) -> list[str]:
     return said
 
 
-def copy(folder: Path) -> None:
-    """Replace `folder` by the tracked files as they are on disk. Raises FillError."""
-    try:
-        listed = subprocess.run(
-            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
-        ).stdout
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise FillError(
-            f"{ROOT}: git doesn't know this folder. Make releases in a clone of the repository,"
-            " with git installed."
-        ) from error
-    shutil.rmtree(folder, ignore_errors=True)
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-
-
 def fill(root: Path, addresses: Addresses) -> list[str]:
-    """Write the addresses into the copy `root`: a line for each change. Raises FillError."""
+    """Write the addresses into the copy `root`: a line for each change. Raises BuildError."""
     said = []
-    if addresses.image:
+    if addresses.registry:
+        target = parse_target(addresses.registry)
         head = re.compile(r"(^image:\n)(?:  #.*\n)+  name: roost$", re.MULTILINE)
         comment = (
             "  # As released; name your own copy for a cluster that can't reach this registry."
         )
-        _edit(root / "chart" / "values.yaml", head, rf"\g<1>{comment}\n  name: {addresses.image}")
-        said.append(f"image.name: {addresses.image}")
+        _edit(
+            root / "chart" / "values.yaml",
+            head,
+            rf"\g<1>{comment}\n  name: {target.address(ROOST)}",
+        )
+        said.append(f"image.name: {target.address(ROOST)}")
         of_lab = re.compile(r"(?<=^  image: {name: )roost-lab\b", re.MULTILINE)
-        _edit(root / "chart" / "values.yaml", of_lab, f"{addresses.image}-lab")
-        said.append(f"recorder.image.name: {addresses.image}-lab")
+        _edit(root / "chart" / "values.yaml", of_lab, target.address(LAB))
+        said.append(f"recorder.image.name: {target.address(LAB)}")
     if addresses.documentation:
         runbooks = f"{addresses.documentation}/alerts.html"
         _edit(
@@ -134,15 +114,10 @@ def _link_pages(root: Path, documentation: str) -> int:
     return count
 
 
-def changes_of(text: str, version: str) -> list[tuple[str, str]]:
-    """(Artifact Hub's kind, description) for each entry of a version in a change log; [] if it has
-    no section.
-    """
-    section = re.search(
-        rf"^## {re.escape(version)}\b.*?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
-    )
+def changes_of(section: str) -> list[tuple[str, str]]:
+    """(Artifact Hub's kind, description) for each entry of a change log's section."""
     found = []
-    for part in re.split(r"^### ", section[1] if section else "", flags=re.MULTILINE)[1:]:
+    for part in re.split(r"^### ", section, flags=re.MULTILINE)[1:]:
         heading, _, entries = part.partition("\n")
         for entry in re.split(r"^- ", entries, flags=re.MULTILINE)[1:]:
             words = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", " ".join(entry.split()))
@@ -152,8 +127,7 @@ def changes_of(text: str, version: str) -> list[tuple[str, str]]:
 
 def _chart_lines(root: Path) -> Iterator[str]:
     """Lines of Chart.yaml's annotations, which are its last part."""
-    version = version_of(root)
-    changes = changes_of((root / "CHANGELOG.md").read_text(encoding="utf-8"), version)
+    changes = changes_of(changes_in(root, version_of(root)) or "")
     if changes:
         listed = yaml.safe_dump(
             [{"kind": kind, "description": text} for kind, text in changes], allow_unicode=True
@@ -166,28 +140,8 @@ def _chart_lines(root: Path) -> Iterator[str]:
 def _edit(path: Path, pattern: re.Pattern[str], new: str) -> None:
     text, count = pattern.subn(new, path.read_text(encoding="utf-8"))
     if count != 1:
-        raise FillError(
+        raise BuildError(
             f"{path}: found {count} places like {pattern.pattern!r}, expected 1. Mend"
             " tools/release/fill.py."
         )
     path.write_text(text, encoding="utf-8")
-
-
-def main(argv: list[str] | None = None) -> int:
-    """0: filled; 1: it can't be, and stderr says why."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tools.release.fill", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument("folder", type=Path, help="where the copy goes; it is replaced")
-    folder: Path = parser.parse_args(argv).folder
-    try:
-        said = write_source(folder, read_addresses(os.environ))
-    except (AddressError, FillError) as error:
-        print(f"release: {error}", file=sys.stderr)
-        return 1
-    print("\n".join(said) or "no address is known: the copy is the checkout")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,26 +4,23 @@ tools/publish registry.example.org/me >image.yaml
 
 Builds the release into dist/ if it isn't there (`make release`). stdout: YAML for Roost's values,
 images by digest. stderr: what is done, and how to install. Log in first, as for docker push.
+A workflow's step (GITHUB_OUTPUT) gets address and digest of each part as outputs, too.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
+import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tools import image
-from tools.release.build import (
-    DIST,
-    BuildError,
-    Record,
-    add_build_options,
-    build,
-    checkout_state,
-    read_record,
-)
+from tools.release.addresses import CHART, Target, parse_target, read_addresses
+from tools.release.build import DIST, Record, add_build_options, build, contents_file, read_record
+from tools.release.checkout import BuildError, checkout_state
 from tools.release.oci import Archive, ArchiveError
 from tools.release.push import PushError, Registry
 
@@ -31,50 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 AGAIN: Final = "Build it again: make release, or pass --rebuild."
-_HOST: Final = r"(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?"
-_FOLDER: Final = r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*"
-_ADDRESS: Final = re.compile(rf"({_HOST})((?:/{_FOLDER})*)")
-_DOCKER_HUB: Final = ("docker.io", "index.docker.io", "registry-1.docker.io")
-
-
-class Target(NamedTuple):
-    """Where to push: HOST or HOST:PORT, and the folder in it, "" for none."""
-
-    host: str
-    folder: str
-
-    def repository(self, name: str) -> str:
-        """The repository's path in the registry."""
-        return f"{self.folder}/{name}" if self.folder else name
-
-
-# Beside images' repositories, since one repository can't hold an image and a chart of one tag.
-REPOSITORIES: Final = {image.ROOST: "roost", image.LAB: "roost-lab", "chart": "charts/roost"}
-
-
-def parse_target(address: str) -> Target:
-    """REGISTRY as it was typed. Raises ValueError, whose message says what is wrong with it."""
-    expected = "expected HOST/FOLDER, such as registry.example.org/me"
-    plain = address.rstrip("/")
-    scheme, has_scheme, rest = plain.rpartition("://")
-    if has_scheme:
-        raise ValueError(f"found {address!r}, {expected}. Leave out {scheme}://: {rest}")
-    found = _ADDRESS.fullmatch(plain)
-    if found is None and plain != plain.lower():
-        raise ValueError(f"found {address!r}, {expected}. Names in registries have no capitals.")
-    first, _, folders = plain.partition("/")
-    if found is None and re.search(r"[:@]", folders):
-        raise ValueError(f"found {address!r}, {expected}. The version is the tag: leave it out.")
-    if found is None:
-        raise ValueError(f"found {address!r}, {expected}.")
-    if not re.search(r"[.:]", first) and first != "localhost":
-        raise ValueError(f"found {address!r}, {expected}. {first!r} is no host of a registry.")
-    if found[1] in _DOCKER_HUB:
-        raise ValueError(
-            f"found {address!r}. Docker Hub has no folders, and the chart needs one: charts/roost."
-            " Use another registry, or push the images there with docker."
-        )
-    return Target(found[1], found[2].lstrip("/"))
 
 
 def check_parts(record: Record, dist: Path) -> None:
@@ -94,18 +47,45 @@ def check_parts(record: Record, dist: Path) -> None:
 def publish(record: Record, dist: Path, target: Target, registry: Registry) -> None:
     """Push what the folder holds. Raises PushError."""
     for name, part in record.parts.items():
-        repository = target.repository(REPOSITORIES[name])
-        _say(f"{target.host}/{repository}:{record.version}")
+        _say(f"{target.address(name)}:{record.version}")
         with Archive(dist / part.file) as archive:
-            registry.push(archive, repository, record.version)
+            registry.push(archive, target.repository(name), record.version)
+
+
+def check_signer() -> None:
+    """Whether what signs is here. Raises BuildError."""
+    if shutil.which("cosign") is None:
+        raise BuildError("--sign: no cosign here, which signs. Install it, or leave out --sign.")
+
+
+def sign(record: Record, dist: Path, target: Target) -> None:
+    """Sign what was pushed without a key, and attach the images' lists of contents as signed
+    statements. Raises PushError.
+    """
+    for name, part in record.parts.items():
+        reference = f"{target.address(name)}@{part.digest}"
+        _cosign("sign", "--yes", reference)
+        if name in image.TARGETS:
+            listed = str(dist / contents_file(name, record.version))
+            _cosign("attest", "--yes", "--type", "spdxjson", "--predicate", listed, reference)
+
+
+def _cosign(*arguments: str) -> None:
+    _say(f"cosign {' '.join(arguments)}")
+    # stdout is for the values.
+    done = subprocess.run(["cosign", *arguments], stdout=sys.stderr, check=False)
+    if done.returncode != 0:
+        raise PushError(
+            f"cosign {arguments[0]}: status {done.returncode}. The release is pushed, and not all"
+            " of it is signed: try again."
+        )
 
 
 def values_of(record: Record, target: Target) -> str:
     """The values that name what was pushed, by digest."""
 
     def entry(name: str) -> str:
-        repository = f"{target.host}/{target.repository(REPOSITORIES[name])}"
-        return f'{{name: {repository}, digest: "{record.parts[name].digest}"}}'
+        return f'{{name: {target.address(name)}, digest: "{record.parts[name].digest}"}}'
 
     return (
         f"# Roost {record.version} in {target.host}, written by tools/publish.\n"
@@ -113,6 +93,14 @@ def values_of(record: Record, target: Target) -> str:
         f"recorder: {{image: {entry(image.LAB)}}}\n"
         "# If nodes log in there, name the Secret (in Roost's namespace):\n"
         "# imagePullSecrets: [registry]\n"
+    )
+
+
+def outputs_of(record: Record, target: Target) -> str:
+    """What later steps of a workflow read: a line for each part's address, and for its digest."""
+    return "".join(
+        f"{name}={target.address(name)}\n{name}-digest={part.digest}\n"
+        for name, part in record.parts.items()
     )
 
 
@@ -131,6 +119,17 @@ def check_current(record: Record, dist: Path) -> None:
         )
 
 
+def _named(registry: str | None) -> str:
+    """REGISTRY, or the address that is known without it. Raises BuildError."""
+    known = registry if registry is not None else read_addresses(os.environ).registry
+    if registry is None and not known:
+        raise BuildError(
+            "found none. Name it, such as registry.example.org/me, or write it into release.toml"
+            " (addresses.registry)."
+        )
+    return known
+
+
 def _say(line: str) -> None:
     print(f"publish: {line}", file=sys.stderr, flush=True)
 
@@ -140,12 +139,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="tools/publish", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("registry", metavar="REGISTRY", help="such as registry.example.org/me")
+    parser.add_argument(
+        "registry",
+        metavar="REGISTRY",
+        nargs="?",
+        help="such as registry.example.org/me (default: ROOST_REGISTRY, or release.toml's)",
+    )
     parser.add_argument(
         "--rebuild", action="store_true", help="build the release even if dist/ is there"
     )
     parser.add_argument(
         "--plain-http", action="store_true", help="a registry without TLS (localhost: always)"
+    )
+    parser.add_argument(
+        "--sign", action="store_true", help="sign all that is pushed, without a key, by cosign"
     )
     parser.add_argument(
         "--dist", type=Path, default=DIST, help="the release's folder (default: %(default)s)"
@@ -154,27 +161,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     dist: Path = given.dist.resolve()
     try:
-        target = parse_target(given.registry)
-    except ValueError as error:
+        target = parse_target(_named(given.registry))
+    except (BuildError, ValueError) as error:
         print(f"tools/publish: REGISTRY: {error}", file=sys.stderr)
         return 2
     registry = Registry(target.host, plain_http=given.plain_http)
     try:
         # Before minutes of building.
-        registry.check(target.repository(REPOSITORIES[image.ROOST]))
+        if given.sign:
+            check_signer()
+        registry.check(target.repository(image.ROOST))
         if given.rebuild or not dist.exists():
             _say(f"building the release into {dist}: minutes, the first time")
-            platforms = list(filter(None, given.platform.split(",")))
-            build(dist, given.engine, platforms)
+            build(dist, given.engine, given.platform)
         record = read_record(dist)
         check_current(record, dist)
         check_parts(record, dist)
         publish(record, dist, target, registry)
+        if given.sign:
+            sign(record, dist, target)
     except (BuildError, PushError) as error:
         print(f"tools/publish: {error}", file=sys.stderr)
         return 1
     print(values_of(record, target), end="")
-    chart = f"oci://{target.host}/{target.repository(REPOSITORIES['chart'])}"
+    if outputs := os.environ.get("GITHUB_OUTPUT"):
+        with Path(outputs).open("a", encoding="utf-8") as file:
+            file.write(outputs_of(record, target))
+    chart = f"oci://{target.address(CHART)}"
     plain = " --plain-http" if registry.is_plain else ""
     _say("published. With these values in image.yaml:")
     _say(

@@ -12,15 +12,16 @@ import argparse
 import re
 import sys
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from tools.release.checkout import ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 # How pages name a version of Roost: its images, its tag in git, its chart, its log.
 _NAMED: Final = re.compile(
     r"(?:\broost(?:-lab)?(?::|@v|-)|\b(?:rev|tag|targetRevision): v|--version[ =]| version=)"
@@ -33,6 +34,16 @@ def version_of(root: Path = ROOT) -> str:
     return str(
         tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     )
+
+
+def changes_in(root: Path, version: str) -> str | None:
+    """The change log's section of a version; None: it has none."""
+    section = re.search(
+        rf"^## {re.escape(version)}\b.*?\n(.*?)(?=^## |\Z)",
+        (root / "CHANGELOG.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    return section[1].strip() if section else None
 
 
 def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
@@ -60,10 +71,9 @@ def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
         return
     if tag != f"v{version}":
         yield f"tag {tag}: expected v{version}, after pyproject.toml's version. Change one of them."
-    changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
-    if not re.search(rf"^## {re.escape(version)}\b", changes, re.MULTILINE):
+    if changes_in(root, version) is None:
         yield f"CHANGELOG.md: found no section {version}. Name the section Unreleased so."
-    if re.search(r"^## Unreleased\n+### ", changes, re.MULTILINE):
+    if (changes_in(root, "Unreleased") or "").startswith("### "):
         yield f"CHANGELOG.md: Unreleased has entries, expected them below {version}."
 
 

@@ -34,13 +34,13 @@ from tests.harness.real_nodes import RealNode
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import run_helm
 from tests.recorded_data import object_of
+from tests.releases import small_release, write_record
 from tools.image import EPOCH_SECONDS
 from tools.release import build as release
 from tools.release.addresses import Addresses
-from tools.release.chart import package_chart
 from tools.release.fill import write_source
 from tools.release.oci import Archive
-from tools.release.publish import REPOSITORIES
+from tools.release.packages import package_chart
 from tools.release.push import Registry
 from tools.release.version import version_of
 
@@ -262,20 +262,8 @@ def check_lab(node: RealNode, namespace: str, name: str, record: release.Record)
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     folder = tmp_path / "dist"
-    folder.mkdir()
-    parts = {}
-    for name in REPOSITORIES:
-        path = folder / f"{name}.tar"
-        write_archive(make_image(size_bytes=1000), name, path)
-        with Archive(path) as archive:
-            parts[name] = release.Part(path.name, archive.root.digest)
-    record = release.Record(version_of(), *release.checkout_state(), parts)
-    write_record(folder, record)
+    small_release(folder)
     return folder
-
-
-def write_record(folder: Path, record: release.Record) -> None:
-    (folder / release.RECORD).write_text(json.dumps(dataclasses.asdict(record)))
 
 
 def keep_login(home: Path, host: str, settings: dict[str, Any]) -> Path:

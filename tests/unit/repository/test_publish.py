@@ -17,13 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.harness.images import make_image, write_archive
+from tests.releases import small_release
 from tools.image import EPOCH_SECONDS
 from tools.release import build as release
-from tools.release import oci, sbom
-from tools.release.build import BuildError, build_images, find_engine
-from tools.release.chart import package_chart
+from tools.release import oci, publish, sbom
+from tools.release.addresses import REPOSITORIES, Addresses, parse_target
+from tools.release.build import build_images, find_engine
+from tools.release.checkout import BuildError
 from tools.release.logins import LoginError, find_login, login_files
-from tools.release.publish import main, parse_target
+from tools.release.packages import package_chart
+from tools.release.publish import main
 from tools.release.push import Answer, PushError, Registry
 
 ROOT: Final = Path(__file__).resolve().parents[3]
@@ -64,7 +67,7 @@ def test_a_wrong_address_is_named_with_its_fix(
 def test_what_is_an_address_comes_back_whole(address: str) -> None:
     target = parse_target(address)
     assert f"{target.host}/{target.folder}".rstrip("/") == address.rstrip("/")
-    assert target.repository("roost") in (f"{target.folder}/roost", "roost")
+    assert target.repository("chart") in (f"{target.folder}/charts/roost", "charts/roost")
 
 
 @given(st.text(max_size=30))
@@ -148,6 +151,8 @@ class Shelf:
         self.requests.append((method, path))
         body = data if isinstance(data, bytes) else data.read() if data is not None else b""
         digest = path.rpartition("digest=")[2].replace("%3A", ":")
+        if method in ("GET", "DELETE"):
+            return Answer(200, {}, b"{}")
         if method == "HEAD":
             return Answer(200 if path.rpartition("/")[2] in self.blobs else 404, {}, b"")
         if method == "POST":
@@ -168,22 +173,56 @@ class Shelf:
         return [entry["digest"] for entry in entries]
 
 
-def test_an_image_of_two_platforms_is_pushed_after_all_that_it_names(tmp_path: Path) -> None:
+def of_two_platforms(folder: Path) -> Path:
+    """The archive of an image for amd64 and for arm64."""
     archives = {}
     for architecture in ("amd64", "arm64"):
         image = make_image(size_bytes=100)
         config = json.loads(image.config) | {"architecture": architecture}
         body = json.dumps(config).encode()
         manifest = json.loads(image.manifest) | {"config": oci.describe(oci.CONFIG_TYPE, body)}
-        path = tmp_path / f"{architecture}.tar"
+        path = folder / f"{architecture}.tar"
         blobs: dict[str, bytes | Path] = {
             oci.digest_of(blob): blob for blob in (body, *image.layers)
         }
         root = (oci.MANIFEST_TYPE, json.dumps(manifest).encode())
         oci.write_archive(path, root, blobs, f"linux/{architecture}")
         archives[f"linux/{architecture}"] = path
-    joint = tmp_path / "both.tar"
+    joint = folder / "both.tar"
     oci.join(archives, joint)
+    return joint
+
+
+def by_buildkit(folder: Path) -> Path:
+    """The same as BuildKit writes it: it says in the index how it built."""
+    statement = b'{"predicateType": "https://slsa.dev/provenance/v0.2"}'
+    config = b'{"architecture": "unknown", "os": "unknown", "config": {}}'
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": oci.MANIFEST_TYPE,
+        "config": oci.describe(oci.CONFIG_TYPE, config),
+        "layers": [oci.describe("application/vnd.in-toto+json", statement)],
+    }
+    body = json.dumps(manifest).encode()
+    blobs: dict[str, bytes | Path] = {
+        oci.digest_of(blob): blob for blob in (body, config, statement)
+    }
+    with oci.Archive(of_two_platforms(folder)) as archive:
+        index = json.loads(archive.read(archive.root))
+        for image in archive.images():
+            blobs[image.digest] = archive.read(image)
+            blobs |= {part.digest: archive.read(part) for part in archive.parts(image)}
+    index["manifests"].append(
+        oci.describe(oci.MANIFEST_TYPE, body)
+        | {"platform": {"architecture": "unknown", "os": "unknown"}}
+    )
+    path = folder / "by-buildkit.tar"
+    oci.write_archive(path, (oci.INDEX_TYPE, json.dumps(index).encode()), blobs)
+    return path
+
+
+def test_an_image_of_two_platforms_is_pushed_after_all_that_it_names(tmp_path: Path) -> None:
+    joint = of_two_platforms(tmp_path)
     assert oci.platforms(joint) == ["linux/amd64", "linux/arm64"]
     shelf = Shelf()
     registry = Registry("registry.example.org", environment={}, send=shelf.send)
@@ -474,11 +513,7 @@ def test_an_engine_builds_each_platform_or_is_refused(
         (tmp_path / f"{wanted}.tar").write_bytes(
             saved(layers, [False], is_old=True, architecture=built)
         )
-    engine = tmp_path / "docker"
-    engine.write_text(FAKE_ENGINE)
-    engine.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    put_program(tmp_path, "docker", FAKE_ENGINE, monkeypatch)
     monkeypatch.setenv("SAVED", str(tmp_path))
     assert find_engine() == "docker"
     dist = tmp_path / "dist"
@@ -497,6 +532,113 @@ def test_an_engine_builds_each_platform_or_is_refused(
     assert builds[0].startswith(
         "build --platform linux/amd64 --target roost --tag localhost/roost:"
     )
+
+
+FAKE_BUILDX: Final = """#!/bin/sh
+echo "$@" >>"$LOG"
+for option; do
+  case $option in type=oci,dest=*) path=${option#*dest=}; cp "$SAVED" "${path%%,*}" ;; esac
+done
+"""
+
+
+def test_what_docker_says_of_its_build_stays_in_the_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved_image = by_buildkit(tmp_path)
+    put_program(tmp_path, "docker", FAKE_BUILDX, monkeypatch)
+    monkeypatch.setenv("SAVED", str(saved_image))
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    wanted = ("linux/amd64", "linux/arm64")
+    parts = build_images(tmp_path, dist, "1.0.0", "buildx", wanted)
+    for name, part in parts.items():
+        assert part.platforms == ",".join(wanted)
+        # Its layers aren't tars.
+        assert sbom.packages_of(dist / part.file) == []
+        shelf = Shelf()
+        registry = Registry("registry.example.org", environment={}, send=shelf.send)
+        with oci.Archive(dist / part.file) as archive:
+            archive.check()
+            assert registry.push(archive, f"me/{name}", "1") == part.digest
+        assert any(b"slsa.dev/provenance" in blob for blob in shelf.blobs.values())
+    for line, name in zip((tmp_path / "log").read_text().splitlines(), parts, strict=True):
+        assert line.startswith(f"buildx build --platform {','.join(wanted)} --target {name} ")
+        assert "--provenance=mode=max" in line
+
+
+def put_program(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a program before all others; its LOG is the folder's file log."""
+    program = folder / name
+    program.write_text(text)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("LOG", str(folder / "log"))
+
+
+FAKE_COSIGN: Final = """#!/bin/sh
+echo "$@" >>"$LOG"
+echo of cosign
+exit ${STATUS:-0}
+"""
+
+
+@pytest.mark.parametrize("status", [0, 1, None])
+def test_what_is_pushed_is_signed_and_told_to_a_workflow(
+    status: int | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """status: cosign's; None: it isn't there."""
+    dist, outputs = tmp_path / "dist", tmp_path / "outputs"
+    record = small_release(dist)
+    shelf = Shelf()
+    put_program(tmp_path, "cosign" if status is not None else "other", FAKE_COSIGN, monkeypatch)
+    monkeypatch.setenv("STATUS", str(status))
+    monkeypatch.setenv("ROOST_REGISTRY", "registry.example.org/Me")
+    monkeypatch.setenv("GITHUB_OUTPUT", str(outputs))
+    monkeypatch.setattr(
+        publish, "Registry", lambda host, **_: Registry(host, environment={}, send=shelf.send)
+    )
+    code = main(["--dist", str(dist), "--sign"])
+    printed = capfd.readouterr()
+    if status is None:
+        assert (code, printed.out, shelf.requests) == (1, "", [])
+        assert "no cosign here" in printed.err
+        return
+    if status == 1:
+        assert (code, printed.out, outputs.exists()) == (1, "", False)
+        assert "cosign sign: status 1. The release is pushed, and not all of it" in printed.err
+        return
+    assert code == 0, printed.err
+    pushed = {
+        name: (f"registry.example.org/me/{path}", record.parts[name].digest)
+        for name, path in REPOSITORIES.items()
+    }
+    values = yaml.safe_load(printed.out)
+    assert values["image"] == dict(zip(("name", "digest"), pushed["roost"], strict=True))
+    signed = [f"sign --yes {where}@{digest}" for where, digest in pushed.values()]
+    attest = "attest --yes --type spdxjson --predicate"
+    for name in ("roost", "roost-lab"):
+        listed = f"{dist}/{name}-{record.version}.spdx.json"
+        signed.append(f"{attest} {listed} {'@'.join(pushed[name])}")
+    assert sorted((tmp_path / "log").read_text().splitlines()) == sorted(signed)
+    # As the workflow's later steps name them.
+    assert dict(line.split("=") for line in outputs.read_text().splitlines()) == {
+        **{name: where for name, (where, _) in pushed.items()},
+        **{f"{name}-digest": digest for name, (_, digest) in pushed.items()},
+    }
+
+
+def test_without_an_address_it_says_where_one_may_stand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(publish, "read_addresses", lambda _: Addresses())
+    assert main([]) == 2
+    said = capsys.readouterr().err
+    assert "REGISTRY: found none. Name it, such as registry.example.org/me" in said
+    assert "release.toml" in said
 
 
 OURS: Final = {"version": "0.1.0", "commit": "abc", "changes": "", "parts": {}, "from": "before"}
@@ -570,7 +712,7 @@ def test_the_page_names_refusals_as_they_are_said() -> None:
     assert len(said) >= 7
     sources = "".join(
         (ROOT / "tools/release" / name).read_text(encoding="utf-8")
-        for name in ("push.py", "publish.py", "build.py")
+        for name in ("push.py", "publish.py", "build.py", "checkout.py")
     )
     # A sentence goes over several literals.
     joined = re.sub(r'"\s*\n\s*f?"', "", sources)

@@ -1,5 +1,5 @@
-"""What a release does: workflows call scripts that exist, addresses are filled in once, the wheel
-works by itself.
+"""What a release does: the workflow has one path, addresses are filled in once, the wheel works by
+itself.
 """
 
 import hashlib
@@ -19,28 +19,20 @@ import yaml
 
 from tests.harness.binaries import MINORS
 from tests.recorded_data import rows
-from tools.release import addresses, version
-from tools.release.addresses import AddressError, Addresses, read_addresses
-from tools.release.fill import changes_of, fill
+from tools.image import EPOCH_SECONDS, TARGETS
+from tools.release import version
+from tools.release.addresses import Addresses, read_addresses
+from tools.release.build import build_wheels
+from tools.release.checkout import BuildError
+from tools.release.fill import changes_of, fill, write_source
+from tools.release.packages import package_plugin
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 KNOWN: Final = Addresses(
-    "https://forge.example.org/me/roost",
-    "https://roost.example.org",
-    "registry.example.org/me/roost",
-    "oci://registry.example.org/charts",
+    "https://forge.example.org/me/roost", "https://roost.example.org", "registry.example.org/me"
 )
-# What a workflow sets.
-ENVIRONMENT: Final = {
-    **{f"ROOST_{name.upper()}": value for name, value in KNOWN._asdict().items()},
-    "ROOST_DIGEST": "sha256:00",
-    "ROOST_LAB_DIGEST": "sha256:01",
-    "ROOST_SIGN": "true",
-    "GITHUB_REF_NAME": f"v{version.version_of()}",
-    "REGISTRY_USER": "me",
-    "REGISTRY_TOKEN": "not to be printed",
-}
+IMAGE: Final = "registry.example.org/me/roost"
 
 
 def workflow(path: Path) -> dict[str, Any]:
@@ -48,14 +40,6 @@ def workflow(path: Path) -> dict[str, Any]:
     text = path.read_text(encoding="utf-8")
     body: dict[str, Any] = yaml.safe_load(re.sub("^on:", '"on":', text, flags=re.MULTILINE))
     return body
-
-
-def call(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **ENVIRONMENT, **more, "PYTHONPATH": str(ROOT)}
-    environment.pop("GITHUB_OUTPUT", None)
-    return subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment
-    )
 
 
 def test_actions_are_pinned_by_commit_with_their_version_beside_it() -> None:
@@ -81,48 +65,50 @@ def test_only_jobs_that_publish_may_write_anything_and_the_last_is_what_cannot_b
         writers = {
             name for name, job in body["jobs"].items() if "write" in str(job.get("permissions"))
         }
-        assert writers == (
-            {"image", "chart", "pypi", "forge"} if path.name == "release.yml" else set()
-        )
+        assert writers == ({"publish", "pypi", "forge"} if path.name == "release.yml" else set())
         if path.name == "release.yml":
-            assert {"image", "chart"} <= set(body["jobs"]["pypi"]["needs"])
+            needed = {name: job.get("needs") for name, job in body["jobs"].items()}
+            assert (needed["publish"], needed["pypi"]) == ("build", "publish")
         elif path.name == "ci.yml":
             assert body["jobs"]["kind"]["strategy"]["matrix"]["minor"] == list(MINORS)
 
 
-PINNED: Final = ("roost@sha256:00", "roost-lab@sha256:01")
-DRY_RUNS: Final = {
-    "login.sh": ("docker login registry.example.org --username me --password-stdin",),
-    "image.sh": tuple(
-        f"--tag registry.example.org/me/{name}:{version.version_of()}"
-        for name in ("roost", "roost-lab")
-    ),
-    "sbom.sh": tuple(f"syft scan registry:registry.example.org/me/{at}" for at in PINNED),
-    "sign.sh": tuple(f"cosign sign --yes registry.example.org/me/{at}" for at in PINNED),
-    "chart.sh": (f"/roost-{version.version_of()}.tgz oci://registry.example.org/charts",),
-    "wheel.sh": ("hatchling build --target wheel",),
-    "forge.sh": (f"gh release create v{version.version_of()} --verify-tag",),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", DRY_RUNS)
-def test_a_dry_run_prints_what_would_be_done_and_no_secret(script: str, tmp_path: Path) -> None:
-    done = call(f"tools/release/{script}", "--dry-run", ROOST_OUTPUT=str(tmp_path))
-    assert done.returncode == 0, done.stderr
-    assert [said for said in DRY_RUNS[script] if said not in done.stdout] == []
-    assert "not to be printed" not in done.stdout + done.stderr
+def test_the_workflow_builds_once_and_publishes_what_it_built() -> None:
+    """One path: no step does again what `make release` and `tools/publish` do."""
+    body = workflow(ROOT / ".github/workflows/release.yml")
+    told = {
+        name: [step["run"] for step in job.get("steps", ()) if "run" in step]
+        for name, job in body["jobs"].items()
+    }
+    release_line, publish_line = "make release ENGINE=buildx PLATFORM=", "tools/publish --sign"
+    assert [name for name, lines in told.items() if "make release" in str(lines)] == ["build"]
+    assert [name for name, lines in told.items() if "tools/publish" in str(lines)] == ["publish"]
+    assert told["build"] == [f"{release_line}linux/amd64,linux/arm64"]
+    assert told["publish"][-1] == publish_line
+    # A job that runs packages of others holds no right to write.
+    assert "permissions" not in body["jobs"]["build"]
+    # Later steps attest what the step's outputs name.
+    steps = body["jobs"]["publish"]["steps"]
+    attested = [step["with"] for step in steps if "attest" in step.get("uses", "")]
+    assert [given["subject-name"] for given in attested] == [
+        f"${{{{ steps.publish.outputs.{name} }}}}" for name in TARGETS
+    ]
+    for given, name in zip(attested, TARGETS, strict=True):
+        assert given["subject-digest"] == f"${{{{ steps.publish.outputs.{name}-digest }}}}"
+    # What the workflow sets are addresses.
+    assert {name.removeprefix("ROOST_").lower() for name in body["env"]} == {*Addresses._fields}
 
 
 def test_the_plugins_manifest_names_an_archive_that_holds_it(tmp_path: Path) -> None:
-    checksums = set()
-    for folder in ("first", "second"):
-        done = call("tools/release/krew.sh", ROOST_OUTPUT=str(tmp_path / folder))
-        assert done.returncode == 0, done.stderr
-        archive = tmp_path / folder / "krew" / "kubectl-roost.tar.gz"
-        checksums.add(hashlib.sha256(archive.read_bytes()).hexdigest())
-    manifest = yaml.safe_load((archive.parent / "roost.yaml").read_text(encoding="utf-8"))
     here = version.version_of()
+    checksums = set()
+    for name in ("first", "second"):
+        folder = tmp_path / name
+        folder.mkdir()
+        package_plugin(ROOT, folder, here, KNOWN.repository, EPOCH_SECONDS)
+        archive = folder / "kubectl-roost.tar.gz"
+        checksums.add(hashlib.sha256(archive.read_bytes()).hexdigest())
+    manifest = yaml.safe_load((folder / "roost.yaml").read_text(encoding="utf-8"))
     assert manifest["spec"]["version"] == f"v{here}"
     assert (manifest["metadata"]["name"], len(manifest["spec"]["shortDescription"]) <= 50) == (
         "roost",
@@ -136,32 +122,13 @@ def test_the_plugins_manifest_names_an_archive_that_holds_it(tmp_path: Path) -> 
         assert packed.getmember("kubectl-roost").mode & 0o111 == 0o111
 
 
-def test_an_argument_that_is_none_is_refused() -> None:
-    done = call("tools/release/image.sh", "--dry")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "found argument --dry, expected --dry-run or --help" in done.stderr
-
-
-def test_an_address_that_is_not_known_says_where_to_write_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    if not read_addresses({}).image:
-        assert addresses.main(["image"]) == 1
-        assert (
-            "addresses.image of release.toml is empty. Write it there, or set ROOST_IMAGE."
-            in capsys.readouterr().err
-        )
-    assert addresses.main(["nothing"]) == 2
-
-
 @pytest.mark.parametrize(("variable", "value"), rows("repository/addresses-refused"))
 def test_what_is_no_address_is_refused(variable: str, value: str) -> None:
-    with pytest.raises(AddressError, match=f"{variable}, or addresses.*found .*, expected "):
+    with pytest.raises(BuildError, match=f"{variable}, or addresses.*found .*, expected "):
         read_addresses({variable: value})
     # Registries' names have no capitals.
     assert (
-        read_addresses({"ROOST_IMAGE": "ghcr.example.org/Me/Roost"}).image
-        == "ghcr.example.org/me/roost"
+        read_addresses({"ROOST_REGISTRY": "ghcr.example.org/Me"}).registry == "ghcr.example.org/me"
     )
 
 
@@ -190,15 +157,14 @@ def test_a_tag_is_compared_with_files_and_change_log(tmp_path: Path) -> None:
     ] == expected
 
 
-def test_changes_are_read_from_the_change_log() -> None:
+def test_changes_are_read_from_the_change_log(tmp_path: Path) -> None:
     entries = "### Added\n\n- A [page](docs/a.md),\n  long.\n- B.\n\n### Fixed\n\n- C.\n"
     text = f"# L\n\n## 1.0.0 (2026)\n\n{entries}\n## 0.9.0\n\n### Added\n\n- D.\n"
-    assert changes_of(text, "1.0.0") == [
-        ("added", "A page, long."),
-        ("added", "B."),
-        ("fixed", "C."),
-    ]
-    assert changes_of(text, "2.0.0") == []
+    (tmp_path / "CHANGELOG.md").write_text(text)
+    section = version.changes_in(tmp_path, "1.0.0")
+    assert section == entries.strip()
+    assert changes_of(section) == [("added", "A page, long."), ("added", "B."), ("fixed", "C.")]
+    assert version.changes_in(tmp_path, "2.0.0") is None
 
 
 @pytest.fixture
@@ -215,8 +181,8 @@ def test_addresses_are_filled_in(copied: Path) -> None:
     (copied / "CHANGELOG.md").write_text(f"## {here}\n\n### Added\n\n- It: all.\n")
     fill(copied, KNOWN)
     values = yaml.safe_load((copied / "chart/values.yaml").read_text(encoding="utf-8"))
-    assert values["image"]["name"] == KNOWN.image
-    assert values["recorder"]["image"]["name"] == f"{KNOWN.image}-lab"
+    assert values["image"]["name"] == IMAGE
+    assert values["recorder"]["image"]["name"] == f"{IMAGE}-lab"
     assert (
         values["monitoring"]["prometheusRule"]["runbooks"]
         == "https://roost.example.org/alerts.html"
@@ -244,9 +210,9 @@ def test_without_addresses_nothing_is_filled_in(copied: Path) -> None:
 @pytest.mark.slow
 def test_the_wheel_of_a_release_runs_in_an_environment_of_its_own(tmp_path: Path) -> None:
     """Its dependencies are this environment's: no index is asked."""
-    built = call("tools/release/wheel.sh", ROOST_OUTPUT=str(tmp_path))
-    assert built.returncode == 0, built.stderr
-    wheels = sorted((tmp_path / "dist").glob("*.whl"))
+    write_source(tmp_path / "source", KNOWN)
+    build_wheels(tmp_path / "source", tmp_path)
+    wheels = sorted(tmp_path.glob("*.whl"))
     assert [wheel.name.partition("-")[0] for wheel in wheels] == ["roost", "roost_lab"]
     home = tmp_path / "venv"
     venv.create(home, clear=True, with_pip=False)
@@ -277,7 +243,7 @@ def test_the_wheel_of_a_release_runs_in_an_environment_of_its_own(tmp_path: Path
 
     # The chart in the wheel names the released image.
     assert (
-        f"{KNOWN.image}:{version.version_of()}"
+        f"{IMAGE}:{version.version_of()}"
         in run("roost", "images", "--kube-version", "v1.37.2").splitlines()
     )
     assert run("roost", "why", "--help").startswith("Usage: roost why")
