@@ -20,16 +20,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import yaml
 
-from tools.registry import Registries, RegistryError, fetch
+from roost_core.objects.image_references import image_repository
+from tools.registry import Registry, RegistryError, follow, send
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from tools.registry import Answer
+    from tools.registry import Send
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RELEASES: Final = "https://dl.k8s.io/release"
 _SCHEDULERS: Final = "generator/render/kube_scheduler.py"
+_DOCKER_HUB: Final = "registry-1.docker.io"
 _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)")
 
 
@@ -53,8 +55,15 @@ class Newer(NamedTuple):
 class World(NamedTuple):
     """What answers questions; tests give recorded answers."""
 
-    fetch: Callable[[str, str, Mapping[str, str]], Answer]
+    send: Send
     run: Callable[[Sequence[str]], str]
+
+
+def tags_of(image: str, send: Send = send) -> list[str]:
+    """All tags of an image named without one, as anybody may see them. Raises RegistryError."""
+    host, _, name = image_repository(image).partition("/")
+    host = _DOCKER_HUB if host == "docker.io" else host
+    return Registry(host, environment={}, actions="pull", send=send).tags(name)
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -106,11 +115,10 @@ def images(world: World, root: Path = ROOT) -> Iterator[Newer]:
     )
     placeholder = _values(root)["placeholder"]["image"]
     pins[f"{placeholder['name']}:{placeholder['tag']}"] = "chart/values.yaml, placeholder.image"
-    registries = Registries(world.fetch)
     for image, where in pins.items():
         name, _, tag = image.rpartition(":")
         try:
-            newest = newest_like(tag, registries.tags(name))
+            newest = newest_like(tag, tags_of(name, world.send))
         except RegistryError as error:
             raise SourceError(str(error)) from error
         if newest != tag:
@@ -157,7 +165,7 @@ def main(argv: Sequence[str] | None = None, world: World | None = None) -> int:
         "--newest", nargs=2, metavar=("IMAGE", "PREFIX"), help="print the newest tag that begins so"
     )
     newest: list[str] | None = parser.parse_args(argv).newest
-    asked = world or World(fetch, _run)
+    asked = world or World(send, _run)
     try:
         if newest:
             return _print_newest(asked, *newest)
@@ -178,9 +186,7 @@ def main(argv: Sequence[str] | None = None, world: World | None = None) -> int:
 
 def _print_newest(world: World, image: str, prefix: str) -> int:
     tags = [
-        tag
-        for tag in Registries(world.fetch).tags(image)
-        if re.fullmatch(re.escape(prefix) + r"\d+", tag)
+        tag for tag in tags_of(image, world.send) if re.fullmatch(re.escape(prefix) + r"\d+", tag)
     ]
     if not tags:
         raise RegistryError(f"{image}: no tag begins with {prefix} and ends in a number.")
@@ -191,7 +197,7 @@ def _print_newest(world: World, image: str, prefix: str) -> int:
 def _release(world: World, name: str) -> str:
     """A file of Kubernetes' own that holds a version."""
     try:
-        answer = world.fetch("GET", f"{RELEASES}/{name}", {})
+        answer = follow(lambda address: world.send("GET", address, {}, None), f"{RELEASES}/{name}")
     except OSError as error:
         raise SourceError(f"{RELEASES}/{name}: {getattr(error, 'reason', error)}") from error
     text = answer.body.decode(errors="replace").strip()

@@ -15,7 +15,7 @@ from tests.harness.life import Started
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process, RunFolder
 from tests.harness.waiting import wait_until
-from tools.release.push import PushError, Registry
+from tools.registry import Registry, RegistryError
 
 READY_SECONDS = 30.0
 USER = "me"
@@ -72,6 +72,6 @@ class DistributionRegistry(Started):
     def _answers(self) -> bool:
         try:
             Registry(self.host, environment={}).check("nothing")
-        except PushError as error:
+        except RegistryError as error:
             return "asks who you are" in str(error)
         return True

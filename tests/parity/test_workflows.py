@@ -20,11 +20,11 @@ from tests.harness.fixtures import require_binary
 from tests.harness.registry import RealRegistry
 from tests.parity.renderers import run_helm
 from tools.image import EPOCH_SECONDS
+from tools.registry import Registry
 from tools.release.addresses import Addresses
 from tools.release.fill import write_source
 from tools.release.oci import Archive
 from tools.release.packages import package_chart
-from tools.release.push import Registry
 from tools.release.version import version_of
 
 ROOT: Final = Path(__file__).resolve().parents[2]

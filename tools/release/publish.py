@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tools import image
+from tools.registry import Registry, RegistryError
 from tools.release.addresses import CHART, Target, parse_target, read_addresses
 from tools.release.build import DIST, Record, add_build_options, build, contents_file, read_record
 from tools.release.checkout import BuildError, checkout_state
 from tools.release.oci import Archive, ArchiveError
-from tools.release.push import PushError, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,7 +45,7 @@ def check_parts(record: Record, dist: Path) -> None:
 
 
 def publish(record: Record, dist: Path, target: Target, registry: Registry) -> None:
-    """Push what the folder holds. Raises PushError."""
+    """Push what the folder holds. Raises RegistryError."""
     for name, part in record.parts.items():
         _say(f"{target.address(name)}:{record.version}")
         with Archive(dist / part.file) as archive:
@@ -60,7 +60,7 @@ def check_signer() -> None:
 
 def sign(record: Record, dist: Path, target: Target) -> None:
     """Sign what was pushed without a key, and attach the images' lists of contents as signed
-    statements. Raises PushError.
+    statements. Raises RegistryError.
     """
     for name, part in record.parts.items():
         reference = f"{target.address(name)}@{part.digest}"
@@ -75,7 +75,7 @@ def _cosign(*arguments: str) -> None:
     # stdout is for the values.
     done = subprocess.run(["cosign", *arguments], stdout=sys.stderr, check=False)
     if done.returncode != 0:
-        raise PushError(
+        raise RegistryError(
             f"cosign {arguments[0]}: status {done.returncode}. The release is pushed, and not all"
             " of it is signed: try again."
         )
@@ -180,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         publish(record, dist, target, registry)
         if given.sign:
             sign(record, dist, target)
-    except (BuildError, PushError) as error:
+    except (BuildError, RegistryError) as error:
         print(f"tools/publish: {error}", file=sys.stderr)
         return 1
     print(values_of(record, target), end="")

@@ -36,12 +36,12 @@ from tests.parity.renderers import run_helm
 from tests.recorded_data import object_of
 from tests.releases import small_release, write_record
 from tools.image import EPOCH_SECONDS
+from tools.registry import Registry
 from tools.release import build as release
 from tools.release.addresses import Addresses
 from tools.release.fill import write_source
 from tools.release.oci import Archive
 from tools.release.packages import package_chart
-from tools.release.push import Registry
 from tools.release.version import version_of
 
 pytestmark = pytest.mark.e2e

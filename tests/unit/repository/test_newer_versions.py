@@ -1,4 +1,4 @@
-"""tools/newer_versions.py on recorded answers, and how tools/registry.py asks registries."""
+"""tools/newer_versions.py on recorded answers, and how it asks registries."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from tests.recorded_data import printed
-from tools.newer_versions import World, dependencies, images, kubernetes, main, newest_like
-from tools.registry import Answer, Registries, RegistryError
+from tools.newer_versions import World, dependencies, images, kubernetes, main, newest_like, tags_of
+from tools.registry import Answer, RegistryError
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 TAGS: Final = {
@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def answer(_method: str, url: str, _headers: Mapping[str, str]) -> Answer:
+def answer(_method: str, url: str, _headers: Mapping[str, str], _data: object) -> Answer:
     minors = {
         "37": "v1.37.2\n",
         "36": "v1.36.5",
@@ -67,7 +67,7 @@ def run(_command: Sequence[str]) -> str:
     )
 
 
-def silent(_method: str, _url: str, _headers: Mapping[str, str]) -> Answer:
+def silent(_method: str, _url: str, _headers: Mapping[str, str], _data: object) -> Answer:
     raise OSError("no route to host")
 
 
@@ -147,7 +147,7 @@ class Registry:
         self.realm = realm
         self.asked: list[str] = []
 
-    def fetch(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, url: str, headers: Mapping[str, str], _data: object) -> Answer:
         self.asked.append(f"{method} {url}")
         if url.startswith(f"{self.realm}?"):
             return Answer(200, {}, b'{"token": "t"}')
@@ -167,7 +167,7 @@ class Registry:
 @pytest.mark.parametrize("realm", ["https://auth.example.org/token", "http://localhost:5000/token"])
 def test_all_pages_of_tags_are_read_with_one_token_from_where_the_registry_says(realm: str) -> None:
     registry = Registry(realm=realm)
-    assert Registries(registry.fetch).tags("r.example.org/a/b") == ["1", "2", "3"]
+    assert tags_of("r.example.org/a/b", registry.send) == ["1", "2", "3"]
     assert sum(f"{realm}?" in line for line in registry.asked) == 1
     assert registry.asked[-1] == "GET https://r.example.org/v2/a/b/tags/list?last=2&n=1000"
 
@@ -177,13 +177,32 @@ def test_all_pages_of_tags_are_read_with_one_token_from_where_the_registry_says(
 )
 def test_no_token_is_fetched_from_a_file_or_without_encryption(realm: str) -> None:
     registry = Registry(realm=realm)
-    with pytest.raises(RegistryError, match="it asks who you are"):
-        Registries(registry.fetch).tags("r.example.org/a/b")
+    with pytest.raises(RegistryError, match="which isn't https"):
+        tags_of("r.example.org/a/b", registry.send)
     assert registry.asked == ["GET https://r.example.org/v2/a/b/tags/list?n=1000"]
 
 
 def test_a_registrys_no_names_the_image() -> None:
     with pytest.raises(
-        RegistryError, match=r"^r\.example\.org/a/b: r\.example\.org: it has no such image"
+        RegistryError, match=r"^r\.example\.org/a/b: the registry has no such repository"
     ):
-        Registries(Registry(404).fetch).tags("r.example.org/a/b")
+        tags_of("r.example.org/a/b", Registry(404).send)
+
+
+def test_a_registry_may_send_on_to_where_its_images_are() -> None:
+    """registry.k8s.io does. A token isn't sent on, and no file of this machine is read."""
+    asked: list[tuple[str, str]] = []
+
+    def send(_method: str, url: str, headers: Mapping[str, str], _data: object) -> Answer:
+        asked.append((url, headers.get("Authorization", "")))
+        if url.startswith("https://near.example.org/"):
+            return Answer(200, {}, b'{"tags": ["1"]}')
+        return Answer(307, {"location": f"{target}/v2/a/tags/list?n=1000"}, b"")
+
+    target = "https://near.example.org"
+    assert tags_of("r.example.org/a", send) == ["1"]
+    assert asked[-1] == ("https://near.example.org/v2/a/tags/list?n=1000", "")
+    target = "file:///etc"
+    with pytest.raises(RegistryError, match=r"sends on to file:///etc/v2"):
+        tags_of("r.example.org/a", send)
+    assert not [url for url, _ in asked if url.startswith("file:")]

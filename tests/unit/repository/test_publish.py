@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from tests.harness.images import make_image, write_archive
 from tests.releases import small_release
 from tools.image import EPOCH_SECONDS
+from tools.registry import Answer, Registry, RegistryError
 from tools.release import build as release
 from tools.release import oci, publish, sbom
 from tools.release.addresses import REPOSITORIES, Addresses, parse_target
@@ -27,7 +28,6 @@ from tools.release.checkout import BuildError
 from tools.release.logins import LoginError, find_login, login_files
 from tools.release.packages import package_chart
 from tools.release.publish import main
-from tools.release.push import Answer, PushError, Registry
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 # No tar begins as a compressed file does.
@@ -267,7 +267,7 @@ def test_a_token_is_asked_for_with_the_login_and_only_over_tls(tmp_path: Path) -
     assert len(asked) == 1
     assert asked[0].startswith("https://login.example.org/token?service=s&scope=repository%3Ame")
     sent.clear()
-    with pytest.raises(PushError, match="isn't https"):
+    with pytest.raises(RegistryError, match="isn't https"):
         registry_with("http://login.example.org/token").check("me/roost")
     assert not [authorization for _, authorization in sent if authorization]
 
@@ -324,7 +324,7 @@ def test_an_upload_at_no_address_is_refused_in_words() -> None:
         environment={},
         send=lambda method, *_: answers.get(method, Answer(200, {}, b"{}")),
     )
-    with pytest.raises(PushError, match=r"https://\[registry/v2/x.*which is no address"):
+    with pytest.raises(RegistryError, match=r"https://\[registry/v2/x.*which is no address"):
         registry.check("me/roost")
 
 
@@ -340,7 +340,7 @@ def test_no_login_goes_to_another_machine_without_tls(host: str, tmp_path: Path)
         return Answer(401, {"www-authenticate": "Basic"}, b"")
 
     registry = Registry(host, plain_http=True, environment={"HOME": str(tmp_path)}, send=send)
-    with pytest.raises(PushError, match="in clear text"):
+    with pytest.raises(RegistryError, match="in clear text"):
         registry.check("me/roost")
     assert not any("Authorization" in headers for headers in sent)
 
@@ -369,7 +369,7 @@ def test_any_file_of_logins_is_read_or_refused_in_words(settings: Any) -> None:
             environment={"HOME": home},
             send=lambda *_: Answer(401, {"www-authenticate": "Basic"}, b""),
         )
-        with pytest.raises(PushError, match=r"config\.json|docker login|docker-credential"):
+        with pytest.raises(RegistryError, match=r"config\.json|docker login|docker-credential"):
             registry.check("me/roost")
 
 
@@ -712,7 +712,7 @@ def test_the_page_names_refusals_as_they_are_said() -> None:
     assert len(said) >= 7
     sources = "".join(
         (ROOT / "tools/release" / name).read_text(encoding="utf-8")
-        for name in ("push.py", "publish.py", "build.py", "checkout.py")
+        for name in ("../registry.py", "publish.py", "build.py", "checkout.py")
     )
     # A sentence goes over several literals.
     joined = re.sub(r'"\s*\n\s*f?"', "", sources)
