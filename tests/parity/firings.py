@@ -4,7 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from generator.render.kube_scheduler import SCHEDULER_TAGS
+from tests.harness.binaries import NEWEST_MINOR
 from tests.recorded_data import DATA
+from tools.release.version import version_of
 
 Labels = dict[str, str]
 
@@ -45,6 +48,10 @@ def _series(text: str) -> str:
     if program == "deployment":
         labels = ", ".join(f'{key}="{value}"' for key, value in _labels(words[1:]).items())
         return f'kube_deployment_{words[0]}{{namespace="jhub", {labels}}}'
+    # kube-state-metrics' of a container
+    if program == "container":
+        labels = ", ".join(f'{key}="{value}"' for key, value in _labels(words[1:]).items())
+        return f'kube_pod_container_{words[0]}{{namespace="jhub", {labels}}}'
     # calls of an entry, as an API server counts them
     if program == "called":
         return (
@@ -94,9 +101,14 @@ def _firing(head: str, lines: list[str]) -> Firing:
     )
 
 
+# With the tags of images that the values' defaults have.
+_TEXT = (
+    (DATA / "firings.txt")
+    .read_text()
+    .replace("@VERSION@", version_of())
+    .replace("@SCHEDULER@", SCHEDULER_TAGS[NEWEST_MINOR])
+)
 FIRINGS = {
     name: _firing(head, body.strip().split("\n  "))
-    for name, head, body in re.findall(
-        r"^([^#\s].*) @ (.*)\n((?:  .*\n)+)", (DATA / "firings.txt").read_text(), re.MULTILINE
-    )
+    for name, head, body in re.findall(r"^([^#\s].*) @ (.*)\n((?:  .*\n)+)", _TEXT, re.MULTILINE)
 }

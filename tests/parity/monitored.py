@@ -37,6 +37,8 @@ FOREIGN = {
     "apiserver_admission_webhook_admission_duration_seconds_count": {"name", "type", "rejected"},
     "kube_deployment_status_condition": {"deployment", "condition", "status"},
     "kube_deployment_spec_replicas": {"deployment"},
+    "kube_pod_container_info": {"pod", "container", "image_spec"},
+    "kube_pod_container_status_running": {"pod", "container"},
     "scheduler_scheduling_attempt_duration_seconds_bucket": {"profile", "result", "le"},
     "process_resident_memory_bytes": set[str](),
     "process_cpu_seconds_total": set[str](),
