@@ -72,14 +72,13 @@ image: setup  ## the Dockerfile's two images, built by buildah over Debian's Pyt
 release: $(DEMO_STAMP)  ## wheels, images, chart, lists of contents, checksums and notes into dist/; tools/publish REGISTRY pushes them
 	@$(PY) -m tools.release.build $(if $(ENGINE),--engine $(ENGINE)) $(if $(PLATFORM),--platform $(PLATFORM))
 
-generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, lab/docs/command-line.md, tables of lab/docs/simulator.md, figures of pages)
+generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, lab/docs/command-line.md, figures and tables of pages)
 	@$(PY) -m tools.write_arguments
 	@$(PY) -m tools.write_chart
 	@$(PY) -m tools.write_values_reference
 	@$(PY) -m tools.write_chart_pages
 	@$(PY) -m tools.write_command_line
 	@$(PY) -m tools.write_drawings
-	@$(PY) -m tools.write_simulator_tables
 	@$(PY) -m tools.write_figures
 
 figures: setup  ## measure the figures of replays whose code changed since, hours of them, and write them into the pages

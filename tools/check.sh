@@ -23,9 +23,8 @@ run "chart is fresh" "$bin/python" -m tools.write_chart --check
 run "docs/values.md is fresh" "$bin/python" -m tools.write_values_reference --check
 run "chart's README is fresh" "$bin/python" -m tools.write_chart_pages --check
 run "pages of the command line are fresh" "$bin/python" -m tools.write_command_line --check
-run "lab/docs/simulator.md is fresh" "$bin/python" -m tools.write_simulator_tables --check
 run "sentences and words" "$bin/python" -m tools.check_prose
-run "figures on pages are fresh" "$bin/python" -m tools.write_figures --check
+run "figures of pages are fresh" "$bin/python" -m tools.write_figures --check
 # Five seconds, from scratch: a page that is not read again repeats no warning. `make setup` installs Sphinx.
 [ ! -x "$bin/sphinx-build" ] || run "documentation" tools/docs.sh
 exit $failed

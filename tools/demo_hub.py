@@ -17,10 +17,7 @@ from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_history import history_of
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import make_assumptions
-from roost_lab.view.reading import RecordSource
-from roost_lab.view.server import common_time, story
-from roost_lab.view.shareable import make_file
-from tools.demo_replay import MOMENTS, record_day, the_day
+from tools.demo_replay import record_day, the_day, write_sides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,17 +108,10 @@ def play_hub(hub: Hub, folder: Path, page: Path) -> list[str]:
             histories = {SET_NAME: history_of(sessions).as_text()}
         file = folder / f"{arm.partition(',')[0]}.db"
         stores.append(record_day(file, policy, histories, day, assumed))
-    sources = [RecordSource(store) for store in stores]
-    span = common_time(sources)
-    if span is None:
-        raise SystemExit("the records have no time in common")
-    page.write_text(make_file(sources, SIDES, span, MOMENTS), encoding="utf-8")
-    told = story(sources, SIDES, span)
+    told = write_sides(stores, SIDES, page)
     lines = [told["sentence"]]
     for side, course in zip(SIDES, told["courses"], strict=True):
         lines += [f"{side}: {crowd['text']}" for crowd in course["crowds"]]
-    for store in stores:
-        store.close()
     return lines
 
 

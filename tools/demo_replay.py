@@ -23,12 +23,13 @@ from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.recording import ReplayRecorder
 from roost_lab.view.reading import RecordSource
-from roost_lab.view.server import common_time
+from roost_lab.view.server import common_time, story
 from roost_lab.view.shareable import make_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from roost_core.objects.fields import JSONObject
     from roost_lab.simulator.setup.policy import Policy
     from roost_lab.traces.attempt import Attempt
 
@@ -47,8 +48,7 @@ MOMENTS: Final = 60
 def replayed(folder: Path) -> list[Store]:
     """Records of the day, one for each of SIDES."""
     term = terms.draw_term(SEED, WEEKS)
-    begin = term.begin_of_day(DAY)
-    before = [each for each in term.launches if each.attempt.moment < begin]
+    before = [each for each in term.launches if each.attempt.moment < term.begin_of_day(DAY)]
     _, attempts = the_day()
     folder.mkdir(parents=True, exist_ok=True)
     stores = []
@@ -87,23 +87,23 @@ def record_day(
     return Store.open_for_reading(str(file))
 
 
-def write_page(folder: Path, page: Path) -> None:
-    """Replay, and write the page. Raises OSError where that can't be done."""
-    stores = replayed(folder)
+def write_sides(stores: Sequence[Store], sides: Sequence[str], page: Path) -> JSONObject:
+    """Write records side by side as a page, and close them. What the page tells of them."""
     sources = [RecordSource(store) for store in stores]
     span = common_time(sources)
     if span is None:
         raise SystemExit("the records have no time in common")
-    page.write_text(make_file(sources, list(SIDES), span, MOMENTS), encoding="utf-8")
+    page.write_text(make_file(sources, sides, span, MOMENTS), encoding="utf-8")
+    told = story(sources, sides, span)
     for store in stores:
         store.close()
+    return told
 
 
-def main(folder: Path, page: Path) -> int:
-    """Replay and write."""
-    write_page(folder, page)
-    return 0
+def write_page(folder: Path, page: Path) -> None:
+    """Replay, and write the page. Raises OSError where that can't be done."""
+    write_sides(replayed(folder), list(SIDES), page)
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:])))
+    write_page(*map(Path, sys.argv[1:]))

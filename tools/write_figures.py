@@ -1,4 +1,5 @@
-"""Write the figures of replays into the pages that show them, from the files in `lab/results`.
+"""Write into pages the figures of replays, from the files in `lab/results`, and the simulator's
+tables that its code knows.
 
 .venv/bin/python -m tools.write_figures [--check]
 
@@ -17,6 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.results import FOLDER, FigureTable, Results, read_results
+from roost_lab.simulator.engine.bounds import BOUNDS
+from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.checks import list_assumptions
+from roost_lab.simulator.setup.shipped import describe, policy_files
 from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
@@ -66,6 +71,9 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "flagship": partial(_table_of, "flagship", 0),
         "flagship-parts": partial(_table_of, "flagship", 1),
         "flagship-published": partial(_table_of, "flagship", 2),
+        "policies": policies,
+        "bounds": bounds,
+        "assumptions": assumptions,
     }
 
 
@@ -148,6 +156,30 @@ def builds() -> str:
     heads = ("a build's node", "builds", "with a warm cache", "build, median", "p95", "mean")
     rows = [[table.cell(head, row[0]) for head in heads] for row in table.rows]
     return f"{_markdown(heads, rows)}\n\n{_source(results)}"
+
+
+# Blocks of what the simulator's code knows
+
+
+def policies() -> str:
+    """lab/docs/simulator.md: the policies that the lab ships."""
+    rows = ([f"`{name}`", describe(name)] for name in policy_files())
+    return _markdown(["policy", "what it is"], rows)
+
+
+def bounds() -> str:
+    """lab/docs/simulator.md: what bounds say, each with its key where that is another word."""
+    rows = (
+        [f"`{bound.beside}`" + ("" if bound.key == bound.beside else f" ({bound.key})"), bound.says]
+        for bound in BOUNDS
+    )
+    return _markdown(["figure", "what it says"], rows)
+
+
+def assumptions() -> str:
+    """lab/docs/simulator.md: what is assumed where nobody says otherwise."""
+    rows = ([f"`{row.name}`", row.value, row.about] for row in list_assumptions(Assumptions()))
+    return _markdown(["assumption", "as usual", "what it is"], rows)
 
 
 # Blocks of several questions
@@ -413,7 +445,8 @@ def as_money(amount: float) -> str:
 
 
 def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return FigureTable(tuple(headings), tuple(tuple(row) for row in rows)).markdown()
+    escaped = (tuple(cell.replace("|", "\\|") for cell in row) for row in rows)
+    return FigureTable(tuple(headings), tuple(escaped)).markdown()
 
 
 def _first(cell: str) -> str:
