@@ -8,19 +8,23 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from generator.importing.money import node_hours
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, fits
 
 # The chart's own.
 USUAL_TIMEOUT: Final = 3600
 USUAL_EVERY: Final = 600
+# jupyterhub-idle-culler's own, for keys that were deleted.
+_CULLERS_TIMEOUT: Final = 600
+_HALF_OF_TIMEOUT: Final = 0
 # What is proposed: half an hour, and a look every minute.
 PROPOSED_TIMEOUT: Final = 1800
 PROPOSED_EVERY: Final = 60
 # Medians of eight universities' weeks: python -m benchmarks.culling.
-_SAVED: Final = (
-    "saved 12 to 13 % of node-hours in replayed universities whose people leave that to the culler"
-)
+_SAVED: Final = (12, 13)
+# With a look each minute, and the hub's own timeout.
+_SAVED_BY_LOOKS: Final = (1, 2)
 _PAGE: Final = "docs/faster-starts.md#idle-servers"
 
 
@@ -43,21 +47,25 @@ def read_culling(hub: HubSection) -> Culling | None:
     half of it.
     """
     enabled = hub.switch("cull.enabled", default=True)
-    timeout = _seconds(hub, "timeout", USUAL_TIMEOUT, 600)
-    every = _seconds(hub, "every", USUAL_EVERY, None)
-    max_age = _seconds(hub, "maxAge", 0, 0)
-    if timeout is None or max_age is None:
+    timeout = _seconds(hub, "timeout", of_chart=USUAL_TIMEOUT, of_culler=_CULLERS_TIMEOUT)
+    every = _seconds(hub, "every", of_chart=USUAL_EVERY, of_culler=_HALF_OF_TIMEOUT)
+    max_age = _seconds(hub, "maxAge", of_chart=0, of_culler=0)
+    if timeout is None or every is None or max_age is None:
         return None
-    if hub.is_deleted("cull.every") or every == 0:
+    if every == _HALF_OF_TIMEOUT:
         every = max(1, timeout // 2)
-    return None if every is None else Culling(enabled, timeout, every, max_age)
+    return Culling(enabled, timeout, every, max_age)
 
 
-def _seconds(hub: HubSection, key: str, usual: int, without: int | None) -> int | None:
-    """A number of the culler's; None: it isn't one."""
+def _seconds(hub: HubSection, key: str, *, of_chart: int, of_culler: int) -> int | None:
+    """A number of seconds below `cull`; None: what stands there isn't one.
+
+    of_chart: what the chart says if the hub's values don't. of_culler: what jupyterhub-idle-culler
+    takes if the key was deleted.
+    """
     value = hub.get(f"cull.{key}", "any")
     if value is None:
-        return without if hub.is_deleted(f"cull.{key}") else usual
+        return of_culler if hub.is_deleted(f"cull.{key}") else of_chart
     if not fits(value, "integer"):
         return None
     number = int(float(str(value)))
@@ -73,13 +81,16 @@ def note_culling(draft: Draft, hub: HubSection) -> None:
             f" nothing is said of idle servers ({_PAGE})."
         )
         return
-    advice = advise(culling, hub)
+    advice = advise(culling, hub, draft.node_hour_price)
     if advice:
         draft.notes.append(advice)
 
 
-def advise(culling: Culling, hub: HubSection) -> str:
-    """What would save node-hours, with its figures; "": the culler is as quick as is proposed."""
+def advise(culling: Culling, hub: HubSection, price: float | None) -> str:
+    """What would save node-hours, with its figures; "": the culler is as quick as is proposed.
+
+    price: of a node-hour; None: it isn't known.
+    """
     proposed = f"cull.timeout: {PROPOSED_TIMEOUT} and cull.every: {PROPOSED_EVERY}"
     if not culling.enabled:
         return (
@@ -91,12 +102,13 @@ def advise(culling: Culling, hub: HubSection) -> str:
     every = f"cull.every {culling.every}"
     if culling.timeout > PROPOSED_TIMEOUT:
         return (
-            f"{timeout} and {every}: {proposed} {_SAVED}. Who pauses for more than half an hour"
-            f" starts again ({_PAGE})."
+            f"{timeout} and {every}: {proposed} saved {node_hours(*_SAVED, 'of', price)} in"
+            " replayed universities whose people leave that to the culler. Who pauses for more than"
+            f" half an hour starts again ({_PAGE})."
         )
     if culling.every > 2 * PROPOSED_EVERY:
         return (
-            f"{every} with {timeout}: cull.every: {PROPOSED_EVERY} saved 1 to 2 % of node-hours in"
-            f" replayed universities ({_PAGE})."
+            f"{every} with {timeout}: cull.every: {PROPOSED_EVERY} saved"
+            f" {node_hours(*_SAVED_BY_LOOKS, 'of', price)} in replayed universities ({_PAGE})."
         )
     return ""

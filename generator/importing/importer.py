@@ -58,14 +58,17 @@ def import_layers(
     hub: str | None = None,
     *,
     usual_release: str = "hub",
+    node_hour_price: float | None = None,
 ) -> ImportResult:
     """Roost's values for the hub that the given files (name and content; later ones win, as with
     Helm) configure.
 
     release: the hub's Helm release; its user scheduler is named after it. "": what an object of
     Argo CD or Flux names, else `usual_release`. hub: the key of the hub's values, like
-    "basehub.jupyterhub"; None: the only one there is. Raises ValuesError when one is no values file
-    or is encrypted, or when they hold no hub of zero-to-jupyterhub's or BinderHub's, or several.
+    "basehub.jupyterhub"; None: the only one there is. node_hour_price: by which shares of
+    node-hours are said in money, too; None: they aren't. Raises ValuesError when one is no values
+    file or is encrypted, or when they hold no hub of zero-to-jupyterhub's or BinderHub's, or
+    several.
     """
     read = [_load(name, text) for name, text in layers]
     loaded = [file for found in read for file in found.files]
@@ -76,7 +79,9 @@ def import_layers(
     places = Places([file.source for file in loaded])
     charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
     defaults = read_defaults().values
-    draft = Draft(filename, defaults=defaults, places=places, release=release)
+    draft = Draft(
+        filename, node_hour_price=node_hour_price, defaults=defaults, places=places, release=release
+    )
     draft.notes += [
         f"{name}: {key} isn't read here, and may say otherwise: {_ALL}"
         for (name, _), found in zip(layers, read, strict=True)

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from generator.checks.contract import mapping
 
 # Hours of a month, as clouds bill them.
 MONTH_HOURS: Final = 730.0
-# "1 to 10 % more node-hours", "12 to 13 % of node-hours".
-_SHARE: Final = re.compile(r"(\d+) to (\d+) % (?:more|of|fewer) node-hours")
 
 
-def with_money(text: str, price: float) -> str:
-    """The text, with each share of node-hours in money: a month, for a node that always runs.
+def node_hours(least: int, most: int, how: str, price: float | None) -> str:
+    """A share of node-hours in words, such as "1 to 10 % more node-hours".
 
-    price: of one node-hour.
+    least, most: in percent. how: "more", "of" or "fewer". price: of one node-hour, by which the
+    share is said in money, too: a month, for a node that always runs. None: it isn't known.
     """
-
-    def add(match: re.Match[str]) -> str:
-        least, most = (int(share) / 100 * MONTH_HOURS * price for share in match.groups())
-        return f"{match[0]} ({least:,.2f} to {most:,.2f} a month for each node)"
-
-    return _SHARE.sub(add, text)
+    share = f"{least} to {most} % {how} node-hours"
+    if price is None:
+        return share
+    least_money = least / 100 * MONTH_HOURS * price
+    most_money = most / 100 * MONTH_HOURS * price
+    return f"{share} ({least_money:,.2f} to {most_money:,.2f} a month for each node)"
 
 
 def set_node_price(values: dict[str, object], price: float) -> None:

@@ -12,15 +12,8 @@ from generator.checks.contract import mapping
 from generator.faults import Fault, one_line
 from generator.faults import Path as SourcePath
 from generator.importing.printing import print_yaml
-from generator.importing.source import UNKNOWN, HubSection, Path, child, kind_of, show_key
-from generator.importing.summary import (
-    IMAGES,
-    IS_NOT_KNOWN,
-    PLACEHOLDERS,
-    HubSummary,
-    TrialFindings,
-    summary_of,
-)
+from generator.importing.source import HubSection, Path, child, kind_of, show_key
+from generator.importing.summary import IMAGES, PLACEHOLDERS, HubSummary, TrialFindings, summary_of
 from generator.values.sources import Places
 
 _SHORT_LINES: Final = 12
@@ -101,6 +94,10 @@ class ImportResult:
     places: Places = field(default_factory=lambda: Places([]))
     # How users fare, line by line, if that was tried.
     tried: list[str] = field(default_factory=list)
+    # Those of these lines that say that something isn't known.
+    not_known: list[str] = field(default_factory=list)
+    # By which shares of node-hours are said in money, too; None: they aren't.
+    node_hour_price: float | None = None
 
     def judge(self, values: Mapping[str, object], seen: TrialFindings | None = None) -> None:
         """Sum up what whole values do for the hub, and keep on there what Roost won't do.
@@ -109,18 +106,21 @@ class ImportResult:
         """
         unplaced: Sequence[str] = self.places_users_once
         self.tried = []
+        self.not_known = []
         if seen is not None:
-            if any(UNKNOWN in reason for reason in seen.unplaced):
+            if seen.names_unknown:
                 # What was read says where it is set.
                 seen = seen._replace(unplaced=self.places_users_once)
             unplaced = seen.unplaced
             self.tried = seen.lines
+            self.not_known = seen.not_known
         self.summary = summary_of(
             values,
             self.places_users_once,
             seen,
             has_builds=self.has_builds,
             builds_unknown=self.builds_unknown,
+            node_hour_price=self.node_hour_price,
         )
         self._keep_on_what_is_missing(unplaced, was_tried=seen is not None)
 
@@ -178,11 +178,10 @@ class ImportResult:
         week.
         """
         # What isn't known is never among the lines that are left out.
-        unknown = [line for line in self.tried if IS_NOT_KNOWN in line]
-        lines = [*self.summary.will, *unknown, *map(str, self.repeated)]
+        lines = [*self.summary.will, *self.not_known, *map(str, self.repeated)]
         lines += [f"switch off there: {line}" for line in self.switch_off]
         lines += [f"keep it on there: {line}" for line in self.keep]
-        lines += [line for line in self.tried if line not in unknown]
+        lines += [line for line in self.tried if line not in self.not_known]
         lines += proposals
         lines += [str(note) for note in self.unmapped]
         lines += [str(warning) for warning in self.warnings]

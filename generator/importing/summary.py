@@ -7,34 +7,37 @@ from typing import Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, number, text
 from generator.faults import count_of
+from generator.importing.money import node_hours
 from generator.render.managed_images import puller_groups
 from roost_core.placement.labels import USER_CLASS
 
+_BUILDS_HAVE_A_HOME: Final = "send builds of a repository to one node, where its layers are"
+# How many more node-hours a hub has that learns placeholders and had none, in percent.
+_LEARNING_COSTS: Final = (1, 10)
 # What is promised.
 PLACE: Final = "place"
 IMAGES: Final = "images"
 GATE: Final = "gate"
 PLACEHOLDERS: Final = "placeholders"
-# In a line on users: of these something isn't promised, as only a run would show it.
-IS_NOT_KNOWN: Final = "n't known"
+# The columns of a timetable that `roost book` reads.
+_COLUMNS: Final = "one line a class: weekday,time,people,until"
 
 
 class TrialFindings(NamedTuple):
-    """What made pods of the hub's users showed: promises that hold for some, a line for each way in
-    which users fare.
+    """What made pods of the hub's users showed."""
 
-    unplaced: what must be so before Roost's scheduler gets users that the hub's had.
-    """
-
+    # Those that hold for some users.
     promises: frozenset[str]
+    # How users fare: a line for each way.
     lines: list[str]
+    # Those of the lines whose users have something that isn't known, as only a run would show it.
+    not_known: list[str]
+    # What must be so before Roost's scheduler gets users that the hub's had.
     unplaced: list[str]
+    # Whether one of these names what the hub's Python sets, and nobody knows to what.
+    names_unknown: bool
     # Whether nobody knows of any of them which room would be theirs.
-    room_is_unknown: bool = False
-
-
-# The columns of a timetable that `roost book` reads.
-_COLUMNS: Final = "one line a class: weekday,time,people,until"
+    room_is_unknown: bool
 
 
 class HubSummary(NamedTuple):
@@ -61,12 +64,13 @@ def summary_of(
     *,
     has_builds: bool = True,
     builds_unknown: str = "",
+    node_hour_price: float | None = None,
 ) -> HubSummary:
     """What values do. once: what must be true before users are placed; has_builds: whether the hub
     makes any.
 
     builds_unknown: what sets in Python which pods builds are. seen: a promise that no made pod
-    showed isn't made; None: none was tried.
+    showed isn't made; None: none was tried. node_hour_price: for money beside node-hours.
     """
     will: list[str] = []
     wont: list[str] = []
@@ -94,15 +98,18 @@ def summary_of(
     if _learns_from_none(values) and not (seen is not None and seen.room_is_unknown):
         will.append(
             "keep placeholders from the third day on, as many as earlier days needed"
-            f"{_at_most(values)}, for 1 to 10 % more node-hours; learn: null in placeholders"
-            " declines"
+            f"{_at_most(values)}, for {node_hours(*_LEARNING_COSTS, 'more', node_hour_price)};"
+            " learn: null in placeholders declines"
         )
     # Images of popular repositories need no set, pull and scheduler.
     is_inert = not will and at(values, "popularImages", "enabled") is not True
-    if has_builds:
-        _builds(values, wont if builds_unknown else will, wont)
-    if has_builds and builds_unknown:
-        wont[-1] += f": which pods builds are isn't known, {builds_unknown} sets it in Python"
+    build = at(values, "podClasses", "build") if has_builds else None
+    if build is not None:
+        has_home = at(build, "home") is not None
+        line = _BUILDS_HAVE_A_HOME if has_home else "give builds a home node"
+        if builds_unknown:
+            line += f": which pods builds are isn't known, {builds_unknown} sets it in Python"
+        (will if has_home and not builds_unknown else wont).append(line)
     will = [f"  - {line}" for line in will]
     verdict = [f"Roost places no users until {' and '.join(once)}."] if once else []
     if is_inert:
@@ -256,13 +263,3 @@ def _learns_from_none(values: Mapping[str, object]) -> bool:
     return any(placeholder_set.get("learn") for placeholder_set in sets) and not any(
         placeholder_set.get("replicas") for placeholder_set in sets
     )
-
-
-def _builds(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
-    build = at(values, "podClasses", "build")
-    if build is None:
-        return
-    if at(build, "home") is not None:
-        will.append("send builds of a repository to one node, where its layers are")
-    else:
-        wont.append("give builds a home node")

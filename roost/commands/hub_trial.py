@@ -8,7 +8,7 @@ pulling them, and one as large as a placeholder that stands there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +18,7 @@ import yaml
 from generator.faults import count_of, some
 from generator.importing.result import ImportResult
 from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, TrialFindings
-from generator.importing.traits import BESIDE, PRIORITY, PROFILES, SIZE, WHERE
+from generator.importing.traits import BESIDE, PRIORITY, PROFILES, SIZE, WHERE, is_known
 from generator.importing.trial_pods import UserPod, user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
@@ -45,7 +45,7 @@ from roost_core.placement.nodes import Nodes
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.profile import Profile, default_profile, read_each_profile
 from roost_core.scheduler.state import ClusterState
-from webhook.admission import decide
+from webhook.admission import Decision, decide
 from webhook.facts.facts import Facts
 from webhook.patch import Change, PreferNode, RequireNode
 from webhook.rules import Rulebook
@@ -69,6 +69,16 @@ class TrialWorld(NamedTuple):
     placeholders: list[tuple[int, Pod]]
 
 
+class Unplaced(NamedTuple):
+    """What must be so before Roost's scheduler gets some users."""
+
+    condition: str
+    # Whether it is that Roost takes over the scheduler that their pods name.
+    is_of_scheduler: bool = False
+    # Whether it names what the hub's Python sets, and nobody knows to what.
+    names_unknown: bool = False
+
+
 class UserFare(NamedTuple):
     """How some users fare."""
 
@@ -76,7 +86,23 @@ class UserFare(NamedTuple):
     # The promises that held for them.
     promises: frozenset[str]
     # What must be so before Roost's scheduler gets them; empty: it does.
-    unplaced: tuple[str, ...]
+    unplaced: tuple[Unplaced, ...] = ()
+    # Whether something isn't known of them that promises depend on.
+    is_not_known: bool = False
+
+
+class _Admitted(NamedTuple):
+    """A user's pod, as it is admitted."""
+
+    pod: Pod
+    # What Roost changed in it.
+    changes: Sequence[Change]
+    # None: there is no webhook.
+    decision: Decision | None
+
+
+# What a user chose: a profile and choices. It tells users apart.
+_Chosen = tuple[str, ...]
 
 
 def try_import(result: ImportResult) -> None:
@@ -87,41 +113,57 @@ def try_import(result: ImportResult) -> None:
 
 
 def _try_users(world: TrialWorld, users: Sequence[UserPod]) -> TrialFindings:
-    chosen_of: dict[UserFare, list[tuple[str, ...]]] = {}
+    users_by_fare: dict[UserFare, list[_Chosen]] = {}
     for user in users:
         try:
             outcome = fare(world, user)
         except (MalformedObjectError, ValueError) as error:
-            outcome = UserFare(f"no valid pod: {error}", frozenset(), ())
-        chosen_of.setdefault(outcome, []).append(user.chosen)
-    lines = [
-        f"users{_whose(chosen, users)}: {outcome.says}" for outcome, chosen in chosen_of.items()
-    ]
-    promises = frozenset(promise for outcome in chosen_of for promise in outcome.promises)
-    unplaced: dict[str, list[tuple[str, ...]]] = {}
-    for outcome, chosen in chosen_of.items():
-        names_own = all(reason.startswith("replaceSchedulers") for reason in outcome.unplaced)
+            outcome = UserFare(f"no valid pod: {error}", frozenset())
+        users_by_fare.setdefault(outcome, []).append(user.chosen)
+    lines = {
+        outcome: f"users{_whose(chosen, users)}: {outcome.says}"
+        for outcome, chosen in users_by_fare.items()
+    }
+    promises = frozenset(promise for outcome in users_by_fare for promise in outcome.promises)
+    unplaced = _unplaced_users(users_by_fare, promises)
+    return TrialFindings(
+        promises=promises,
+        lines=list(lines.values()),
+        not_known=[line for outcome, line in lines.items() if outcome.is_not_known],
+        unplaced=[f"{why.condition}{_whose(chosen, users)}" for why, chosen in unplaced.items()],
+        names_unknown=any(why.names_unknown for why in unplaced),
+        room_is_unknown=all(user.unknown for user in users),
+    )
+
+
+def _unplaced_users(
+    users_by_fare: Mapping[UserFare, Sequence[_Chosen]], promises: Collection[str]
+) -> Mapping[Unplaced, Sequence[_Chosen]]:
+    """What must be so before all users are placed, with the users whom it is about."""
+    unplaced: dict[Unplaced, list[_Chosen]] = {}
+    for outcome, chosen in users_by_fare.items():
         # Users who name a scheduler of their own, while others don't, want it.
-        if PLACE in promises and names_own:
+        if PLACE in promises and all(why.is_of_scheduler for why in outcome.unplaced):
             continue
-        for reason in outcome.unplaced:
-            unplaced.setdefault(reason, []).extend(chosen)
-    reasons = [f"{reason}{_whose(chosen, users)}" for reason, chosen in unplaced.items()]
-    return TrialFindings(promises, lines, reasons, all(user.unknown for user in users))
+        for why in outcome.unplaced:
+            unplaced.setdefault(why, []).extend(chosen)
+    return unplaced
 
 
-def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
-    """Name users by the profiles and choices that they alone have; "": they are all users."""
-    rest = dict.fromkeys(chosen)
-    if len(rest) == len(users):
+def _whose(some_users: Sequence[_Chosen], users: Sequence[UserPod]) -> str:
+    """Name some of the users by the profiles and choices that they alone have; "": they are all."""
+    unnamed = list(dict.fromkeys(some_users))
+    if len(unnamed) == len(users):
         return ""
     names = []
-    for choice, _ in Counter(choice for choices in chosen for choice in choices).most_common():
-        with_it = [user.chosen for user in users if choice in user.chosen]
-        if rest.keys() & with_it and all(choices in chosen for choices in with_it):
+    choices = Counter(choice for chosen in some_users for choice in chosen)
+    for choice, _ in choices.most_common():
+        takers = {user.chosen for user in users if choice in user.chosen}
+        have_it_alone = takers.issubset(some_users)
+        if have_it_alone and not takers.isdisjoint(unnamed):
             names.append(choice)
-            rest = {choices: None for choices in rest if choices not in with_it}
-    names += [" ".join(choices) for choices in rest]
+            unnamed = [chosen for chosen in unnamed if chosen not in takers]
+    names += [" ".join(chosen) for chosen in unnamed]
     return f" of {some(names)}"
 
 
@@ -207,36 +249,32 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
     facts = Facts(
         nodes=Nodes([holder, puller]), namespaces={asked.namespace: user.namespace_labels}
     )
-    pod, changes, reasons = _admit(world, user, facts)
+    admitted = _admit(world, user, facts)
+    pod = admitted.pod
     profile = world.profiles.get(pod.scheduler_name) or default_profile(_RELEASE.kube_minor[1])
     promises: set[str] = set()
-    says = [f"the scheduler {pod.scheduler_name}"]
+    # What is said of each promise.
+    says = {PLACE: f"the scheduler {pod.scheduler_name}"}
     if pod.scheduler_name in world.profiles:
         promises.add(PLACE)
-        says = ["Roost's scheduler"]
+        says[PLACE] = "Roost's scheduler"
     elif pod.scheduler_name == DEFAULT_SCHEDULER:
-        says = ["the cluster's scheduler"]
-    brought = {
-        image
-        for daemon_pod in world.pullers
-        if _fits(daemon_pod, holder, profile)
-        for image in _images(daemon_pod)
-    } & set(images)
+        says[PLACE] = "the cluster's scheduler"
+    brought = _brought_to(holder, world.pullers, profile).intersection(images)
     if brought:
         promises.add(IMAGES)
     if world.pullers:
         is_named = bool(user.pod["spec"]["containers"][0]["image"])
-        says.append(_say_brought(len(brought), len(images), is_named=is_named))
+        says[IMAGES] = _say_brought(len(brought), len(images), is_named=is_named)
+    gated = sum(_requires_image(change) for change in admitted.changes)
+    prefers_holder = any(_prefers_image(change) for change in admitted.changes)
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
-    required = sum(
-        isinstance(change, RequireNode) and change.expression["values"] == [PULLING]
-        for change in changes
-    )
-    prefers = any(isinstance(change, PreferNode) and HELD in str(change.term) for change in changes)
-    if goes_to == holder.name and (required or prefers) and (brought or not world.pullers):
+    comes_anywhere = bool(brought) or not world.pullers
+    if goes_to == holder.name and (gated or prefers_holder) and comes_anywhere:
         promises.add(GATE)
-        gate = f"gate on {count_of(required, 'image')}"
-        says.append(gate if required else "prefer nodes with their image")
+        says[GATE] = (
+            f"gate on {count_of(gated, 'image')}" if gated else "prefer nodes with their image"
+        )
     if world.placeholders:
         fit = sum(
             count
@@ -245,11 +283,34 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
         )
         if fit:
             promises.add(PLACEHOLDERS)
-        says.append(_say_fit(fit))
-    if user.unknown:
-        promises, says = _as_known(user.unknown, promises, says)
+        says[PLACEHOLDERS] = _say_fit(fit)
     is_placed = PLACE in promises or not world.profiles
-    return UserFare(", ".join(says), frozenset(promises), () if is_placed else reasons)
+    doubts = _doubts(user.unknown)
+    for doubted, _ in doubts:
+        promises -= doubted
+        says = {promise: text for promise, text in says.items() if promise not in doubted}
+    return UserFare(
+        says=", ".join([*says.values(), *(text for _, text in doubts)]),
+        promises=frozenset(promises),
+        unplaced=() if is_placed else _why_unplaced(world, user, admitted.decision),
+        is_not_known=bool(doubts),
+    )
+
+
+def _brought_to(node: Node, pullers: Sequence[Pod], profile: Profile) -> set[str]:
+    """Images that pullers bring to a node."""
+    arriving = [puller for puller in pullers if _fits(puller, node, profile)]
+    return {image for puller in arriving for image in _images(puller)}
+
+
+def _requires_image(change: Change) -> bool:
+    """Whether a change keeps a pod off nodes that are pulling one of its images."""
+    return isinstance(change, RequireNode) and change.expression["values"] == [PULLING]
+
+
+def _prefers_image(change: Change) -> bool:
+    """Whether a change lets a pod prefer nodes that hold one of its images."""
+    return isinstance(change, PreferNode) and HELD in str(change.term)
 
 
 def _say_brought(brought: int, images: int, *, is_named: bool) -> str:
@@ -268,63 +329,76 @@ def _say_fit(placeholders: int) -> str:
     return "1 placeholder fits" if placeholders else "no placeholder fits"
 
 
-def _as_known(
-    unknown: Mapping[str, str], promises: set[str], says: list[str]
-) -> tuple[set[str], list[str]]:
-    """What is promised to users of whom something isn't known, and what is said. unknown: by
-    what it is set.
-    """
+# Promises that can't be made if something of a user isn't known, and what is said instead.
+_Doubt = tuple[frozenset[str], str]
+
+
+def _doubts(unknown: Mapping[str, str]) -> list[_Doubt]:
+    """What isn't promised to users of whom something isn't known. unknown: by what it is set."""
     if PROFILES in unknown:
         text = "their profiles are set in Python: image and nodes aren't known here"
-        return promises & {PLACE}, [*says[:1], text]
+        return [(frozenset({IMAGES, GATE, PLACEHOLDERS}), text)]
     if WHERE in unknown:
         text = (
             f"where they go is set {unknown[WHERE]}: whether their image is brought and"
             " placeholders fit isn't known"
         )
-        return promises & {PLACE}, [*says[:1], text]
+        return [(frozenset({IMAGES, GATE, PLACEHOLDERS}), text)]
+    doubts = []
     if PRIORITY in unknown:
         # A pod that may pre-empt others isn't held back, and placeholders give way to higher ones.
-        promises = promises - {GATE, PLACEHOLDERS}
-        kept = [line for line in says if "placeholder" not in line and "gate" not in line]
         text = (
             f"their priority is set {unknown[PRIORITY]}: whether they are held back for images"
             " and placeholders give way isn't known"
         )
-        if len(unknown) == 1:
-            return promises, [*kept, text]
-    what = "how large they are" if SIZE in unknown else "beside which pods they go"
-    by = unknown.get(SIZE) or unknown[BESIDE]
-    kept = [line for line in says if "placeholder" not in line]
-    text = f"{what} is set {by}: whether placeholders fit isn't known"
-    return promises - {PLACEHOLDERS}, [*kept, text]
+        doubts.append((frozenset({GATE, PLACEHOLDERS}), text))
+    for part, what in ((SIZE, "how large they are"), (BESIDE, "beside which pods they go")):
+        if part in unknown:
+            text = f"{what} is set {unknown[part]}: whether placeholders fit isn't known"
+            doubts.append((frozenset({PLACEHOLDERS}), text))
+            break
+    return doubts
 
 
-def _admit(
-    world: TrialWorld, user: UserPod, facts: Facts
-) -> tuple[Pod, Sequence[Change], tuple[str, ...]]:
-    """The pod as it is admitted, what Roost changes, and what must be so before its scheduler is
-    set.
-    """
+def _admit(world: TrialWorld, user: UserPod, facts: Facts) -> _Admitted:
     if world.rules is None:
-        return read_pod(user.pod), (), ("webhook.enabled is true",)
-    metadata = user.pod["metadata"]
-    decision = decide(read_pod_body(user.pod, metadata["namespace"]), world.rules, facts, now=0.0)
-    reasons = []
+        return _Admitted(read_pod(user.pod), (), None)
+    namespace = user.pod["metadata"]["namespace"]
+    decision = decide(read_pod_body(user.pod, namespace), world.rules, facts, now=0.0)
+    pod = read_pod(jsonpatch.apply_patch(user.pod, list(decision.operations)))
+    return _Admitted(pod, decision.changes, decision)
+
+
+def _why_unplaced(
+    world: TrialWorld, user: UserPod, decision: Decision | None
+) -> tuple[Unplaced, ...]:
+    """What must be so before Roost's scheduler gets a user. decision: None without a webhook."""
+    if decision is None:
+        return (Unplaced("webhook.enabled is true"),)
+    unplaced = []
     if decision.pod_class is None:
-        where = f"component: {metadata['labels']['component']}, namespace: {metadata['namespace']}"
-        reasons.append(f"podClasses.user.match selects their pods ({where})")
-    elif decision.reason:
-        reasons.append(
-            f"their pods have nothing for which Roost leaves them alone ({decision.reason})"
+        namespace = user.pod["metadata"]["namespace"]
+        component = user.pod["metadata"]["labels"]["component"]
+        where = f"component: {component}, namespace: {namespace}"
+        unplaced.append(
+            Unplaced(
+                f"podClasses.user.match selects their pods ({where})",
+                names_unknown=not (is_known(component) and is_known(namespace)),
+            )
         )
-    if (named := user.pod["spec"].get("schedulerName")) not in world.replaced or not reasons:
-        reasons.append(f"replaceSchedulers has {named}, named by users' pods")
-    return (
-        read_pod(jsonpatch.apply_patch(user.pod, list(decision.operations))),
-        decision.changes,
-        tuple(reasons),
-    )
+    elif decision.reason:
+        what = f"for which Roost leaves them alone ({decision.reason})"
+        unplaced.append(Unplaced(f"their pods have nothing {what}"))
+    scheduler = user.pod["spec"].get("schedulerName")
+    if scheduler not in world.replaced or not unplaced:
+        unplaced.append(
+            Unplaced(
+                f"replaceSchedulers has {scheduler}, named by users' pods",
+                is_of_scheduler=True,
+                names_unknown=not is_known(scheduler),
+            )
+        )
+    return tuple(unplaced)
 
 
 def _images(pod: Pod) -> list[str]:

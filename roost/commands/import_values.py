@@ -12,7 +12,7 @@ from generator.faults import UsageError
 from generator.importing.hub_files import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
-from generator.importing.money import set_node_price, with_money
+from generator.importing.money import set_node_price
 from generator.importing.proposals import pointer, print_proposals, propose
 from generator.importing.seating import HUB_LINES
 from generator.values.files import parse_values, read_file
@@ -129,13 +129,12 @@ def command(
             "found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml"
         )
     layers = [(file, read_file(file)) for file in files]
-    result = import_layers(layers, release, hub)
+    result = import_layers(layers, release, hub, node_hour_price=price)
     try_import(result)
     proposals = propose(result, layers, release, hub)
     report = result.report(pointer(proposals), details=details)
     if price:
         set_node_price(result.values, price)
-        report = with_money(report, price)
     sys.stdout.write(result.to_yaml() + print_proposals(proposals))
     sys.stderr.write(report)
     if quotas:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.checks.contract import at
-from generator.importing.money import MONTH_HOURS, set_node_price, with_money
+from generator.importing.money import MONTH_HOURS, node_hours, set_node_price
 from generator.values.files import parse_values
 from roost import __main__ as entry
 
@@ -24,10 +24,11 @@ def test_each_share_of_node_hours_is_followed_by_its_money(
     least: int, more: int, price: float, words: str
 ) -> None:
     share = f"{least} to {least + more} % {words} node-hours"
-    text = with_money(f"for {share}; and {share}.", price)
-    money = f"{(least + more) / 100 * MONTH_HOURS * price:,.2f} a month for each node)"
-    assert text.count(share) == text.count(money) == 2
-    assert with_money("3 placeholders, 10 node-hours", price) == "3 placeholders, 10 node-hours"
+    text = node_hours(least, least + more, words, price)
+    most_money = f"{(least + more) / 100 * MONTH_HOURS * price:,.2f} a month for each node)"
+    assert text.startswith(f"{share} ({least / 100 * MONTH_HOURS * price:,.2f} to ")
+    assert text.endswith(most_money)
+    assert node_hours(least, least + more, words, None) == share
 
 
 def test_other_values_stay_as_they_were() -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from generator.importing.summary import summary_of
 from roost.__main__ import main
 from tests.unit.generator.imported_hubs import imported
 
+LEARNING = {"name": "a", "learn": {"max": 3}}
 USUAL = "scheduling: {userPlaceholder: {replicas: 4}}\nsingleuser: {image: {name: a/b, tag: '1'}}\n"
 
 
@@ -43,3 +45,10 @@ def test_the_command_says_it_on_stderr_and_takes_a_hubs_key(
     assert main(["import", str(path), "--hub", "two.jupyterhub", "--details"]) == 0
     assert "What it won't:" in capsys.readouterr().err
     assert told.out.startswith("# Made by `roost import`")
+
+
+@pytest.mark.parametrize("placeholders", [[], [LEARNING]])
+def test_builds_without_a_class_are_not_spoken_of(placeholders: list[object]) -> None:
+    values = {"podClasses": {"build": None}, "placeholders": placeholders}
+    told = summary_of(values, builds_unknown="hub.extraConfig.builds")
+    assert not any("hub.extraConfig.builds" in line for line in (*told.will, *told.wont))
