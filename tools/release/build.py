@@ -164,12 +164,19 @@ def find_engine() -> str:
     for engine in ENGINES:
         if engine == "debian" and not image.missing_parts():
             return engine
-        if engine != "debian" and shutil.which(engine) is not None:
+        if engine != "debian" and _answers(engine):
             return engine
     raise BuildError(
-        "no docker and no podman here, and not Debian with buildah and mmdebstrap as root."
-        " Install one of them: images are built by it."
+        "no docker and no podman that answers here, and not Debian with buildah and mmdebstrap as"
+        " root. Install or start one of them: images are built by it."
     )
+
+
+def _answers(engine: str) -> bool:
+    """Docker's command may be here without its daemon."""
+    if shutil.which(engine) is None:
+        return False
+    return subprocess.run([engine, "info"], capture_output=True, check=False).returncode == 0
 
 
 def notes_of(source: Path, record: Record) -> str:

@@ -719,9 +719,31 @@ def test_the_page_names_refusals_as_they_are_said() -> None:
     assert [text for text in said if text not in joined] == []
 
 
-def test_the_command_says_what_it_does() -> None:
+def test_the_command_says_what_it_does_wherever_somebody_stands(tmp_path: Path) -> None:
+    other = tmp_path / "tools/release"
+    other.mkdir(parents=True)
+    for folder in (other.parent, other):
+        (folder / "__init__.py").write_text("")
+    (other / "publish.py").write_text("print('of another checkout')")
     done = subprocess.run(
-        [str(ROOT / "tools/publish"), "--help"], capture_output=True, text=True, check=False
+        [str(ROOT / "tools/publish"), "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
     assert "usage: tools/publish" in done.stdout
+
+
+def test_docker_without_its_daemon_builds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.image.missing_parts", lambda: ["root"])
+    put_program(tmp_path, "podman", "#!/bin/sh\n", monkeypatch)
+    put_program(tmp_path, "docker", "#!/bin/sh\nexit 1\n", monkeypatch)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find_engine() == "podman"
+    (tmp_path / "podman").unlink()
+    with pytest.raises(BuildError, match="Install or start one of them"):
+        find_engine()
