@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roost_core.objects.fields import JSONObject
-from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, pulled_label
 from tests.e2e.installed import InstalledRelease
 from tests.e2e.leftovers import leftovers
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
@@ -24,7 +24,7 @@ from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
-from tests.stack import ROOST, Stack
+from tests.stack import READY_SECONDS, ROOST, Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -64,6 +64,65 @@ def test_a_class_comes_and_goes_by_values_alone(
             lambda: scheduler_of_worker() == "default-scheduler", 30, "the class to be forgotten"
         )
         assert stack.create_pod(pod("user", USER))["spec"]["schedulerName"] == scheduler_name
+
+
+def test_an_upgrade_keeps_the_gate_and_closes_it_for_a_new_image_once_a_node_holds_it(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
+) -> None:
+    """Dry runs of users' pods while the programs are replaced as their Deployments do it: first an
+    image is brought ahead, then the hub's users get it.
+    """
+    newer = "quay.io/jupyter/scipy-notebook:2026-11-24"
+    fake_nodes.create("warm", images={IMAGE: 10**9})
+    fake_nodes.create("cold", images={"registry.k8s.io/pause:3.10.1": 1000})
+    values = {"singleuser": SINGLEUSER, "placeholders": []}
+
+    def users_of(image: str) -> Storm:
+        """Users who must keep off the node that pulls their image."""
+
+        def keeps_off(stored: JSONObject) -> bool:
+            return pulled_label("hub", namespace, image) in json.dumps(required_nodes(stored))
+
+        body = pod("user", image=image, requests={"cpu": "100m", "memory": "256Mi"})
+        return Storm(
+            control_plane, namespace, body=body, tried=keeps_off, threads=1, pause_seconds=0.1
+        )
+
+    with Stack(control_plane, namespace, values, scheduler=False, controllers=True) as stack:
+        stack.start_controllers()
+        known = [*stack.webhooks, *stack.controllers]
+
+        def upgrade(more: JSONObject) -> None:
+            """As `maxSurge: 1, maxUnavailable: 0` does it."""
+            leaving = [*known]
+            known.clear()
+            stack.apply(more)
+            for old in leaving:
+                start = stack.start_webhook if old in stack.webhooks else stack.start_controllers
+                known.append(start())
+                known[-1].wait_ready()
+                old.process.stop(grace_seconds=READY_SECONDS)
+
+        def is_required(image: str) -> bool:
+            with users_of(image) as users:
+                pass
+            return not users.refused
+
+        wait_until(lambda: is_required(IMAGE), 60, "the gate")
+        with users_of(IMAGE) as users:
+            name, _, tag = newer.rpartition(":")
+            upgrade({"prePuller": {"extraImages": {"newer": {"name": name, "tag": tag}}}})
+        assert users.refused == []
+        # Nobody holds the new image: nowhere would its users start sooner.
+        with users_of(newer) as users:
+            pass
+        assert len(users.refused) == len(users.pods)
+
+        fake_nodes.set_images("warm", {IMAGE: 10**9, newer: 10**9})
+        wait_until(lambda: is_required(newer), 60, "the gate for the new image")
+        with users_of(newer) as users:
+            upgrade({"singleuser": {"image": {"name": name, "tag": tag}}, "prePuller": {}})
+        assert users.refused == []
 
 
 class Hub:
