@@ -3,6 +3,7 @@ itself.
 """
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -71,6 +72,25 @@ def test_only_jobs_that_publish_may_write_anything_and_the_last_is_what_cannot_b
             assert (needed["publish"], needed["pypi"]) == ("build", "publish")
         elif path.name == "ci.yml":
             assert body["jobs"]["kind"]["strategy"]["matrix"]["minor"] == list(MINORS)
+
+
+def test_what_workflows_run_is_there() -> None:
+    lines = [
+        step["run"]
+        for path in WORKFLOWS
+        for job in workflow(path)["jobs"].values()
+        for step in job.get("steps", ())
+        if "run" in step
+    ]
+    scripts = {word for line in lines for word in line.split() if word.startswith("tools/")}
+    modules = {name for line in lines for name in re.findall(r"-m (tools[\w.]+)", line)}
+    targets = {name for line in lines for name in re.findall(r"^make (\w+)", line)}
+    assert len(scripts) > 3
+    assert [name for name in scripts if not os.access(ROOT / name, os.X_OK)] == []
+    assert modules == {"tools.mutate", "tools.release.version"}
+    assert [name for name in modules if importlib.util.find_spec(name) is None] == []
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [name for name in targets if f"\n{name}: " not in makefile] == []
 
 
 def test_the_workflow_builds_once_and_publishes_what_it_built() -> None:
