@@ -177,7 +177,8 @@ def test_alerts_of_what_users_feel_need_no_recorder(tmp_path: Path) -> None:
     file.write_text("monitoring: {prometheusRule: {enabled: true}}")
     rules = list(rules_of(groups_of(list(roost_render([file]).values()))))
     assert {rule["alert"] for rule in rules if rule["labels"]["severity"] == "critical"} == {
-        *("RoostStartsFail", "RoostStartsSlow", "RoostPodsPending", "RoostPodsWaitForScheduler")
+        *("RoostStartsFail", "RoostStartsSlow", "RoostPodsPending", "RoostPodsWaitForScheduler"),
+        "RoostVolumesFail",
     }
 
 

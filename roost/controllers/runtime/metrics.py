@@ -90,6 +90,13 @@ class ControllersMetrics(Collector):
             "hub",
             "waits_for",
         )
+        self._late_pods = self._gauge(
+            "late_pods",
+            "Pods whose containers haven't run for four minutes, by what they wait for.",
+            "pod_class",
+            "hub",
+            "waits_for",
+        )
         self.requests = self._counter("api_requests", "Requests sent to the API server.", "verb")
         self.watch_errors = self._counter(
             "watch_errors", "Broken watches and failed lists, by kind.", "kind"
@@ -150,13 +157,18 @@ class ControllersMetrics(Collector):
         self.plans_put_off.labels(controller)
         self._cycles.labels(controller).observe(seconds)
 
-    def show_pending(self, seconds: Mapping[tuple[str, str, str], float]) -> None:
-        """Show the age of the oldest pending pod by class, hub and what it waits for, and no
-        others.
+    def show_pending(
+        self,
+        seconds: Mapping[tuple[str, str, str], float],
+        late: Mapping[tuple[str, str, str], int],
+    ) -> None:
+        """Show the age of the oldest pending pod by class, hub and what it waits for, how many have
+        been pending for long, and no others.
         """
-        self._oldest_pending.clear()
-        for whose, age in seconds.items():
-            self._oldest_pending.labels(*whose).set(age)
+        for gauge, values in ((self._oldest_pending, seconds), (self._late_pods, late)):
+            gauge.clear()
+            for whose, value in values.items():
+                gauge.labels(*whose).set(value)
 
     def count_done(self, controller: str, done: Iterable[Done]) -> None:
         """Count actions by outcome."""

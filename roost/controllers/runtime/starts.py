@@ -1,5 +1,5 @@
 """Follow starts of pods, as the watch shows them: how long, how many failed, the oldest that is
-pending.
+pending, and how many have been for long.
 
 A start ends when the pod runs: whether it answers, nobody tells the API server. One that goes
 before that has failed.
@@ -7,6 +7,7 @@ before that has failed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -21,6 +22,8 @@ from roost_core.start_counts import Whose
 # What a pod waits for whose containers don't run.
 NODE_OR_IMAGE: Final = "node-or-image"
 VOLUME_OR_ADDRESS: Final = "volume-or-address"
+# A minute before hubs give up by default, so that Prometheus sees it whatever its interval.
+LATE_SECONDS: Final = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +54,7 @@ class Starts:
         counts = self._known is not None
         known: dict[str, Start | None] = {}
         pending: dict[tuple[str, str, str], float] = {}
+        late: Counter[tuple[str, str, str]] = Counter()
         for pod in snapshot.pods.values():
             start = before[pod.uid] if pod.uid in before else self._begin(pod, snapshot)
             if start is not None:
@@ -64,17 +68,18 @@ class Starts:
                     key = (*start.whose, cause)
                     own = age if cause == _waits_for(pod) else 0.0
                     pending[key] = max(own, pending.get(key, 0.0))
+                    late[key] += own > LATE_SECONDS
             known[pod.uid] = start
         for uid, start in before.items():
             if start is not None and uid not in known and not start.is_over:
                 self._count(start, FAILED, now)
         self._known = known
-        self._metrics.show_pending(pending)
+        self._metrics.show_pending(pending, late)
 
     def forget(self) -> None:
         """Another replica leads: it follows them from here."""
         self._known = None
-        self._metrics.show_pending({})
+        self._metrics.show_pending({}, {})
 
     def _begin(self, pod: Pod, snapshot: Snapshot) -> Start | None:
         pod_class = self._release.class_of(pod, snapshot.namespaces)

@@ -114,3 +114,29 @@ def test_what_a_pod_waits_for_on_its_node_is_told_apart(
     for cause in ("node-or-image", "volume-or-address"):
         seconds = 30.0 if cause == waits_for else 0.0
         assert Watched().see(1030.0, pod, waits_for=cause)["pending"] == {"user": seconds}
+
+
+def test_pods_are_late_a_minute_before_hubs_give_up_on_them() -> None:
+    watched = Watched()
+
+    def late(now: float, *pods: Pod) -> list[float | None]:
+        watched.see(now, *pods)
+        labels = {"pod_class": "user", "hub": f"hub.{NAMESPACE}"}
+        return [
+            watched.metrics.registry.get_sample_value(
+                f"{PREFIX}late_pods", {**labels, "waits_for": cause}
+            )
+            for cause in ("node-or-image", "volume-or-address")
+        ]
+
+    bound = [
+        replace(ADA, name=f"jupyter-{name}", uid=name, node_name="a", created=created)
+        for name, created in (("bob", 1000.0), ("cy", 1010.0), ("dot", 1020.0))
+    ]
+    assert late(1240.0, ADA, *bound) == [0.0, 0.0]
+    assert late(1251.0, ADA, *bound) == [1.0, 2.0]
+    assert late(1290.0, *(replace(pod, phase="Running") for pod in bound[:2]), bound[2]) == [
+        0.0,
+        1.0,
+    ]
+    assert late(1291.0) == [None, None]
