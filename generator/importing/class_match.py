@@ -9,7 +9,7 @@ KubeSpawner 7, traits; zero-to-jupyterhub 4.4, jupyterhub_config.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from generator.checks.contract import mapping
@@ -38,8 +38,6 @@ from generator.importing.unread import python_of, runtime_class
 
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
-# Traits of hub.config that mean something when they are empty: they take the chart's away.
-_MAY_BE_EMPTY: Final = PLACEHOLDER_TRAITS
 # The classes whose traits KubeSpawner has.
 _READ_CLASSES: Final = ("KubeSpawner", "Spawner")
 # Traits that the chart sets in any case, if to nothing.
@@ -59,13 +57,38 @@ _OUT_OF_REACH: Final = {
 }
 
 
-def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
+def map_class_match(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
     """Let class `user` match the pods that the hub makes.
 
-    Returns until when users aren't placed, a clause for each reason; and the traits that were
-    followed.
+    Returns what must be so before users are placed, a clause for each reason; and the traits that
+    were followed.
     """
     traits = traits_of(hub)
+    followed = _followed_traits(traits)
+    # `component` of extra_labels is overwritten by it.
+    component, keys = traits.get("component_label", _UNSET)
+    if isinstance(component, str) and component not in ("", UNKNOWN):
+        draft.put("podClasses.user.match.labels.component", component, (*hub.path, *keys))
+        followed.add("component_label")
+    _reject_runtime_class(draft, hub, traits)
+    groups, keys = traits.get("group_overrides", _UNSET)
+    note_lost_of_groups(draft, (*hub.path, *keys), groups)
+    labels, keys = _namespace_labels(traits)
+    if labels:
+        selector = {"matchLabels": dict(labels)}
+        why = "The hub makes its users' pods there."
+        draft.put("podClasses.user.match.namespaceSelector", selector, (*hub.path, *keys), why)
+        followed |= {"enable_user_namespaces", "namespace", "user_namespace_template"}
+    unmet = [
+        *_unmet_by_namespaces(hub, traits),
+        *_unmet_by_scheduler(draft, traits),
+        *_unmet_by_python(draft, hub, traits),
+    ]
+    return unmet, followed
+
+
+def _followed_traits(traits: _Traits) -> set[str]:
+    """Traits whose values other parts of the import take as they are."""
     followed: set[str] = set()
     for trait in ("image", "image_spec"):
         image, _ = traits.get(trait, _UNSET)
@@ -74,71 +97,72 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
     for trait in ("profile_list", "extra_pod_config", "group_overrides", *PLACEHOLDER_TRAITS):
         value, _ = traits.get(trait, _UNSET)
         is_read = entries(value) is not None if trait in LISTS else value is not None
-        if is_read and UNKNOWN not in str(value):
+        if is_read and is_known(value):
             followed.add(trait)
-    # `component` of extra_labels is overwritten by it.
-    component, keys = traits.get("component_label", _UNSET)
-    if isinstance(component, str) and component not in ("", UNKNOWN):
-        draft.put("podClasses.user.match.labels.component", component, (*hub.path, *keys))
-        followed.add("component_label")
+    return followed
+
+
+def _reject_runtime_class(draft: Draft, hub: HubSection, traits: _Traits) -> None:
+    """Note a RuntimeClass that the hub's Python sets: what it adds to pods isn't in the values."""
     pod_config, keys = traits.get("extra_pod_config", _UNSET)
     name = child(pod_config, "runtimeClassName")
-    if (
-        isinstance(name, str)
-        and is_known(name)
-        and keys[1:2] in (("extraConfig",), ("extraFiles",))
-    ):
+    is_set_in_python = keys[1:2] in (("extraConfig",), ("extraFiles",))
+    if isinstance(name, str) and is_known(name) and is_set_in_python:
         draft.reject(hub, keys, runtime_class(name))
-    groups, keys = traits.get("group_overrides", _UNSET)
-    note_lost_of_groups(draft, (*hub.path, *keys), groups)
-    until = [*_follow_namespace(draft, hub, traits, followed), *_other_scheduler(draft, traits)]
+
+
+def _namespace_labels(traits: _Traits) -> tuple[Mapping[str, object], Path]:
+    """Labels of the namespaces that users' pods are in, and the key that says so; {}: users are in
+    the hub's own, or nobody can say.
+    """
+    each_user_has_one, keys = traits.get("enable_user_namespaces", _UNSET)
+    if each_user_has_one is True:
+        labels, _ = traits.get("user_namespace_labels", _UNSET)
+        return mapping(labels), keys
+    namespace, keys = traits.get("namespace", _UNSET)
+    if isinstance(namespace, str) and namespace not in ("", UNKNOWN):
+        return {"kubernetes.io/metadata.name": namespace}, keys
+    return {}, ()
+
+
+def _unmet_by_namespaces(hub: HubSection, traits: _Traits) -> list[str]:
+    each_user_has_one, keys = traits.get("enable_user_namespaces", _UNSET)
+    labels, _ = traits.get("user_namespace_labels", _UNSET)
+    if each_user_has_one is not True or labels:
+        return []
+    where = f"{hub.show(keys)}: each user has one"
+    return [f"podClasses.user.match.namespaceSelector selects the namespaces of users ({where})"]
+
+
+def _unmet_by_scheduler(draft: Draft, traits: _Traits) -> list[str]:
+    pod_config, _ = traits.get("extra_pod_config", _UNSET)
+    of_trait, _ = traits.get("scheduler_name", _UNSET)
+    name = child(pod_config, "schedulerName") or of_trait
+    if not isinstance(name, str) or name in ("", "default-scheduler", UNKNOWN):
+        return []
+    replaced = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
+    if [name] in replaced:
+        return []
+    return [f"replaceSchedulers has {name}, the scheduler that the hub names in its users' pods"]
+
+
+def _unmet_by_python(draft: Draft, hub: HubSection, traits: _Traits) -> list[str]:
+    """What must be so of traits that the hub's Python sets, and nobody knows to what."""
+    unmet: list[str] = []
     if ANY in traits:
         statement, keys = traits[ANY]
         line = draft.places.of((*hub.path, *keys))[1]
-        until.append(
+        unmet.append(
             f"podClasses.user.match and replaceSchedulers fit what {hub.show(keys)} does in Python"
             f" (line {line}: {statement})"
         )
     for trait, (value, keys) in traits.items():
         if trait in _OUT_OF_REACH and UNKNOWN in (value, child(value, "schedulerName")):
             line = draft.places.of((*hub.path, *keys))[1]
-            until.append(
+            unmet.append(
                 f"{_OUT_OF_REACH[trait]} that {hub.show(keys)} sets in Python (line {line})"
             )
-    return until, followed
-
-
-def _follow_namespace(
-    draft: Draft, hub: HubSection, traits: _Traits, followed: set[str]
-) -> Iterator[str]:
-    each_user_has_one, keys = traits.get("enable_user_namespaces", _UNSET)
-    namespace, namespace_keys = traits.get("namespace", _UNSET)
-    labels: object = None
-    if each_user_has_one is True:
-        labels, _ = traits.get("user_namespace_labels", _UNSET)
-        if not labels:
-            where = f"{hub.show(keys)}: each user has one"
-            yield (
-                f"podClasses.user.match.namespaceSelector selects the namespaces of users ({where})"
-            )
-    elif isinstance(namespace, str) and namespace not in ("", UNKNOWN):
-        labels = {"kubernetes.io/metadata.name": namespace}
-        keys = namespace_keys
-    if isinstance(labels, Mapping) and labels:
-        selector = {"matchLabels": dict(labels)}
-        why = "The hub makes its users' pods there."
-        draft.put("podClasses.user.match.namespaceSelector", selector, (*hub.path, *keys), why)
-        followed |= {"enable_user_namespaces", "namespace", "user_namespace_template"}
-
-
-def _other_scheduler(draft: Draft, traits: _Traits) -> Iterator[str]:
-    pod_config, _ = traits.get("extra_pod_config", _UNSET)
-    name = child(pod_config, "schedulerName") or traits.get("scheduler_name", _UNSET)[0]
-    if not isinstance(name, str) or name in ("", "default-scheduler", UNKNOWN):
-        return
-    replaced = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
-    if [name] not in replaced:
-        yield f"replaceSchedulers has {name}, the scheduler that the hub names in its users' pods"
+    return unmet
 
 
 def traits_of(hub: HubSection) -> _Traits:
@@ -150,18 +174,12 @@ def traits_of(hub: HubSection) -> _Traits:
             found[trait] = (value, ("singleuser", key))
     chart = chart_traits(hub.data, is_binder=False)
     classes = mapping(child(hub.data, "hub", "config"))
-    # What KubeSpawner is told itself comes before what all spawners are told.
+    # KubeSpawner comes last: what it is told itself takes the place of what all spawners are told.
     for name in sorted(classes, key=lambda name: name == "KubeSpawner"):
         traits = classes[name]
         if str(name).endswith("Spawner") and isinstance(traits, Mapping):
             for trait, value in traits.items():
-                # What all spawners are told counts only where the chart tells KubeSpawner nothing.
-                is_other = name not in _READ_CLASSES and trait in _MAY_BE_EMPTY
-                is_said = name == "Spawner" and (
-                    trait in _CHART_SETS or bool(trait in _MAY_BE_EMPTY and chart.get(trait))
-                )
-                is_set = value not in (None, "") and (value or trait in _MAY_BE_EMPTY)
-                if is_set and not is_said and not is_other:
+                if _reaches_pods(name, trait, value, chart):
                     found[trait] = (value, ("hub", "config", name, trait))
     for trait in OF_JUPYTERHUB:
         at = ("hub", "config", "JupyterHub", trait)
@@ -175,10 +193,30 @@ def traits_of(hub: HubSection) -> _Traits:
         named = {camel_case(str(key)): value for key, value in pod_config.items()}
         found["extra_pod_config"] = (named, keys)
     spawner, keys = found.get("spawner_class", _UNSET)
-    is_known = isinstance(spawner, str) and spawner != UNKNOWN
-    if is_known and not str(spawner).lower().startswith("kubespawner"):
+    is_named = isinstance(spawner, str) and spawner != UNKNOWN
+    if is_named and not str(spawner).lower().startswith("kubespawner"):
         found[ANY] = (f"the class {spawner}", keys)
     return found
+
+
+def _reaches_pods(
+    class_name: object, trait: str, value: object, chart: Mapping[str, object]
+) -> bool:
+    """Whether what `hub.config` tells a class of spawners of a trait is in users' pods.
+
+    chart: the traits that the chart's own keys set.
+    """
+    # An empty one takes the chart's away.
+    may_be_empty = trait in PLACEHOLDER_TRAITS
+    if value in (None, "") or not (value or may_be_empty):
+        return False
+    if class_name not in _READ_CLASSES and may_be_empty:
+        return False
+    if class_name == "Spawner":
+        # The chart tells KubeSpawner itself of these, and that counts more.
+        is_told_by_chart = trait in _CHART_SETS or (may_be_empty and bool(chart.get(trait)))
+        return not is_told_by_chart
+    return True
 
 
 def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -> None:

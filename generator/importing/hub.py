@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import listing
-from generator.importing.class_match import map_reach, traits_of
+from generator.importing.class_match import map_class_match, traits_of
 from generator.importing.culling import note_culling
 from generator.importing.hub_code import LIMITS
 from generator.importing.images import map_images
@@ -77,7 +77,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
         profiles, _ = traits["profile_list"]
     map_placeholders(draft, hub, sizes, profiles, traits)
     map_images(draft, charts, traits)
-    draft.places_users_once, followed = map_reach(draft, hub)
+    draft.places_users_once, followed = map_class_match(draft, hub)
     note_run_time(draft, hub, followed)
     note_unread(draft, hub)
 

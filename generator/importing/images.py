@@ -48,44 +48,59 @@ def map_images(draft: Draft, charts: Charts, traits: SetTraits) -> None:
 
 def _map_image(draft: Draft, hub: HubSection, traits: SetTraits, *, is_binder: bool) -> None:
     """The image that users get who choose none."""
-    image = {"name": hub.text("singleuser.image.name"), "tag": _tag(hub)}
-    misread = any(("singleuser", "image", key) in hub.misfits for key in image)
-    source: Path = ("singleuser", "image")
-    for trait in ("image_spec", "image"):
-        reference, keys = traits.get(trait, (None, ()))
-        if isinstance(reference, str) and "{" not in reference and reference != UNKNOWN_IMAGE:
-            # The spawner's own setting takes the place of the chart's.
-            image = {"name": reference, "tag": None}
-            source = keys
-            misread = False
-    if (
-        image["name"]
-        and source == ("singleuser", "image")
-        and "tag" not in mapping(child(hub.data, *source))
-    ):
+    at: Path = ("singleuser", "image")
+    name = hub.text("singleuser.image.name")
+    tag = _tag(hub)
+    # Reading notes there what isn't text.
+    is_misread = any((*at, key) in hub.misfits for key in ("name", "tag"))
+    spawners = _image_of_spawner(traits)
+    if spawners is not None:
+        # The spawner's own setting takes the place of the chart's.
+        reference, keys = spawners
+        if reference:
+            _put_image(draft, hub, traits, {"name": reference}, keys)
+    elif name and "tag" not in mapping(child(hub.data, *at)):
         draft.notes.append(
-            f"{hub.show((*source, 'tag'))} is not in this file, and pods run the chart's own tag:"
+            f"{hub.show((*at, 'tag'))} is not in this file, and pods run the chart's own tag:"
             " no image is brought for it. Name the tag, or import what Helm made of all: helm get"
             " values RELEASE --all."
         )
-    elif image["name"] and not misread:
-        # In one piece: half a reference would name another image.
-        named = {key: value for key, value in image.items() if value}
-        draft.put("singleuser.image", named, (*hub.path, *source))
-        always = "Always" in (
-            hub.text("singleuser.image.pullPolicy"),
-            traits.get("image_pull_policy", ("",))[0],
-        )
-        reference = ":".join(named.values())
-        if is_reference(reference) and (always or moving([reference])):
-            why = "pullPolicy: Always" if always else "a tag that moves"
-            draft.notes.append(f"{hub.show(source)}: {why}; {STALE}. {FIX}")
-    elif image["name"] is None and not is_binder:
+    elif name and not is_misread:
+        _put_image(draft, hub, traits, {"name": name, "tag": tag} if tag else {"name": name}, at)
+    elif name is None and not is_binder:
         draft.notes.append(
             f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users"
             " back for images that singleuser.image, singleuser.profileList and"
             " prePuller.extraImages name, for no others."
         )
+
+
+def _image_of_spawner(traits: SetTraits) -> tuple[str, Path] | None:
+    """The reference that the spawner is told itself, and its key; None: it is told none that is
+    known here.
+    """
+    for trait in ("image", "image_spec"):
+        reference, keys = traits.get(trait, (None, ()))
+        if isinstance(reference, str) and "{" not in reference and reference != UNKNOWN_IMAGE:
+            return reference, keys
+    return None
+
+
+def _put_image(
+    draft: Draft, hub: HubSection, traits: SetTraits, image: Mapping[str, str], keys: Path
+) -> None:
+    """Set the image, by name and tag or by its whole reference, in one piece: half of it would name
+    another image.
+    """
+    draft.put("singleuser.image", dict(image), (*hub.path, *keys))
+    always = "Always" in (
+        hub.text("singleuser.image.pullPolicy"),
+        traits.get("image_pull_policy", ("",))[0],
+    )
+    reference = ":".join(image.values())
+    if is_reference(reference) and (always or moving([reference])):
+        why = "pullPolicy: Always" if always else "a tag that moves"
+        draft.notes.append(f"{hub.show(keys)}: {why}; {STALE}. {FIX}")
 
 
 def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[object]:
@@ -157,13 +172,20 @@ def _map_containers(draft: Draft, hub: HubSection, traits: SetTraits) -> None:
             at = (*hub.path, *found[1])
         kept = [_named_image(container) for container in listed if text(child(container, "image"))]
         draft.put(f"singleuser.{key}", kept, at, "Their images are pulled to nodes, too.")
-    old = hub.get("singleuser.cloudMetadata.enabled", "boolean")
-    if not (
-        hub.switch("singleuser.cloudMetadata.blockWithIptables", default=True)
-        if old is None
-        else not old
-    ):
-        return
+    if _blocks_cloud_metadata(hub):
+        _map_network_tools(draft, hub)
+
+
+def _blocks_cloud_metadata(hub: HubSection) -> bool:
+    """Whether each user's pod has the init container that closes the cloud's metadata server."""
+    # An older chart's key says the opposite: that users may reach it.
+    is_open = hub.get("singleuser.cloudMetadata.enabled", "boolean")
+    if is_open is not None:
+        return not is_open
+    return hub.switch("singleuser.cloudMetadata.blockWithIptables", default=True)
+
+
+def _map_network_tools(draft: Draft, hub: HubSection) -> None:
     at = ("singleuser", "networkTools", "image")
     image = {part: hub.text(f"singleuser.networkTools.image.{part}") for part in ("name", "tag")}
     if all(image.values()):
@@ -233,22 +255,32 @@ def profile_images(
     base = {**base, **{key: overridden(base.get(key), override[key]) for key in override}}
     options: dict[str, object] = {}
     for option_name, option in mapping(child(profile, "profile_options")).items():
-        choices: dict[str, object] = {
-            name: _override(choice, base, is_usual=is_usual)
-            for name, choice in mapping(child(option, "choices")).items()
-        }
-        unlisted = child(option, "unlisted_choice")
-        if any("kubespawner_override" in mapping(choice) for choice in choices.values()):
-            typed = {"unlisted_choice": {"enabled": True, **_override(unlisted, base)}}
-            options[option_name] = {"choices": choices} | (
-                typed if child(unlisted, "enabled") is True else {}
-            )
+        read_option = _option(option, base, is_usual=is_usual)
+        if read_option:
+            options[option_name] = read_option
     if options:
         entry["profile_options"] = options
     if not entry:
         return {}
     names = {key: child(profile, key) for key in ("display_name", "slug")}
     return {**{key: name for key, name in names.items() if isinstance(name, str)}, **entry}
+
+
+def _option(option: object, base: Mapping[str, object], *, is_usual: bool) -> dict[str, object]:
+    """What Roost reads of an option's choices, and whether users may type one that isn't listed; {}
+    when no choice says which images go to which nodes.
+    """
+    choices = {
+        name: _override(choice, base, is_usual=is_usual)
+        for name, choice in mapping(child(option, "choices")).items()
+    }
+    if not any("kubespawner_override" in choice for choice in choices.values()):
+        return {}
+    read: dict[str, object] = {"choices": choices}
+    unlisted = child(option, "unlisted_choice")
+    if child(unlisted, "enabled") is True:
+        read["unlisted_choice"] = {"enabled": True, **_override(unlisted, base)}
+    return read
 
 
 def _override(
@@ -265,12 +297,16 @@ def _override(
     image = text(child(override, "image"))
     if image and ("{" in image or is_reference(image)):
         choice["image"] = image
-    for key in ("node_selector", "extra_resource_limits", "extra_resource_guarantees"):
-        if kept := mapping(child(override, key)):
-            # A label's value is text, or null, which takes it away.
-            choice[key] = {
-                k: v for k, v in kept.items() if key != "node_selector" or isinstance(v, str | None)
-            }
+    labels = mapping(child(override, "node_selector"))
+    if labels:
+        # A label's value is text, or null, which takes it away.
+        choice["node_selector"] = {
+            label: value for label, value in labels.items() if isinstance(value, str | None)
+        }
+    for key in ("extra_resource_limits", "extra_resource_guarantees"):
+        amounts = mapping(child(override, key))
+        if amounts:
+            choice[key] = dict(amounts)
     for key, lint_entry in (
         ("tolerations", lint_toleration),
         ("node_affinity_required", lint_required_term),
@@ -285,13 +321,22 @@ def _override(
         if any(images):
             choice[key] = [{"image": image} for image in images if text(image)]
     if is_usual:
-        for key in ("cpu_guarantee", "mem_guarantee"):
-            value = child(override, key)
-            size = cpu_quantity(value) if key == "cpu_guarantee" else spawner_memory(value)
-            if size is not None or (key in mapping(override) and value in (None, 0, "", "0")):
-                choice[key] = hub_size(value, size) if size is not None else 0
-    flag: dict[str, object] = {"default": True} if child(holder, "default") else {}
-    return {**flag, "kubespawner_override": choice} if choice else flag
+        for key, quantity_of in (
+            ("cpu_guarantee", cpu_quantity),
+            ("mem_guarantee", spawner_memory),
+        ):
+            value = override.get(key)
+            size = quantity_of(value)
+            if size is not None:
+                choice[key] = hub_size(value, size)
+            elif key in override and value in (None, 0, "", "0"):
+                choice[key] = 0
+    read: dict[str, object] = {}
+    if child(holder, "default"):
+        read["default"] = True
+    if choice:
+        read["kubespawner_override"] = choice
+    return read
 
 
 def _map_pullers(draft: Draft, charts: Charts) -> None:

@@ -148,29 +148,46 @@ class ManyHubs:
 
     def _table(self) -> Iterator[str]:
         release: Values = coalesce(self.values, read_defaults().values)
-        kept = _placeholders_by_pool(release)
-        on_nodes = _images_by_nodes(release)
+        placeholders = _placeholders_by_pool(release)
+        images = _images_by_nodes(release)
         rows = [("hub", "placeholders", "images brought", "what changes for it")]
         for hub in self.hubs:
-            own = _images_by_nodes(hub.values)
-            alone = set().union(*own.values())
-            after = set().union(*(on_nodes.get(nodes, set()) for nodes in own))
             has_pullers = hub.values["prePuller"]["enabled"] or release["prePuller"]["enabled"]
-            brought = f"{len(alone)} -> {len(after | alone)}" if has_pullers and after else "none"
-            differences = list(self.differences.get(hub.name, []))
-            if "scheduler" in hub.result.replaced:
-                differences.insert(0, "its users get Roost's scheduler in place of the hub's")
-            changes = "; ".join(differences)
-            had = _placeholders_by_pool(hub.values)
-            count = sum(had.values())
-            total = sum(kept[pool] for pool in had)
-            placeholders = f"{count} of {total} shared" if count < total else str(count)
-            rows.append((hub.name, placeholders, brought, changes or "nothing"))
-        widths = [max(len(row[column]) for row in rows) for column in range(3)]
-        for row in rows:
-            yield "  ".join(
-                [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
+            rows.append(
+                (
+                    hub.name,
+                    _show_placeholders(hub.values, placeholders),
+                    _show_images(hub.values, images) if has_pullers else "none",
+                    "; ".join(self._changes_for(hub)) or "nothing",
+                )
             )
+        # The last column isn't padded.
+        widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        for *cells, changes in rows:
+            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
+            yield "  ".join([*padded, changes])
+
+    def _changes_for(self, hub: ImportedHub) -> list[str]:
+        changes = list(self.differences.get(hub.name, []))
+        if "scheduler" in hub.result.replaced:
+            changes.insert(0, "its users get Roost's scheduler in place of the hub's")
+        return changes
+
+
+def _show_placeholders(hub_values: Values, in_release: Counter[str]) -> str:
+    """How many placeholders a hub had, and of how many it has a share now. in_release: by pool."""
+    of_hub = _placeholders_by_pool(hub_values)
+    had = of_hub.total()
+    shared = sum(in_release[pool] for pool in of_hub)
+    return f"{had} of {shared} shared" if had < shared else str(had)
+
+
+def _show_images(hub_values: Values, in_release: Mapping[str, set[str]]) -> str:
+    """How many images came to a hub's nodes, and how many come there now. in_release: by nodes."""
+    of_hub = _images_by_nodes(hub_values)
+    before: set[str] = set().union(*of_hub.values())
+    now: set[str] = set().union(*(in_release.get(nodes, set()) for nodes in of_hub))
+    return f"{len(before)} -> {len(now | before)}" if now else "none"
 
 
 def import_many(files: Sequence[HubFiles], attempt: Callable[[ImportResult], None]) -> ManyHubs:
@@ -310,74 +327,90 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     ]
 
 
-def _first_of_pool(
-    sets: Mapping[str, Mapping[str, Any]], hubs_of: Mapping[str, Sequence[str]]
-) -> dict[str, str]:
-    """The first set on the nodes of each set: one that keeps room already, then that of most hubs.
-
-    Both are keys of `sets`. The result is in this order, too.
+@dataclass(slots=True, eq=False)
+class _SharedSet:
+    """A placeholder set of the release, for the sets of hubs that have these nodes and this
+    size.
     """
 
-    def rank(key: str) -> tuple[bool, int]:
-        return not sets[key]["replicas"], -len(hubs_of[key])
+    # A set's keys, but name and replicas.
+    nodes_and_size: Values
+    replicas: int = 0
+    # Names of the hubs, once for each of their sets.
+    hubs: list[str] = field(default_factory=list)
 
-    first_on: dict[str, str] = {}
-    first_of: dict[str, str] = {}
-    for key in sorted(sets, key=rank):
-        nodes = to_json([sets[key].get(part) for part in _NODES])
-        first_of[key] = first_on.setdefault(nodes, key)
-    return first_of
+    @property
+    def nodes(self) -> str:
+        """The nodes that it is for, in one text."""
+        return to_json([self.nodes_and_size.get(key) for key in _NODES])
+
+
+def _shared_sets(hubs: Iterable[ImportedHub], usual: Values) -> list[_SharedSet]:
+    """The hubs' placeholder sets, those of the same nodes and size in one.
+
+    usual: Roost's defaults of a set; a hub's own stand in its sets.
+    """
+    shared: dict[str, _SharedSet] = {}
+    for hub in hubs:
+        for entry in hub.values["placeholders"]:
+            nodes_and_size = {key: value for key, value in entry.items() if key != "name"}
+            for key, value in hub.values["placeholder"]["defaults"].items():
+                if value != usual.get(key):
+                    nodes_and_size.setdefault(key, value)
+            replicas = int(nodes_and_size.pop("replicas", 0) or 0)
+            whole_set = shared.setdefault(to_json(nodes_and_size), _SharedSet(nodes_and_size))
+            whole_set.replicas += replicas
+            whole_set.hubs.append(hub.name)
+    return list(shared.values())
+
+
+def _by_pool(shared: Iterable[_SharedSet]) -> list[list[_SharedSet]]:
+    """The sets of each pool: first those that keep room already, and of these that of most hubs."""
+
+    def rank(shared_set: _SharedSet) -> tuple[bool, int]:
+        return not shared_set.replicas, -len(shared_set.hubs)
+
+    pools: dict[str, list[_SharedSet]] = {}
+    for shared_set in sorted(shared, key=rank):
+        pools.setdefault(shared_set.nodes, []).append(shared_set)
+    return list(pools.values())
 
 
 def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     """One set for each pool and size, as large as the hubs' together."""
-    sets: dict[str, dict[str, Any]] = {}
-    hubs_of: dict[str, list[str]] = {}
-    for hub in many.hubs:
-        for entry in hub.values["placeholders"]:
-            nodes_and_size: dict[str, Any] = {
-                key: value for key, value in entry.items() if key != "name"
-            }
-            for key, value in hub.values["placeholder"]["defaults"].items():
-                if value != defaults["placeholder"]["defaults"].get(key):
-                    nodes_and_size.setdefault(key, value)
-            replicas = int(nodes_and_size.pop("replicas", 0) or 0)
-            key = to_json(nodes_and_size)
-            united = sets.setdefault(key, {"name": "", "replicas": 0, **nodes_and_size})
-            united["replicas"] += replicas
-            hubs_of.setdefault(key, []).append(hub.name)
+    shared = _shared_sets(many.hubs, defaults["placeholder"]["defaults"])
     # A set that learns its number counts all users of its nodes: one is enough where none keeps
     # room already.
-    first_of_pool = _first_of_pool(sets, hubs_of)
-    for key, first in first_of_pool.items():
-        if not sets[key]["replicas"]:
-            # The first set of its pool stands for it.
-            hubs_of[first] += [hub for hub in hubs_of[key] if hub not in hubs_of[first]]
-    firsts = set(first_of_pool.values())
+    pools = _by_pool(shared)
+    firsts = [first for first, *_ in pools]
     kept = [
-        placeholder_set
-        for key, placeholder_set in sets.items()
-        if placeholder_set["replicas"] or (placeholder_set.get("learn") and key in firsts)
+        shared_set
+        for shared_set in shared
+        if shared_set.replicas or (shared_set.nodes_and_size.get("learn") and shared_set in firsts)
     ]
     # Without any, one entry is enough, for events to be booked.
-    kept = kept or list(sets.values())[:1]
+    kept = kept or shared[:1]
+    # The first set of a pool stands for those that keep no room.
+    for first, *others in pools:
+        stands_for = [hub for other in others if not other.replicas for hub in other.hubs]
+        first.hubs += [hub for hub in dict.fromkeys(stands_for) if hub not in first.hubs]
+    entries: list[dict[str, Any]] = []
+    comments: list[str] = []
     taken: set[str] = set()
-    for united in kept:
-        nodes = [str(value) for _, value in sorted((united.get("nodeSelector") or {}).items())]
-        united["name"] = free_name("-".join(nodes), taken, "default", _MAX_NAME)
-        taken.add(united["name"])
-    put_at(many.values, ("placeholders",), kept)
-    of_hubs = [
-        f"{placeholder_set['name']}: of {some(hubs_of[key])}"
-        for key, placeholder_set in sets.items()
-        if placeholder_set in kept
-    ]
+    for shared_set in kept:
+        selector = shared_set.nodes_and_size.get("nodeSelector") or {}
+        labels = [str(value) for _, value in sorted(selector.items())]
+        name = free_name("-".join(labels), taken, "default", _MAX_NAME)
+        taken.add(name)
+        entries.append({"name": name, "replicas": shared_set.replicas, **shared_set.nodes_and_size})
+        comments.append(f"{name}: of {some(shared_set.hubs)}")
+    put_at(many.values, ("placeholders",), entries)
     many.comments["placeholders",] = [
         (
             "As many as the hubs had together, by pool and size. Hubs that share them need fewer:"
             " lower replicas."
         ),
-        *of_hubs,
+        *comments,
     ]
 
 

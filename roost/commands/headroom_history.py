@@ -37,44 +37,52 @@ def read_histories(
     sources: what each option was given, "": nothing; launches are JSON lines, as `roost records
     export` prints them.
     """
-    named = [name for name, value in sources.items() if value]
-    if not named:
+    given = [(option, source) for option, source in sources.items() if source]
+    if not given:
         return {}
-    if len(named) > 1:
-        raise UsageError(f"{named[1]}: found {named[0]} as well, expected one source of history")
+    option, source = given[0]
+    if len(given) > 1:
+        second, _ = given[1]
+        raise UsageError(f"{second}: found {option} as well, expected one source of history")
     learning = [placeholder_set for placeholder_set in sets if placeholder_set.get("learn")]
     if not learning:
         raise UsageError(
-            f"{named[0]}: found values in which no placeholder set has `learn`, expected one"
-            " that has"
+            f"{option}: found values in which no placeholder set has `learn`, expected one that has"
         )
-    source = sources[named[0]]
-    if named[0] == "--history":
-        return read_kept_histories(
-            named[0], source, [str(placeholder_set["name"]) for placeholder_set in learning]
-        )
+    names = [str(placeholder_set["name"]) for placeholder_set in learning]
+    if option == "--history":
+        return read_kept_histories(option, source, names)
     if len(learning) > 1:
-        names = ", ".join(str(placeholder_set["name"]) for placeholder_set in learning)
         raise UsageError(
-            f"{named[0]}: found {len(learning)} sets that learn ({names}), expected one: it doesn't"
-            " tell whose nodes servers were on. Remove `learn` from the others"
+            f"{option}: found {len(learning)} sets that learn ({', '.join(names)}), expected one:"
+            " it doesn't tell whose nodes servers were on. Remove `learn` from the others"
         )
-    entry = learning[0]
-    if named[0] == "--prometheus":
-        from roost.commands.prometheus import read_usage  # noqa: PLC0415 - loads an HTTP client
+    if option == "--prometheus":
+        return {names[0]: _history_of_prometheus(source, namespace)}
+    return {names[0]: _history_of_launches(source, learning[0])}
 
-        usage = read_usage(source, namespace)
-        sys.stderr.write("".join(f"{line}\n" for line in usage.notes))
-        sessions_of_one = [(begin, end, 1.0) for begin, end in usage.sessions]
-        return {str(entry["name"]): history_of(sessions_of_one, usage.minutes_seen)}
-    requests = requested(entry["resources"])
+
+def _history_of_prometheus(source: str, namespace: str) -> History:
+    """What Prometheus knows of a hub's servers; notes on it go to stderr."""
+    from roost.commands.prometheus import read_usage  # noqa: PLC0415 - loads an HTTP client
+
+    usage = read_usage(source, namespace)
+    sys.stderr.write("".join(f"{line}\n" for line in usage.notes))
+    # Prometheus knows no sizes: each server counts as one placeholder.
+    sessions = [(begin, end, 1.0) for begin, end in usage.sessions]
+    return history_of(sessions, usage.minutes_seen)
+
+
+def _history_of_launches(path: str, placeholder_set: Mapping[str, Any]) -> History:
+    """What launches tell, each in placeholders of a set's size."""
+    requests = requested(placeholder_set["resources"])
     own_millicores = 1000 * float(parse_quantity(requests.get("cpu") or 0))
     own_memory = float(parse_quantity(requests.get("memory") or 0))
     sessions = [
         (begin, end, size_in_placeholders(millicores, memory, own_millicores, own_memory))
-        for begin, end, millicores, memory in _launches(source)
+        for begin, end, millicores, memory in _launches(path)
     ]
-    return {str(entry["name"]): history_of(sessions)}
+    return history_of(sessions)
 
 
 def as_config_map(histories: Mapping[str, History], name: str, namespace: str) -> str:

@@ -98,6 +98,8 @@ class BookingFile:
         self._path = path
         self._limits = Limits((), 0)
         self._say = say
+        # What was told last of a file that can't be read; "": it was read.
+        self._told = ""
         self._text: bytes | None = None
         self._events: tuple[Event, ...] = ()
 
@@ -110,8 +112,12 @@ class BookingFile:
             except FileNotFoundError:
                 text = b""
             except OSError as error:
-                self._say(f"{self._path}: can't be read ({error.strerror})")
+                fault = f"{self._path}: can't be read ({error.strerror})"
+                if fault != self._told:
+                    self._say(fault)
+                    self._told = fault
                 return self._events
+        self._told = ""
         if text != self._text or limits != self._limits:
             self._text = text
             self._limits = limits

@@ -16,6 +16,7 @@ from roost.seating.hub import Hub, Outcome
 from roost.seating.people import MARK_KEY, Mark
 from roost.seating.plan import FAILURE_PAUSE_SECONDS
 from roost.seating.service import SeatingTimes, Service
+from roost_core.release.events import Limits
 from tests.unit.seating.fake_hub import FakeHub, stamp
 
 GRACE = 1200.0
@@ -84,6 +85,27 @@ class Room:
 
     def after_grace(self) -> None:
         self.now = self.start + GRACE + 1.0
+
+
+def test_a_file_that_cannot_be_read_is_told_once_and_again_after_it_was_read(
+    tmp_path: Path,
+) -> None:
+    told: list[str] = []
+    path = tmp_path / "events.yaml"
+    bookings = BookingFile(path, told.append)
+
+    def look_thrice() -> None:
+        for _ in range(3):
+            assert list(bookings.events(Limits((), 0))) == []
+
+    path.mkdir()
+    look_thrice()
+    assert told == [f"{path}: can't be read (Is a directory)"]
+    path.rmdir()
+    look_thrice()
+    path.mkdir()
+    look_thrice()
+    assert told == [f"{path}: can't be read (Is a directory)"] * 2
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodRea
 HOUR_US: Final = 3_600 * SECOND_US
 # One Event may come late; so many don't all.
 _FEWEST: Final = 3
-# Whole seconds, and the way to the API server.
+# Kubelets give whole seconds, and an Event needs time to the API server: a difference below this
+# says nothing of the clock.
 _LEAST_US: Final = 2 * SECOND_US
 # Most Events that a node's clock is judged by.
 _MOST_EVENTS: Final = 100
@@ -25,16 +26,20 @@ _NOT_THE_KUBELETS: Final = ("PodScheduled", "DisruptionTarget")
 
 
 def behind_us(differences: Collection[int]) -> int:
-    """How far a clock is behind, by so many Events; 0: it is right, or these are too few to
-    tell.
+    """How far a node's clock is behind the API server's, in µs; negative: it is ahead. 0: it is
+    right, or too few Events tell.
+
+    differences: of each Event, how much later than its own time the API server got it, in µs.
     """
+    # An Event may come late, but never early: the least difference is the clock's, and what others
+    # have beyond it is their way.
     least = min(differences, default=0) if len(differences) >= _FEWEST else 0
     return least if abs(least) >= _LEAST_US else 0
 
 
 def pod_in_server_time(pod: PodReading, behind: int) -> PodReading:
-    """The pod with what its kubelet dates in the API server's time; behind: its node's clock, in
-    µs.
+    """The pod with what its kubelet dates in the API server's time; behind: how far its
+    node's clock is behind, in µs; negative: ahead.
     """
     if not behind:
         return pod
@@ -68,7 +73,7 @@ class NodeClocks:
         # Node's name -> (when the API server got an Event of its kubelet, how much later than its
         # own time), in µs.
         self._differences: dict[str, deque[tuple[int, int]]] = {}
-        # How far wrong clocks are behind, in µs, by the node's name.
+        # How far wrong clocks are behind, in µs, by the node's name; negative: ahead.
         self.behind: dict[str, int] = {}
 
     def event_in_server_time(self, event: EventReading) -> EventReading:
@@ -78,6 +83,8 @@ class NodeClocks:
         if not event.host or not event.created_us or event.when.resolution_us != SECOND_US:
             return event
         differences = self._differences.setdefault(event.host, deque(maxlen=_MOST_EVENTS))
+        # A later count of the same Event dates the repetition, and its creation stays the first
+        # one's.
         if event.count == 1:
             differences.append((event.created_us, event.created_us - event.when.at_us))
         while differences and differences[0][0] < event.created_us - HOUR_US:
