@@ -66,11 +66,13 @@ def gate_settings(
     return GateSettings(release=RELEASE, namespace=NAMESPACE, **given)
 
 
-def true_since(nodes: Iterable[Node], pods: Iterable[Pod]) -> dict[str, float]:
-    """By uid: since when pods wait and nodes are ready, where all clocks agree."""
-    waiting = {pod.uid: pod.unschedulable_since for pod in pods if waits_at_gate(pod)}
-    ready = {node.uid: node.ready_since for node in nodes}
-    return {uid: since for uid, since in {**waiting, **ready}.items() if since is not None}
+def true_waits(pods: Iterable[Pod]) -> dict[str, float]:
+    """Since when pods wait at the gate, by uid, where all clocks agree."""
+    return {
+        pod.uid: pod.unschedulable_since
+        for pod in pods
+        if waits_at_gate(pod) and pod.unschedulable_since is not None
+    }
 
 
 class GateWorld:

@@ -16,10 +16,12 @@ FIX: Final = "Give each build a tag of its own, or name its digest (docs/puller.
 
 def moving(images: Iterable[str]) -> list[str]:
     """References without digest whose tag is missing, or has no digit: `latest`, `prod`, `main`."""
-    split = ((image, split_reference(image)) for image in images)
-    return [
-        image for image, (_, tag, digest) in split if not digest and not any(map(str.isdigit, tag))
-    ]
+    return [image for image in images if _moves(image)]
+
+
+def _moves(image: str) -> bool:
+    _, tag, digest = split_reference(image)
+    return not digest and not any(character.isdigit() for character in tag)
 
 
 def check(report: LintReport, _release: Release) -> None:
@@ -31,8 +33,10 @@ def check(report: LintReport, _release: Release) -> None:
     name = at(singleuser, "image", "name")
     tag = at(singleuser, "image", "tag")
     usual = f"{name}:{tag}" if tag else name
-    path: Path = ("singleuser", "image", "tag") if usual in found else ("singleuser", "profileList")
     tools = mapping(at(singleuser, "networkTools", "image"))
-    if usual not in found and f"{tools.get('name')}:{tools.get('tag')}" == found[0]:
+    path: Path = ("singleuser", "profileList")
+    if usual in found:
+        path = ("singleuser", "image", "tag")
+    elif f"{tools.get('name')}:{tools.get('tag')}" == found[0]:
         path = ("singleuser", "networkTools", "image", "tag")
     report.hint(path, f"{some(found)}: a tag that moves; {STALE}.", FIX)

@@ -200,18 +200,15 @@ def _lint_window(report: LintReport, path: Path, entry: object) -> None:
         if not report.with_hints:
             continue
         longest, hours = longest_and_hours(window)
-        # Fields three and five; cron takes a day that either names.
-        days = [
-            field
-            for field in window.start.split()[2:3] + window.start.split()[4:5]
-            if field[0] != "*"
-        ]
-        if longest > _LONG_HOURS or len(days) > 1:
-            either = (
-                "its start names days of the month and of the week, and cron takes either; "
-                if days[1:]
-                else ""
-            )
+        fields = window.start.split()
+        # Of cron's five fields the third and the fifth; a date has fewer.
+        names_both = len(fields) == 5 and fields[2][0] != "*" and fields[4][0] != "*"
+        if longest > _LONG_HOURS or names_both:
+            either = ""
+            if names_both:
+                either = (
+                    "its start names days of the month and of the week, and cron takes either; "
+                )
             reason = (
                 f"{either}it lasts up to {round(longest, 1):,g} hours, {hours:,.0f}"
                 " placeholder-hours a week."

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from generator.checks.contract import LintReport, at, of_core_pod
 from generator.faults import describe
 from generator.values.helm_release import Release
 
-# What may be on the host network: its key, what turns it on, its ports. `metricsPort` is of
-# `corePods`.
+
+class _Program(NamedTuple):
+    """What may be on the host network."""
+
+    # Its key in the values.
+    part: str
+    # The key that turns it on, and the value with which it does.
+    switch: tuple[str, str]
+    on: object
+    # Its ports; `metricsPort` may be that of `corePods`.
+    ports: tuple[str, ...]
+
+
 _PROGRAMS: Final = (
-    ("scheduler", ("scheduler", "target"), "deploy", ("port",)),
-    ("webhook", ("admission", "mode"), "webhook", ("port", "metricsPort")),
-    ("controllers", ("controllers", "enabled"), True, ("metricsPort",)),
-    ("recorder", ("recorder", "enabled"), True, ("metricsPort",)),
-    ("seating", ("seating", "enabled"), True, ("metricsPort",)),
+    _Program("scheduler", ("scheduler", "target"), "deploy", ("port",)),
+    _Program("webhook", ("admission", "mode"), "webhook", ("port", "metricsPort")),
+    _Program("controllers", ("controllers", "enabled"), True, ("metricsPort",)),
+    _Program("recorder", ("recorder", "enabled"), True, ("metricsPort",)),
+    _Program("seating", ("seating", "enabled"), True, ("metricsPort",)),
 )
 
 
@@ -23,25 +34,33 @@ def check(report: LintReport, _release: Release) -> None:
     """Find ports that programs on the host network share: Kubernetes treats them as ports of the
     node.
     """
-    first: dict[object, str] = {}
-    for part, switch, on, keys in _PROGRAMS:
-        if at(report.values, *switch) != on or of_core_pod(report, part, "hostNetwork") is not True:
-            continue
-        for key in keys:
-            port = of_core_pod(report, part, key) or at(report.values, part, key)
-            other = first.setdefault(port, f"{part}.{key}")
+    on_host = [program for program in _PROGRAMS if _is_on_host_network(report, program)]
+    # Port -> the first program that has it, and that program's key.
+    taken: dict[object, tuple[_Program, str]] = {}
+    for program in on_host:
+        for key in program.ports:
+            port = of_core_pod(report, program.part, key) or at(report.values, program.part, key)
+            other, other_key = taken.setdefault(port, (program, key))
             # Two ports of one program are checked elsewhere.
-            if not other.startswith(f"{part}."):
+            if other is not program:
                 reason = (
-                    f"{other} is {describe(port)} too, and both are on the host network: no node"
-                    " takes a pod of each, and where nodes are few one stays Pending."
+                    f"{other.part}.{other_key} is {describe(port)} too, and both are on the host"
+                    " network: no node takes a pod of each, and where nodes are few one stays"
+                    " Pending."
                 )
-                report.warn((part, key), reason, "Use another port.")
-        if part == "scheduler":
+                report.warn((program.part, key), reason, "Use another port.")
+        if program.part == "scheduler":
             reason = (
                 "the webhook can't tell if the scheduler that leads has the values' profiles"
                 " (docs/beliefs.md)."
             )
             report.warn(
-                (part, "hostNetwork"), reason, "Add a profile in one upgrade, use it in the next."
+                ("scheduler", "hostNetwork"),
+                reason,
+                "Add a profile in one upgrade, use it in the next.",
             )
+
+
+def _is_on_host_network(report: LintReport, program: _Program) -> bool:
+    is_on = at(report.values, *program.switch) == program.on
+    return is_on and of_core_pod(report, program.part, "hostNetwork") is True

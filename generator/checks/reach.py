@@ -176,13 +176,18 @@ def _lint_set(
         )
         report.warn(path, reason, fix)
         return
+    tolerations = [
+        mapping(toleration)
+        for toleration in listing(placeholder_set.value("tolerations"))
+        if at(toleration, "key")
+    ]
+    # By puller: what placeholders tolerate and it doesn't. Which value a taint of that key has,
+    # nobody knows here.
     missing = [
         [
-            show_toleration(mapping(toleration))
-            for toleration in listing(placeholder_set.value("tolerations"))
-            # Which value a taint of that key has is not known here.
-            if at(toleration, "key")
-            and not tolerated[group.component] & {"", text(at(toleration, "key"))}
+            show_toleration(toleration)
+            for toleration in tolerations
+            if tolerated[group.component].isdisjoint({"", text(toleration["key"])})
         ]
         for group in pullers
     ]

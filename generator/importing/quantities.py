@@ -1,8 +1,8 @@
 """Turn zero-to-jupyterhub's sizes of users into Kubernetes quantities.
 
-KubeSpawner reads K, M, G and T as powers of 1024, Kubernetes reads them as powers of 1000: a
-placeholder that copies the text `1G` is 7 % smaller than the user it keeps a placeholder for, and
-two of them must go for one user.
+KubeSpawner reads K, M, G and T as powers of 1024, Kubernetes as powers of 1000. A placeholder that
+copied the text `1G` would be 7 % smaller than the user whose room it keeps, and two of them would
+have to go for one user.
 """
 
 from __future__ import annotations

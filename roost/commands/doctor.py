@@ -95,9 +95,7 @@ def _felt(outcomes: list[CheckOutcome]) -> set[tuple[str, Finding]]:
         (outcome.check, finding)
         for outcome in outcomes
         for finding in outcome.findings
-        if outcome.check in FELT
-        and FELT[outcome.check] in finding.evidence
-        and finding.severity != "unknown"
+        if (outcome.check in FELT or finding.is_felt) and finding.severity != "unknown"
     }
 
 

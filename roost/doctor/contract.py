@@ -90,6 +90,8 @@ class Finding(NamedTuple):
     # What it brings about, and what it may follow from: of one cause, the rest stands below it.
     brings: frozenset[Condition] = frozenset()
     follows: frozenset[Condition] = frozenset()
+    # Whether users feel it: they wait, start cold, or are refused.
+    is_felt: bool = False
 
 
 # Findings of each severity, of evidence and fix.

@@ -330,7 +330,7 @@ def _find_openings(
     just_opened = {key for key, at in opened_at.items() if _is_fresh(at, context.now)}
     closed: dict[str, frozenset[str]] = {}
     failing: dict[str, frozenset[str]] = {}
-    since = dict(waiting)
+    ready_since: dict[str, float] = {}
     for name, memory in nodes.items():
         if memory.closed:
             labels = [label for label in memory.closed if (name, label) not in just_opened]
@@ -339,13 +339,14 @@ def _find_openings(
         if memory.facts.faults:
             failing[name] = memory.facts.failing
         if memory.facts.ready_since is not None:
-            since[memory.node.uid] = memory.facts.ready_since
+            ready_since[memory.node.uid] = memory.facts.ready_since
     openings = plan_openings(
         context.snapshot,
         closed,
         {name for name, _ in just_opened},
         failing=failing,
-        since=since,
+        waiting_since=waiting,
+        ready_since=ready_since,
         prefix=context.settings.label_prefix,
         open_after_seconds=context.settings.open_after_seconds,
         now=context.now,

@@ -66,7 +66,8 @@ def plan_openings(
     just_opened: Iterable[str],
     *,
     failing: Mapping[str, frozenset[str]],
-    since: Mapping[str, float],
+    waiting_since: Mapping[str, float],
+    ready_since: Mapping[str, float],
     prefix: str,
     open_after_seconds: float,
     now: Moment,
@@ -74,20 +75,19 @@ def plan_openings(
     """Decide which nodes to open to waiting pods, the one that has waited longest first.
 
     closed: labels that say "pulling", by node. failing: labels of images whose pull fails there;
-    such nodes come last. just_opened: nodes that schedulers may not have seen opened yet. since: by
-    uid, when a pod began to wait and a node got ready, in steady seconds. prefix: of this hub's
-    labels.
+    such nodes come last. just_opened: nodes that schedulers may not have seen opened yet.
+    waiting_since: when pods began to wait, by uid, in steady seconds; ready_since: when nodes got
+    ready, likewise. prefix: of this hub's labels.
     """
     if not closed:
         return Openings({}, None)
     nodes = snapshot.nodes
     pods = snapshot.pods.values()
 
-    def may_admit(spec: PodSpec, name: str) -> bool:
-        node = nodes[name]
+    def may_admit(spec: PodSpec, node: Node) -> bool:
         return _may_admit(spec, node, snapshot.sight_of(node, now), now.steady)
 
-    waiting = _find_waiting(pods, prefix, since, snapshot.claimable)
+    waiting = _find_waiting(pods, prefix, waiting_since, snapshot.claimable)
     if not waiting:
         return Openings({}, None)
     reachable = [name for name in just_opened if name in nodes]
@@ -104,47 +104,61 @@ def plan_openings(
     waits: list[float] = []
     for pending in waiting:
         admitting = [
-            name
+            nodes[name]
             for name in by_age
-            if pending.labels & closed[name] and may_admit(pending.spec, name)
+            if pending.labels & closed[name] and may_admit(pending.spec, nodes[name])
         ]
+        if not admitting:
+            continue
         # The wait counts from before the node joined or was Ready: it may have been added for this
         # very pod, an autoscaler that finds the pod kept off it adds another, and a pod that is
         # bound late waits behind all pulls requested there since.
         seconds_left = open_after_seconds - (now.steady - pending.since)
-        if seconds_left > 0 and admitting:
+        if seconds_left > 0:
             waits.append(seconds_left)
-        if seconds_left > 0 or not admitting:
             continue
-        admitting.sort(key=lambda name: bool(pending.labels & failing.get(name, frozenset())))
-        admitting_nodes = [nodes[name] for name in admitting]
+        admitting.sort(key=lambda node: bool(pending.labels & failing.get(node.name, frozenset())))
         patience_seconds = PATIENCE * open_after_seconds
-        candidates = _sort_candidates(pending, admitting_nodes, since, patience_seconds, now)
+        candidates = _sort_candidates(pending, admitting, ready_since, patience_seconds, now)
         waits += candidates.waits
-        chosen = [*candidates.overdue, *candidates.unsure]
-        if not candidates.overdue:
-            # A node that is open to others may still be closed to this pod's image.
-            open_nodes = [name for name in reachable if may_admit(pending.spec, name)]
-            roomy = room.take_first((*open_nodes, *candidates.due), pending.pod)
-            # How many pods a node without its devices will take is unknown, so it counts as full;
-            # if no other has room, all of those are opened.
-            chosen = [*candidates.due, *candidates.unsure] if roomy is None else [roomy]
+        # A node that is open to others may still be closed to this pod's image.
+        open_already = (name for name in reachable if may_admit(pending.spec, nodes[name]))
+        chosen = _choose(pending, candidates, open_already, room)
         for name in chosen:
             labels = pending.labels & closed.get(name, frozenset())
             if labels:
                 opened[name] = opened.get(name, frozenset()) | labels
-            if name not in reachable:
-                reachable.append(name)
+        reachable += [name for name in chosen if name not in reachable]
     return Openings(opened, min(waits, default=None))
+
+
+def _choose(
+    pending: _Waiting, candidates: _Candidates, open_already: Iterable[str], room: _Room
+) -> list[str]:
+    """Names of the nodes for a pod, one or many; room is taken where one has it.
+
+    open_already: names of nodes that are open to others and would admit it.
+    """
+    if candidates.overdue:
+        return [*candidates.overdue, *candidates.unsure]
+    roomy = room.take_first((*open_already, *candidates.due), pending.pod)
+    if roomy is not None:
+        return [roomy]
+    # How many pods a node without its devices will take is unknown, so it counts as full; if no
+    # other has room, all of those are opened.
+    return [*candidates.due, *candidates.unsure]
 
 
 def _sort_candidates(
     pending: _Waiting,
     admitting: Iterable[Node],
-    since: Mapping[str, float],
+    ready_since: Mapping[str, float],
     patience_seconds: float,
     now: Moment,
 ) -> _Candidates:
+    """Tell nodes that would admit a pod apart. patience_seconds: how long one of them may be Ready
+    without the pod being bound.
+    """
     due: list[str] = []
     overdue: list[str] = []
     unsure: list[str] = []
@@ -154,7 +168,8 @@ def _sort_candidates(
             unsure.append(node.name)
             continue
         due.append(node.name)
-        bindable_seconds = now.steady - max(pending.since, since.get(node.uid, now.steady))
+        bindable_since = max(pending.since, ready_since.get(node.uid, now.steady))
+        bindable_seconds = now.steady - bindable_since
         patience_left = patience_seconds - bindable_seconds
         if patience_left > 0:
             waits.append(patience_left)
@@ -166,11 +181,11 @@ def _sort_candidates(
 def find_since(
     pods: Iterable[Pod], before: Mapping[str, float], now: Moment, at_most: float
 ) -> Mapping[str, float]:
-    """By uid: since when each pod has waited at the gate, in steady seconds, as far as this program
-    saw it.
+    """When each pod began to wait at the gate, by uid, in steady seconds.
 
-    at_most: how long one that is new may have waited by the cluster's clock; 0 but after a start,
-    as clocks differ.
+    before: what the last plan found. at_most: how many seconds a pod that is new here may have
+    waited by the cluster's clock. That clock may differ, so it is above 0 only in the first plan
+    after a start.
     """
     since: dict[str, float] = {}
     for pod in pods:
@@ -182,9 +197,12 @@ def find_since(
 def _find_waiting(
     pods: Iterable[Pod], prefix: str, since: Mapping[str, float], claimable: frozenset[str]
 ) -> list[_Waiting]:
+    """Pods that wait for this hub's images, those of highest priority first, then the oldest."""
     waiting: list[_Waiting] = []
     for pod in pods:
-        labels = gate_labels(pod.spec, prefix) if pod.uid in since else None
+        if pod.uid not in since:
+            continue
+        labels = gate_labels(pod.spec, prefix)
         if labels:
             spec = _without_gate(pod.spec, prefix, claimable)
             waiting.append(_Waiting(pod, spec, labels, since[pod.uid]))
@@ -285,15 +303,13 @@ class _Room:
             return False
         used: Counter[str] = Counter()
         for other in (*self._pods[name], pod):
-            if other.priority >= pod.priority or not pod.preempts:
+            gives_way = pod.preempts and other.priority < pod.priority
+            if not gives_way:
                 used[PODS] += 1
                 used.update(dict(other.spec.requests))
-        counted = (
-            (name, amount)
-            for name, amount in used.items()
-            if amount and name not in self._claimable
-        )
-        if any(amount > allocatable.get(name, 0) for name, amount in counted):
-            return False
+        for resource, amount in used.items():
+            counts = amount > 0 and resource not in self._claimable
+            if counts and amount > allocatable.get(resource, 0):
+                return False
         self._pods[name].append(pod)
         return True

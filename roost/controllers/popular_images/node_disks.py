@@ -60,7 +60,7 @@ def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
         distinct.add((repository, size))
     image_bytes = sum(size for _, size in distinct)
     is_cut = 0 <= settings.reported_images <= state.image_count
-    pullers = serving(settings.hub.gate.pullers, state)
+    pullers = serving(settings.release.gate.pullers, state)
     return NodeDisk(
         state=state,
         holds=holds,

@@ -129,7 +129,7 @@ def plan_popular_images(
     placeholder mover has the right to. Elsewhere they end within an hour, and go with their owner,
     the controllers' ServiceAccount.
     """
-    if not settings.counts_users and settings.hub.events is None:
+    if not settings.counts_users and settings.release.events is None:
         return Planned(actions=_evictions(snapshot, settings), memory=memory)
     work = _Work(snapshot, memory, settings, now)
     work.note_used()
@@ -153,7 +153,7 @@ class _Work:
         self.demand, self.started = count_users(
             memory.demand,
             snapshot.pods.values(),
-            lambda pod: settings.hub.is_users(pod, snapshot.namespaces),
+            lambda pod: settings.release.is_users(pod, snapshot.namespaces),
             HALF_LIFE_SECONDS,
             now.steady,
         )
@@ -195,7 +195,7 @@ class _Work:
                 continue
             if pod.phase != "Pending":
                 # Any class: a DaemonSet's pod keeps no node.
-                if pod.node_name not in self.occupied and settings.hub.class_of(
+                if pod.node_name not in self.occupied and settings.release.class_of(
                     pod, snapshot.namespaces
                 ):
                     self.occupied.add(pod.node_name)
@@ -305,9 +305,9 @@ class _Work:
         """Start the pulls of booked events' images, on the nodes that keep room for their
         people.
         """
-        if self.settings.hub.events is None:
+        if self.settings.release.events is None:
             return
-        current = bookings_at(self.settings.hub.events, self.snapshot.bookings, self.now.wall)
+        current = bookings_at(self.settings.release.events, self.snapshot.bookings, self.now.wall)
         if current.next_change is not None:
             self.waits.append(max(1.0, current.next_change - self.now.wall))
         # By name of the set, by image: people.
@@ -535,7 +535,7 @@ def _pull_pods(snapshot: Snapshot) -> list[Pod]:
 
 def _evictions(snapshot: Snapshot, settings: PopularSettings) -> Sequence[EvictPod]:
     """Evict what is left of the time when images were pulled, by the mover's right."""
-    if not settings.hub.moves_placeholders:
+    if not settings.release.moves_placeholders:
         return ()
     why = "popular images and events are off"
     return [

@@ -113,11 +113,11 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": popular_pull_name(settings.hub.name, node.name, node.uid, pull.image),
-            "namespace": settings.hub.namespace,
+            "name": popular_pull_name(settings.release.name, node.name, node.uid, pull.image),
+            "namespace": settings.release.namespace,
             "labels": {
                 OWN_NAME_LABEL: OWN_PART,
-                OWN_INSTANCE_LABEL: settings.hub.name,
+                OWN_INSTANCE_LABEL: settings.release.name,
                 OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER,
                 PART_OF_LABEL: OWN_PART,
             },

@@ -10,12 +10,13 @@ from typing import Final
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.release.image_gate import read_mappings
 
-# An image with at least this many users is popular. After half-life, a user that has left counts
-# half.
+# An image with at least this many users is popular.
 MIN_USERS: Final = 2.0
+# After so long, a user that has left counts half.
 HALF_LIFE_SECONDS: Final = 86_400.0
-# Concurrent pulls (one on a node), and the most bytes a minute over all nodes (2 GiB).
+# Concurrent pulls over all nodes; one on a node.
 PARALLEL: Final = 3
+# The most bytes a minute over all nodes.
 BYTES_PER_MINUTE: Final = 2 * 2**30
 
 _KEYS: Final = ("enabled", "perNode", "diskHeadroomPercent", "nodeStatusMaxImages")
@@ -34,7 +35,7 @@ class PopularSettings:
 
     # Says whose pods are users', which events and sets there are, and which images pullers bring:
     # not these.
-    hub: ReleaseDocument
+    release: ReleaseDocument
     # `enabled`. False: only the images of booked events are pulled.
     counts_users: bool
     # How many of the most used images a node should have.
@@ -74,7 +75,7 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
         return read.whole(popular.get(key), f"popularImages.{key}")
 
     return PopularSettings(
-        hub=release,
+        release=release,
         counts_users=read.flag(popular.get("enabled"), "popularImages.enabled"),
         per_node=whole("perNode"),
         disk_share=whole("diskHeadroomPercent") / 100,

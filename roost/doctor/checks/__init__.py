@@ -101,10 +101,8 @@ BEFORE: Final[Mapping[str, Check]] = {
     "bookings": bookings.check,
 }
 
-# What these find, with these words, users feel: they wait, start cold, or are refused.
-FELT: Final = dict.fromkeys(("waiting", "reach", "puller", "nodes"), "")
-# That a quota counts placeholders, or keeps requests off, is no refusal yet.
-FELT.update(admission=" is refused", programs="DaemonSet ", requests=" is refused")
+# Whatever these find, users feel. Other checks say so of single findings: `is_felt`.
+FELT: Final = frozenset(["waiting", "reach", "puller", "nodes"])
 
 
 def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutcome]:

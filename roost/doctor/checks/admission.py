@@ -70,6 +70,7 @@ def check(install: Install) -> Told:
                 f"A pod of class {name} is {how}: {refusal}",
                 _FORBIDDEN if is_forbidden else unreached,
                 follows=frozenset() if is_forbidden else UNREVIEWED,
+                is_felt=True,
             )
             continue
         if not trial.revision:
@@ -110,7 +111,11 @@ def _refused_by_others(name: str, namespace: str, refusal: str) -> Finding:
         else "It isn't Roost that refuses it: whoever wrote the rule that it names can say why."
     )
     return error(
-        f"A pod of class {name} is refused, with Roost and without it: {refusal}", fix, full, full
+        f"A pod of class {name} is refused, with Roost and without it: {refusal}",
+        fix,
+        brings=full,
+        follows=full,
+        is_felt=True,
     )
 
 

@@ -90,6 +90,9 @@ def check(install: Install) -> Told:
                 " secrets if it asks for any (imagePullSecrets, singleuser.image.pullSecrets)."
                 " Else: kubectl logs --previous.",
                 follows=conditions(State.BROKEN, component_of(body)),
+                # Images don't come. Without a placeholder users wait for a node, as they would
+                # without Roost.
+                is_felt=body["kind"] == "DaemonSet",
             )
 
 

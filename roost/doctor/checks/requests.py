@@ -89,4 +89,5 @@ def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 -
             f"A pod of class {name} without requests is refused, and admitted without Roost:"
             f" {refusal}",
             fix,
+            is_felt=True,
         )

@@ -30,7 +30,7 @@ from tests.gate_world import (
     GateWorld,
     gate_settings,
     label,
-    true_since,
+    true_waits,
 )
 from tests.recorded_data import rows
 
@@ -388,7 +388,8 @@ def openings(
         closed,
         just_opened,
         failing=failing or {},
-        since=true_since(nodes, pods),
+        waiting_since=true_waits(pods),
+        ready_since={node.uid: node.ready_since for node in nodes if node.ready_since is not None},
         prefix=PREFIX,
         open_after_seconds=AFTER,
         now=Moment(NOW, NOW),

@@ -124,6 +124,7 @@ def test_pods_that_a_quota_refuses_with_and_without_roost_are_no_question_of_rig
     said = found(outcomes, "admission")
     assert [one.severity for one in said] == ["error", "error"]
     assert all("is refused, with Roost and without it" in one.evidence for one in said)
+    assert all(one.is_felt for one in said)
     assert "describe resourcequota course" in said[0].fix
 
 

@@ -159,6 +159,8 @@ def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_i
         cluster.lists[PODS].append({"metadata": metadata, "spec": {}, "status": full})
     findings = cluster.said("programs")
     assert [finding.severity for finding in findings] == ["warning", "warning"]
+    felt = {finding.evidence.split()[0]: finding.is_felt for finding in findings}
+    assert felt == {"DaemonSet": True, "StatefulSet": False}
     assert all("ErrImagePull (far:1)" in finding.evidence for finding in findings)
     assert not any("Unschedulable" in finding.evidence for finding in findings)
 
@@ -300,6 +302,8 @@ def test_a_pod_that_the_cluster_forbids_for_what_roost_adds_is_an_error() -> Non
     )
     user, build = found(run_checks(cluster.install, {"admission": admission.check}), "admission")
     assert user.severity == build.severity == "error"
+    assert user.is_felt
+    assert build.is_felt
     assert "class user is refused, and admitted without Roost: 403: insufficient" in user.evidence
     assert "sharedPools.namespaceSelector: null" in user.fix
 

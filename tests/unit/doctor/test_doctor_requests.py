@@ -63,6 +63,7 @@ def test_a_pod_that_is_refused_only_with_roost_is_an_error() -> None:
     cluster.admitted = ApiError(403, "exceeded quota: limited")
     (said,) = found(run_checks(cluster.install, {"requests": requests.check}), "requests")
     assert (said.severity, "exceeded quota: limited" in said.evidence) == ("error", True)
+    assert said.is_felt
     cluster.refusal = ApiError(403, "exceeded quota: limited")
     assert not found(run_checks(cluster.install, {"requests": requests.check}), "requests")
 

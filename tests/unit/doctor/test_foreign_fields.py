@@ -143,8 +143,10 @@ def test_what_an_installer_adds_to_the_values_is_no_error_and_said_to_go_with_it
         return applied
 
     monkeypatch.setattr(cluster, "try_apply", apply)
-    ((severity, evidence, fix, brings, _),) = cluster.said("objects")
-    assert (severity, brings) == ("warning", frozenset())
+    (finding,) = cluster.said("objects")
+    assert (finding.severity, finding.brings) == ("warning", frozenset())
+    evidence = finding.evidence
+    fix = finding.fix
     assert "1 field that these values don't render, and that whoever installs wrote" in evidence
     assert "containers.webhook.env" in evidence
     assert f", by {manager})" in evidence

@@ -12,8 +12,8 @@ from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches
 from roost_core.placement.hold_ups import HoldUp, read_hold_up
 
-# A field selector takes one value of a field, but leaves out several: of warnings about pods, those
-# that come in crowds.
+# Reasons of warnings about pods that come in crowds: the API server leaves them out. A field
+# selector can take one reason only, but leave out any number.
 _LEFT_OUT: Final = ("FailedScheduling", "BackOff", "Unhealthy", "Failed", "Evicted")
 
 
@@ -27,7 +27,8 @@ class WatchedHoldUps(Watched[HoldUp]):
     ) -> None:
         super().__init__(None)
         notices = release.document.get("startNotices")
-        if isinstance(notices, dict) and notices.get("enabled") is True:
+        are_told = isinstance(notices, dict) and notices.get("enabled") is True
+        if are_told:
             others = "".join(f",reason!={reason}" for reason in _LEFT_OUT)
             self.cache = watches.add(
                 ListWatch(
