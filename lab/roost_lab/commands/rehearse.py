@@ -19,6 +19,7 @@ from generator.values.merge import SetOptions
 from roost.commands.prometheus import read_usage
 from roost_lab.booking import entry_of, event_options
 from roost_lab.commands.options import refuse
+from roost_lab.pages.dates import US
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
 from roost_lab.simulator.sweep.survey import trace_of
@@ -121,6 +122,7 @@ def _of_history(path: str, folder: str) -> Past:
     from roost_lab.recorder.answers.exports import launch_lines  # noqa: PLC0415
     from roost_lab.recorder.importing.files import Counts, UnreadableError, read_values  # noqa: PLC0415
     from roost_lab.recorder.importing.history import ImportedHistory  # noqa: PLC0415
+    from roost_lab.recorder.importing.hub_log import arrivals_us  # noqa: PLC0415
     from roost_lab.recorder.importing.wrappers import HUB_NEWS, find_objects  # noqa: PLC0415
     from roost_lab.recorder.store.database import Store, StoreError  # noqa: PLC0415
 
@@ -129,15 +131,15 @@ def _of_history(path: str, folder: str) -> Past:
         store.migrate()
         ImportedHistory(store).read([path])
         found = [item for value, _ in read_values(path, Counts()) for item in find_objects(value)]
-        news = [item for kind, item in found if kind == HUB_NEWS and item.span_us]
+        begins_us = arrivals_us(item for kind, item in found if kind == HUB_NEWS)
         lines = [*launch_lines(store)]
     except (StoreError, UnreadableError) as error:
         raise UsageError(f"--past: {error}") from None
-    if not lines and news:
+    if not lines and begins_us:
         sys.stderr.write(
             "A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n"
         )
-        begins = sorted((item.when.at_us - (item.span_us or 0)) / 1e6 for item in news)
+        begins = (at_us / US for at_us in begins_us)
         return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)], ()
     if not lines:
         accepted = (

@@ -20,6 +20,7 @@ from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.removals import Removals
+from roost_lab.report.seated import Seated
 from roost_lab.report.sections import SECTIONS
 from roost_lab.report.start_phases import PHASE_NAMES, WindowStarts, until
 from roost_lab.report.statistics import Span, Spans, cut
@@ -82,6 +83,7 @@ def gather(
     stayed = any(any(values) for values in report[Occupancy].by_kind.values())
     happened = (
         report[WindowStarts].pods
+        or report[Seated].by_hub
         or report[Pulls].by_node
         or report[Failures].tries
         or report[Removals].by_class

@@ -19,9 +19,10 @@ from roost_lab.report.launches import Launches
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import Query, count
 from roost_lab.report.removals import Removals, removed_others, removed_users, room_given
+from roost_lab.report.seated import Seated, seated_about
 from roost_lab.report.sentence import idle_seconds, more_seconds
 from roost_lab.report.slow_starts import StartTimes
-from roost_lab.report.start_phases import WindowStarts, leading_classes, show, until
+from roost_lab.report.start_phases import WindowStarts, is_peoples, leading_classes, show, until
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 
@@ -35,7 +36,8 @@ HOUR_US: Final = HOUR_SECONDS * US
 class Usage:
     """Users that started something, and nodes, in the window."""
 
-    # Different names of the leading classes' pods.
+    # Different names of the leading classes' pods, without seated ones that their users didn't
+    # come to.
     users: int = 0
     nodes: int = 0
     # None: no node was recorded.
@@ -46,7 +48,13 @@ class Usage:
         """Nodes last until they were seen to go, or until the record's end."""
         pod = schema.pod.c
         node = schema.node.c
-        chosen = (query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
+        start = schema.start.c
+        is_left = sa.and_(sa.not_(is_peoples), start.opened_us.is_(None))
+        chosen = (
+            query.within(pod.created_us, pod.uid),
+            pod.pod_class.in_(leading_classes(query)),
+            pod.uid.not_in(sa.select(start.pod_uid).where(is_left)),
+        )
         named = sa.select(pod.namespace, pod.name).where(*chosen).distinct().subquery()
         (users,) = query.rows(sa.select(count()).select_from(named))
         numbers = cls(users.number)
@@ -84,6 +92,7 @@ SUBJECTS: Final[tuple[type[Numbers], ...]] = (
     Removals,
     Usage,
     Launches,
+    Seated,
 )
 
 
@@ -104,7 +113,11 @@ def _rows(report: Report) -> Iterator[tuple[KeyFigure, Cell, Cell]]:
     before = report.previous
     if report.is_empty:
         return
+    are_seated = any(of_time[Seated].by_hub for of_time in (report, before or report))
     for figure in _FIGURES:
+        # Few hubs seat anybody.
+        if figure.key == "seated_starts" and not are_seated:
+            continue
         yield figure, figure.value(report), None if before is None else figure.value(before)
 
 
@@ -191,6 +204,13 @@ _FIGURES: Final = (
         _starts_about,
     ),
     KeyFigure("failed_starts", "Failed starts", Unit.COUNT, _failed, _failed_about),
+    KeyFigure(
+        "seated_starts",
+        "Seated before class",
+        Unit.COUNT,
+        lambda report: report[Seated].all.number,
+        lambda report: seated_about(report) or "nobody waited for them",
+    ),
     KeyFigure(
         "users",
         "Users",

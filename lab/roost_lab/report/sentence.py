@@ -15,6 +15,7 @@ from roost_lab.report.imported import Imported
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.removals import room_given
+from roost_lab.report.seated import seated_sentence
 from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.start_phases import WindowStarts
 from roost_lab.report.start_waits import StartWaits
@@ -31,7 +32,14 @@ def sentence(report: Report) -> str:
         if report.is_empty
         else " ".join(
             filter(
-                None, (_starts(report), _other_waits(report), _failed(report), _idle_nodes(report))
+                None,
+                (
+                    _starts(report),
+                    _other_waits(report),
+                    _failed(report),
+                    seated_sentence(report),
+                    _idle_nodes(report),
+                ),
             )
         )
     )

@@ -20,6 +20,7 @@ from roost_lab.report.start_phases import (
     WITHIN_A_SECOND,
     WindowStarts,
     exact_creation,
+    is_peoples,
     leading_classes,
     until,
     whole_from,
@@ -102,9 +103,8 @@ class StartTimes:
         whole_us = whole_to - whole_from
         kinds = sa.select(kind.id).where(kind.pod_class.in_(classes))
         created = start.created_us
-        chosen = sa.and_(
-            query.within(created, start.pod_uid), whole_to.is_not(None), start.kind_id.in_(kinds)
-        )
+        of_window = query.within(created, start.pod_uid)
+        chosen = sa.and_(of_window, is_peoples, whole_to.is_not(None), start.kind_id.in_(kinds))
         numbers = cls(classes, [Spans() for _ in range(query.steps.number)])
         pull = schema.pull.c
         # A pull that nobody notices is no wait, as that of an init container's small image.

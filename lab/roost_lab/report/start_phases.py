@@ -63,6 +63,8 @@ INDEXES: Final = 2**20
 _START: Final = schema.start.c
 # When the watch told of it, where that is known to be exact and the binding is, too.
 exact_creation: Final = sa.func.coalesce(_START.told_us, _START.created_us)
+# Of a start that seating asked for before a class nobody waited: report/seated.py counts those.
+is_peoples: Final = _START.seated_us.is_(None)
 # A whole start: from the user's click until the server answers, where the hub's log tells; else
 # what its pod tells. One that its hub gave up, or that went before, has no end.
 is_failed: Final = sa.and_(_START.failed_us.is_not(None), _START.answered_us.is_(None))
@@ -77,7 +79,7 @@ whole_to: Final = sa.case(
 
 @dataclass(slots=True)
 class WindowStarts:
-    """Starts of the pods that were created in the window; in the order of the page."""
+    """Starts of the pods that people asked for in the window; in the order of the page."""
 
     # Of any class, whether they started or not.
     pods: int = 0
@@ -191,7 +193,7 @@ def _kinds(query: Query) -> Rows:
     """Kinds of the pods created: id, pod_class, scheduler, image, number."""
     start = schema.start.c
     kind = schema.start_kind
-    chosen = query.within(start.created_us, start.pod_uid)
+    chosen = sa.and_(query.within(start.created_us, start.pod_uid), is_peoples)
     counts = sa.select(start.kind_id, count()).where(chosen).group_by(start.kind_id).subquery()
     return query.rows(sa.select(kind, counts.c.number).join(counts, counts.c.kind_id == kind.c.id))
 
@@ -221,6 +223,7 @@ def _starts(query: Query) -> Rows:
             sa.select(key.label("key"), bounded(to_us - from_us).label("span_us"))
             .where(
                 query.within(start.created_us, start.pod_uid),
+                is_peoples,
                 from_us.is_not(None),
                 to_us.is_not(None),
             )
@@ -236,7 +239,8 @@ def _starts(query: Query) -> Rows:
 def _verdicts(query: Query, classes: Sequence[str]) -> tuple[int, int]:
     """How many starts of these classes were answered, and failed, by what hubs said."""
     kinds = sa.select(schema.start_kind.c.id).where(schema.start_kind.c.pod_class.in_(classes))
-    chosen = (query.within(_START.created_us, _START.pod_uid), _START.kind_id.in_(kinds))
+    of_window = query.within(_START.created_us, _START.pod_uid)
+    chosen = (of_window, is_peoples, _START.kind_id.in_(kinds))
     answered = sa.func.count(_START.answered_us).label("answered")
     failed = sa.func.count(sa.case((is_failed, 1))).label("failed")
     (row,) = query.rows(sa.select(answered, failed).where(*chosen))
@@ -257,6 +261,7 @@ def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
             .join(schema.pod, pod.uid == start.pod_uid)
             .where(
                 query.within(start.created_us, start.pod_uid),
+                is_peoples,
                 from_us.is_not(None),
                 to_us.is_not(None),
             )
@@ -271,8 +276,8 @@ def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
 
 
 def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
-    """Cold pulls by image (an index of `images`; their number for any other) and step_index:
-    number, sum_us.
+    """Cold pulls of people's starts by image (an index of `images`; their number for any other)
+    and step_index: number, sum_us.
     """
     pull = schema.pull.c
     image: Number = sa.literal(0)
@@ -288,6 +293,7 @@ def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
             query.within(pull.at_us, pull.pod_uid),
             sa.not_(pull.warm),
             pull.pull_and_wait_us.is_not(None),
+            pull.pod_uid.not_in(sa.select(_START.pod_uid).where(sa.not_(is_peoples))),
         )
         .group_by(image, index)
     )

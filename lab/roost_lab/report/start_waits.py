@@ -20,7 +20,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import Phase
 from roost_lab.report.query import Query
 from roost_lab.report.slow_starts import why_command
-from roost_lab.report.start_phases import leading_classes
+from roost_lab.report.start_phases import is_peoples, leading_classes
 from roost_lab.report.statistics import Spans
 from roost_lab.report.subject import Field, Section, TableOf
 
@@ -123,6 +123,7 @@ def _waits_of_pods(query: Query) -> Iterator[tuple[_Bound, AfterBinding]]:
         .join(schema.pod, pod.uid == start.pod_uid)
         .where(
             query.within(start.created_us, start.pod_uid),
+            is_peoples,
             start.kind_id.in_(kinds),
             start.bound_us.is_not(None),
             sa.or_(took >= LEAST_US, took.is_(None)),

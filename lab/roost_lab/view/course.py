@@ -204,7 +204,13 @@ def _starts(span: Span) -> sa.Executable:
                 schema.pod, pod.uid == start.pod_uid
             )
         )
-        .where(kind.pod_class == USER, start.created_us < span.to_us, waits_until >= span.from_us)
+        .where(
+            kind.pod_class == USER,
+            # Nobody waits for what seating asked for.
+            start.seated_us.is_(None),
+            start.created_us < span.to_us,
+            waits_until >= span.from_us,
+        )
     )
 
 

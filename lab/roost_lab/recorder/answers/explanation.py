@@ -66,8 +66,10 @@ def _head(story: PodStory) -> Iterator[str]:
     answer = story.wait_us(Phase.ASKED, Phase.ANSWERED) or story.wait_us(
         Phase.CREATED, Phase.ANSWERED
     )
+    is_seated = story.at(Phase.SEATED) is not None
     if answer is not None:
-        yield f"{created}; it answered {show_range(*answer)} after its user had asked for it."
+        who = "seating" if is_seated else "its user"
+        yield f"{created}; it answered {show_range(*answer)} after {who} had asked for it."
     elif failure is not None:
         how = (
             "its hub gave the start up"
@@ -100,6 +102,20 @@ def _head(story: PodStory) -> Iterator[str]:
             else ""
         )
         yield f"{created}; {'it never became ready' if gone else f'not ready yet{until}'}."
+    if is_seated:
+        yield _seated(story)
+
+
+def _seated(story: PodStory) -> str:
+    """What became of a server that seating asked for."""
+    opened_us = story.at(Phase.OPENED)
+    unused_us = story.at(Phase.UNUSED)
+    said = "Seating asked for it before a class: nobody waited for it."
+    if opened_us is not None:
+        return f"{said} Its user came {show_time(opened_us)}."
+    if unused_us is not None:
+        return f"{said} Nobody used it: seating stopped it {show_time(unused_us)}."
+    return f"{said} Whether its user came isn't recorded."
 
 
 def _where(story: PodStory) -> Iterator[str]:

@@ -26,7 +26,7 @@ from roost_lab.recorder.importing.wrappers import (
 )
 from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import PodRecord, Record
+from roost_lab.recorder.store.records import Phase, PodRecord, Record
 
 # Rows of one transaction.
 BATCH: Final = 5_000
@@ -62,6 +62,8 @@ class ImportedHistory:
     _clocks: Clocks = field(default_factory=dict)
     # Hubs' news and where they stand, until all pods are known.
     _news: list[tuple[HubNews, str]] = field(default_factory=list)
+    # When starts of each server failed, by its name in hubs' logs.
+    _failures_us: dict[str, list[int]] = field(default_factory=dict)
 
     def read(self, names: Iterable[str]) -> None:
         """Import these files.
@@ -83,8 +85,20 @@ class ImportedHistory:
         finally:
             self._take_dated()
             self._store()
+            self._take_news()
+
+    def _take_news(self) -> None:
+        for news, _ in self._news:
+            if news.outcome is Phase.FAILED:
+                self._failures_us.setdefault(news.who, []).append(news.when.at_us)
+        for failures_us in self._failures_us.values():
+            failures_us.sort()
+        # What became of seating's servers is told of those that are stored as seating's.
+        is_later = (Phase.OPENED, Phase.UNUSED)
+        for later in (False, True):
             for news, place in self._news:
-                self._take(HUB_NEWS, news, place)
+                if (news.outcome in is_later) == later:
+                    self._take(HUB_NEWS, news, place)
             self._store()
 
     def _take_dated(self) -> None:
@@ -100,7 +114,7 @@ class ImportedHistory:
         try:
             if kind == HUB_NEWS:
                 at_us = 0
-                records = news_records(self.store, item)
+                records = news_records(self.store, item, self._failures_us.get(item.who, ()))
             else:
                 at_us, records = _READ[kind](item, self._clocks)
         except Unusable as error:
@@ -114,7 +128,8 @@ class ImportedHistory:
             if column:
                 self.counts.skip(f"{kind} with a value that no database holds ({column})", place)
                 return
-        self.counts.used[kind] += 1
+        if kind != HUB_NEWS or item.outcome in (Phase.ANSWERED, Phase.FAILED):
+            self.counts.used[kind] += 1
         for record in records:
             if isinstance(record, PodRecord) and not self.pods.get(record.uid):
                 self.pods[record.uid] = record.pod_class

@@ -5,11 +5,13 @@ users.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Final
 
 import sqlalchemy as sa
 
+from roost_lab.pages.dates import MAX_US, US
 from roost_lab.recorder.importing.objects import Unusable
 from roost_lab.recorder.recording.hub_log import EARLY_US, LONGEST_US, HubNews
 from roost_lab.recorder.recording.pod_records import hub_records
@@ -19,18 +21,45 @@ from roost_lab.recorder.store.records import Phase, Record
 
 NO_POD: Final = "news in a hub's log of a start whose pod isn't recorded"
 SEVERAL: Final = "news in a hub's log of a user with pods in several namespaces"
+# How long a server that seating asked for may wait for its user, at most.
+LONGEST_LIFE_US: Final = 7 * 24 * 3600 * US
 _PLAIN: Final = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _LENGTH: Final = 37
 
 
-def news_records(store: Store, news: HubNews) -> list[Record]:
-    """The records of a hub's news, about the newest pod that it may mean.
+def news_records(store: Store, news: HubNews, failures_us: Sequence[int] = ()) -> list[Record]:
+    """The records of a hub's news, about the pod that it may mean: the newest, or of a request of
+    seating the next. What seating's servers came to is told of these alone.
+
+    failures_us: when the hub said that starts of that server failed, sorted. Raises Unusable,
+    StoreError.
+    """
+    at_us = news.when.at_us
+    if news.outcome is Phase.SEATED:
+        # A later pod isn't the request's.
+        failed_us = next((failed for failed in failures_us if failed >= news.asked_us), MAX_US)
+        latest_us = min(news.latest_us, max(failed_us, at_us - EARLY_US))
+        found = _pods(store, news, news.asked_us - EARLY_US, latest_us)[-1:]
+        return hub_records(found[0], news) if found else []
+    if news.outcome in (Phase.OPENED, Phase.UNUSED):
+        found = _pods(store, news, news.asked_us - LONGEST_LIFE_US, news.asked_us)[:1]
+        if not found or not _is_seated(store, found[0]):
+            return []
+        return hub_records(found[0], news)
+    since_us = at_us - (news.span_us or LONGEST_US) - EARLY_US
+    found = _pods(store, news, since_us, at_us + EARLY_US)
+    if not found:
+        raise Unusable(NO_POD)
+    return hub_records(found[0], news)
+
+
+def _pods(store: Store, news: HubNews, since_us: int, until_us: int) -> Sequence[str]:
+    """The pods of its server that were created in a time, by uid, the newest first.
 
     Raises Unusable, StoreError.
     """
     user, _, server = news.who.partition(":")
     pod = schema.pod.c
-    at_us = news.when.at_us
     named = sa.or_(*(pod.name.startswith(f"{name}--", autoescape=True) for name in pod_names(user)))
     default = pod.name.in_(pod_names(user))
     if server:
@@ -39,17 +68,45 @@ def news_records(store: Store, news: HubNews) -> list[Record]:
         names = sa.or_(named, default)
     else:
         names = default
-    since_us = at_us - (news.span_us or LONGEST_US) - EARLY_US
     query = sa.select(pod.uid, pod.namespace).where(
-        names, pod.created_us.between(since_us, at_us + EARLY_US)
+        names, pod.created_us.between(since_us, until_us)
     )
     with store.reading() as connection:
         found = connection.execute(query.order_by(pod.created_us.desc())).all()
-    if not found:
-        raise Unusable(NO_POD)
     if len({row.namespace for row in found}) > 1:
         raise Unusable(SEVERAL)
-    return hub_records(found[0].uid, news)
+    return [row.uid for row in found]
+
+
+def _is_seated(store: Store, uid: str) -> bool:
+    phase = schema.phase.c
+    query = sa.select(phase.pod_uid).where(phase.pod_uid == uid, phase.phase == Phase.SEATED)
+    with store.reading() as connection:
+        return connection.execute(query).first() is not None
+
+
+def arrivals_us(news: Iterable[HubNews]) -> list[int]:
+    """When people came, by a hub's log alone: when they asked for their server, or first opened one
+    that seating had asked for. Sorted, in microseconds.
+    """
+    arrivals: list[int] = []
+    requests: dict[str, HubNews] = {}
+    waiting: set[str] = set()
+    ordered = sorted(news, key=lambda item: (item.asked_us, item.outcome is not Phase.SEATED))
+    for item in ordered:
+        who = item.who
+        if item.outcome is Phase.SEATED:
+            requests[who] = item
+            waiting.add(who)
+        elif item.outcome is Phase.OPENED and who in waiting:
+            waiting.discard(who)
+            arrivals.append(item.when.at_us)
+        elif item.outcome is Phase.ANSWERED:
+            request = requests.get(who)
+            if request is None or not request.may_have_begun(item.asked_us):
+                waiting.discard(who)
+                arrivals.append(item.asked_us)
+    return sorted(arrivals)
 
 
 def pod_names(user: str) -> list[str]:

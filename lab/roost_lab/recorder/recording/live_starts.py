@@ -9,7 +9,7 @@ and what happened since arrives as changes. Starts within a gap don't count.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,9 +21,10 @@ from roost_lab.recorder.recording.metrics import RecorderMetrics, StartResult
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.pod_records import hub_records, phase_record
 from roost_lab.recorder.recording.reading import MICRO_US, US, PodReading, Step
+from roost_lab.recorder.recording.seated_starts import SeatedStarts
 from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, HUB, NODE, PULL, READY, WHOLE
-from roost_lab.recorder.store.records import Phase, PullRecord, Record
+from roost_lab.recorder.store.records import Phase, PhaseRecord, PullRecord, Record
 
 # This long after a start ended, no more Events of its kubelet are awaited.
 TOLD_AFTER_US: Final = 60 * US
@@ -47,6 +48,8 @@ class _Start:
     is_ready: bool = False
     # The hub's word, if it came before the news that the pod is ready.
     answer: HubNews | None = None
+    # Seating asked for it before a class: nobody waited.
+    is_seated: bool = False
     # Also of one that may have ended before the recorder began, and counts for nothing.
     has_ended: bool = False
 
@@ -54,8 +57,10 @@ class _Start:
 class LiveStarts:
     """Owned by one thread."""
 
-    def __init__(self, metrics: RecorderMetrics) -> None:
+    def __init__(self, metrics: RecorderMetrics, seated: Set[str] = frozenset()) -> None:
+        """seated: uids of pods that are seating's by what is stored."""
         self._counts = metrics.starts
+        self._seated = SeatedStarts(seated)
         # Pods that exist, by uid, of all classes but placeholders.
         self._starts: dict[str, _Start] = {}
         # Namespace -> the server's name in its hub's log -> its last pod's start, until the hub has
@@ -79,8 +84,8 @@ class LiveStarts:
             self._logs.pop(namespace, None)
 
     def follow(self, change: Change) -> list[Record]:
-        """Count what a change says of starts; a record, if a pod went before its hub, whose log is
-        read, had said how its start ended.
+        """Count what a change says of starts; records, if a pod went before its hub, whose log is
+        read, had said how its start ended, or if it is of a server that seating asked for.
         """
         for record in change.records:
             if isinstance(record, PullRecord):
@@ -90,10 +95,10 @@ class LiveStarts:
         if change.is_gone:
             return self._pod_gone(change)
         if change.pod_class not in ("", PLACEHOLDER):
-            self._pod_changed(change)
+            return self._pod_changed(change)
         return []
 
-    def _pod_changed(self, change: PodChange) -> None:
+    def _pod_changed(self, change: PodChange) -> list[Record]:
         pod = change.pod
         seen = change.seen
         uid = pod.state.uid
@@ -111,8 +116,20 @@ class LiveStarts:
                 del awaited[next(iter(awaited))]
         elif pod.state.node_name and start.bound_us is None and seen.is_exact:
             start.bound_us = seen.at
-        if start.is_ready or start.has_ended or not _is_started(pod):
-            return
+        records: list[Record] = []
+        if start.server:
+            start.is_seated, records = self._seated.pod_changed(
+                pod.state.namespace, start.server, uid, start.created.at_us
+            )
+        if not start.is_ready and not start.has_ended and _is_started(pod):
+            self._pod_ready(start, change)
+        return records
+
+    def _pod_ready(self, start: _Start, change: PodChange) -> None:
+        """Count what its pod alone tells."""
+        pod = change.pod
+        seen = change.seen
+        uid = start.uid
         start.is_ready = True
         if seen.how is How.FOUND:
             start.has_ended = True
@@ -129,7 +146,18 @@ class LiveStarts:
             self._answered(start, start.answer, seen.at)
 
     def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
-        """A hub's verdict on a start; no records when no pod awaits it."""
+        """A hub's verdict on a start, and what it says of those that seating asked for; no records
+        when no pod awaits it.
+        """
+        records = self._seated.told(namespace, news)
+        for record in records:
+            if isinstance(record, PhaseRecord) and record.pod_uid in self._starts:
+                self._starts[record.pod_uid].is_seated = True
+        if news.outcome in (Phase.ANSWERED, Phase.FAILED):
+            records += self._verdict(namespace, news, now_us)
+        return records
+
+    def _verdict(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
         awaited = self._awaited.get(namespace, {})
         found = [
             image
@@ -157,7 +185,8 @@ class LiveStarts:
         self._end(start, now_us)
 
     def _observe(self, start: _Start, phase: str, from_us: int | None, to_us: int | None) -> None:
-        if from_us is not None and to_us is not None:
+        # Nobody waited for what seating asked for.
+        if from_us is not None and to_us is not None and not start.is_seated:
             self._counts.observe(start.whose, (to_us - from_us) / US, phase)
 
     def _end(self, start: _Start, now_us: int) -> None:
@@ -223,10 +252,13 @@ class LiveStarts:
 
     def _count(self, uid: str) -> None:
         del self._untold[uid]
-        whose = self._starts[uid].whose
+        start = self._starts[uid]
+        whose = start.whose
         pulls = self._pulls.pop(uid, {})
         spans_us = [span_us for span_us in pulls.values() if span_us is not None]
-        if spans_us:
+        if start.is_seated:
+            result = StartResult.SEATED
+        elif spans_us:
             self._counts.observe(whose, max(spans_us) / US, PULL)
             result = StartResult.COLD
         elif pulls:

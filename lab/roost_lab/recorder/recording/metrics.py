@@ -33,6 +33,8 @@ class StartResult(StrEnum):
     UNKNOWN = "unknown"
     # Its hub gave it up, or it was gone before.
     FAILED = "failed"
+    # Seating had asked for it before a class: nobody waited for it.
+    SEATED = "seated"
 
 
 class RecorderMetrics:
@@ -89,8 +91,8 @@ class RecorderMetrics:
         )
         starts = Counter(
             "roost_starts",
-            "Starts of pods that have ended: warm, cold (after a pull), unknown, or failed (given"
-            " up, or gone before).",
+            "Starts of pods that have ended: warm, cold (after a pull), unknown, failed (given up,"
+            " or gone before), or seated (before a class: nobody waited).",
             ("pod_class", "hub", "result"),
             registry=registry,
         )

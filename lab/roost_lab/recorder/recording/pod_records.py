@@ -220,12 +220,13 @@ def phase_record(uid: str, phase: Phase, step: Step, source: str, detail: str = 
 
 def hub_records(uid: str, news: HubNews) -> list[Record]:
     """What a hub said of a pod's start."""
-    when = news.when
-    records: list[Record] = [phase_record(uid, news.outcome, when, "hub")]
+    asked = news.when._replace(at_us=news.asked_us)
+    if news.outcome in (Phase.SEATED, Phase.UNUSED):
+        # What counts is when seating asked.
+        return [phase_record(uid, news.outcome, asked, "hub")]
+    records: list[Record] = [phase_record(uid, news.outcome, news.when, "hub")]
     if news.span_us is not None:
-        records.append(
-            phase_record(uid, Phase.ASKED, when._replace(at_us=when.at_us - news.span_us), "hub")
-        )
+        records.append(phase_record(uid, Phase.ASKED, asked, "hub"))
     return records
 
 

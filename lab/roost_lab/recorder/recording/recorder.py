@@ -100,9 +100,10 @@ class Recording:
         self._wall = wall
         failures = metrics.not_recorded.labels
         self._judging = Judging(model, lambda: failures(DecisionRecord.table.name).inc())
-        self._starts = LiveStarts(metrics)
+        stored = store.read_state()
+        self._starts = LiveStarts(metrics, stored.seated)
         self._hub_logs = HubLogs(client, self._take, metrics.count_stream_error)
-        self._assembler = Assembler(self._classify, store.read_state(), settings.gate_labels)
+        self._assembler = Assembler(self._classify, stored, settings.gate_labels)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client,
             ListWatch(

@@ -27,6 +27,7 @@ from roost_lab.recorder.store.records import (
     DecisionKind,
     Merge,
     NodeRecord,
+    Phase,
     PodRecord,
     PodSource,
     Record,
@@ -281,6 +282,12 @@ class Store:
             alive_pods = connection.execute(
                 sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None))
             )
+            seated = (
+                sa.select(schema.phase.c.pod_uid)
+                .join(schema.pod, pods.uid == schema.phase.c.pod_uid)
+                .where(pods.deleted_us.is_(None), schema.phase.c.phase == Phase.SEATED)
+            )
+            seated_pods = frozenset(connection.execute(seated).scalars())
             alive_nodes = connection.execute(sa.select(node).where(node.c.gone_us.is_(None)))
             present = connection.execute(
                 sa.select(images.node_uid, images.image, images.first_us).where(
@@ -293,7 +300,7 @@ class Store:
             known_pods = {row.uid: row.created_us for row in alive_pods}
             known_nodes = {row.uid: NodeRecord(**row._mapping) for row in alive_nodes}
         heard_us = {kind: at_us for kind, (_, at_us) in self.positions().items()}
-        return StoredState(known_pods, known_nodes, by_node, heard_us)
+        return StoredState(known_pods, seated_pods, known_nodes, by_node, heard_us)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:

@@ -7,7 +7,7 @@ microseconds since 1970, UTC, by the clock of their source: API server, schedule
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import Field, dataclass, field, fields
 from enum import StrEnum
 from types import EllipsisType
@@ -267,6 +267,8 @@ class NodeChangeRecord(
 class Phase(StrEnum):
     """A step of a pod's start, in the usual order."""
 
+    # Seating asked the hub for the server, before its user's class: nobody waited for it.
+    SEATED = "seated"
     # A user asked the hub for the server.
     ASKED = "asked"
     CREATED = "created"
@@ -294,6 +296,10 @@ class Phase(StrEnum):
     FAILED = "start-failed"
     # It went before the hub, whose log was read, had given a verdict.
     ABANDONED = "gave-up"
+    # Of a server that seating asked for: its user came to it; the first time.
+    OPENED = "opened"
+    # Likewise: nobody had used it, and seating stopped it.
+    UNUSED = "unused"
     TERMINATING = "terminating"
     GONE = "gone"
 
@@ -564,6 +570,8 @@ class StoredState:
 
     # uid -> creation time.
     pods: Mapping[str, int] = field(default_factory=dict)
+    # Uids of those of them that seating asked for.
+    seated: Set[str] = frozenset()
     nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
     # Node uid -> image -> when it was first seen.
     images: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -97,11 +97,11 @@ start = sa.Table(
     ),
     table_column("ready_us", LARGE, optional=True),
     table_column("deleted_us", LARGE, optional=True),
-    # When the watch told of its creation, if within its second and the binding is as exact; and
-    # what its hub said.
+    # When the watch told of its creation, if within its second and the binding is as exact; what
+    # its hub said; and what of the starts that seating asked for.
     *(
         table_column(f"{name}_us", LARGE, optional=True)
-        for name in ("told", "asked", "answered", "failed")
+        for name in ("told", "asked", "answered", "failed", "seated", "opened", "unused")
     ),
     sa.Index("start_by_end", "deleted_us", "created_us"),
     # Read in order of time.

@@ -35,6 +35,9 @@ _REACHED: Final = {
     "asked": (Phase.ASKED,),
     "answered": (Phase.ANSWERED,),
     "failed": (Phase.FAILED, Phase.ABANDONED),
+    "seated": (Phase.SEATED,),
+    "opened": (Phase.OPENED,),
+    "unused": (Phase.UNUSED,),
 }
 _PHASES: Final = frozenset(
     {Phase.CREATED, *(phase for phases in _REACHED.values() for phase in phases)}

@@ -16,7 +16,7 @@ ORDER BY 1, 2, 3
 ON CONFLICT (pod_class, node_name, node_uid) DO NOTHING;
 INSERT INTO start
     (created_us, pod_uid, kind_id, place_id, node_created_us, bound_us, started_us, ready_us, deleted_us,
-    told_us, asked_us, answered_us, failed_us)
+    told_us, asked_us, answered_us, failed_us, seated_us, opened_us, unused_us)
 SELECT pod.created_us, pod.uid, kind.id, place.id, nullif(node.created_us, 0), bind.at_us,
     reached.running_us,
     -- Events don't tell when a pod was ready: nearly all users' pods are as soon as their containers run.
@@ -25,7 +25,8 @@ SELECT pod.created_us, pod.uid, kind.id, place.id, nullif(node.created_us, 0), b
     pod.deleted_us,
     -- An exact time is counted from an exact one.
     CASE WHEN bind.resolution_us < {second} THEN reached.told_us END,
-    reached.asked_us, reached.answered_us, reached.failed_us
+    reached.asked_us, reached.answered_us, reached.failed_us,
+    reached.seated_us, reached.opened_us, reached.unused_us
 FROM pod
 JOIN start_kind AS kind ON kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
     AND kind.image = substr(pod.image, 1, {most})

@@ -15,7 +15,7 @@ from lab.tests.history import Events, listed
 from lab.tests.moments import BEGIN
 from lab.tests.told import cases
 from roost.cli import run
-from roost_lab.recorder.importing.hub_log import NO_POD, pod_names
+from roost_lab.recorder.importing.hub_log import NO_POD, arrivals_us, pod_names
 from roost_lab.recorder.recording.hub_log import is_hub_line, log_checkpoint, read_hub_line
 
 TIMED = "2027-01-15T09:00:00.250999999+01:00 "
@@ -111,6 +111,48 @@ def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
     assert [row.split()[2] for row in head.splitlines() if row.startswith("Failed starts")] == ["1"]
 
 
+def test_a_hubs_log_file_tells_which_starts_seating_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the lines that JupyterHub 5.5 wrote: ada came, bob-x didn't; eve started her own, as what
+    seating had asked for had failed.
+    """
+    seating = "(roost-seating@10.0.0.1)"
+    log = [
+        line(-0.5, f"202 POST /hub/api/users/ada/server {seating} 775.70ms"),
+        line(4, "User ada took 5.000 seconds to start"),
+        line(59.5, f"202 POST /hub/api/users/bob-x/server {seating} 765.96ms"),
+        line(65, "User bob-x took 6.000 seconds to start"),
+        line(100, f"202 POST /hub/api/users/eve%40uni.org/server {seating} 765.55ms"),
+        line(110, "Unhandled error starting eve@uni.org's server: no quota"),
+        line(125, "User eve@uni.org took 6.000 seconds to start"),
+        line(300, "302 GET /hub/spawn/eve@uni.org -> /user/eve@uni.org/ (eve@uni.org@::1) 44.47ms"),
+        line(400, "302 GET /hub/spawn/ada -> /user/ada/ (ada@::1) 44.47ms"),
+        line(400, "302 GET /hub/spawn/nobody -> /user/nobody/ (nobody@::1) 44.47ms"),
+        line(600, f"204 DELETE /hub/api/users/bob-x/server {seating} 296.88ms"),
+    ]
+    database = imported(tmp_path, log)
+    out, err = capsys.readouterr()
+    assert "Events, 3 starts in hubs' logs read: 3 pods (3 user)" in out
+    # Of a start that failed without a pod; who opens a server of their own is no news.
+    assert f"hub.log:7: 1 skipped: {NO_POD}" in err
+    assert "Users waited from the click until servers answer, in 1 starts: median 6 s" in out
+    said = {}
+    for user in ("ada", "bob-x", "eve"):
+        name = pod_names("eve@uni.org")[0] if user == "eve" else f"jupyter-{user}"
+        assert run(["why", name, "--database", database]) == 0
+        said[user] = capsys.readouterr().out
+    assert "after seating had asked for it." in said["ada"]
+    assert "Its user came" in said["ada"]
+    assert "Nobody used it: seating stopped it" in said["bob-x"]
+    assert "eating" not in said["eve"]
+    assert run(["report", "--database", database, "--format", "text"]) == 0
+    head = capsys.readouterr().out
+    assert (
+        "Before classes 2 servers started with nobody waiting: 1 opened, 1 stopped unused." in head
+    )
+
+
 def test_a_log_that_is_not_a_hubs_is_refused_by_name_and_the_rest_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +161,25 @@ def test_a_log_that_is_not_a_hubs_is_refused_by_name_and_the_rest_is_read(
     assert run(["records", "import", str(path), "--database", str(tmp_path / "h.db")]) == 2
     assert f"{path}: found no pod's Event" in (err := capsys.readouterr().err)
     assert "a hub's log in JupyterHub's own format" in err
+
+
+def test_people_come_when_they_ask_or_when_they_open_what_seating_asked_for() -> None:
+    log = [
+        "202 POST /hub/api/users/ada/server (roost-seating@::1) 500.00ms",
+        "202 POST /hub/api/users/bob/server (roost-seating@::1) 500.00ms",
+        "User ada took 1.000 seconds to start",
+        "User bob took 2.000 seconds to start",
+        "302 GET /hub/ -> /user/ada/ (ada@::1) 4.00ms",
+        "302 GET /hub/ -> /user/ada/ (ada@::1) 4.00ms",
+        "204 DELETE /hub/api/users/bob/server (roost-seating@::1) 500.00ms",
+        "User bob took 1.000 seconds to start",
+        "302 GET /hub/ -> /user/bob/ (bob@::1) 4.00ms",
+    ]
+    seconds = [0, 0, 0.9, 1.9, 60, 70, 100, 200, 201]
+    news = [read_hub_line(line(second, said)) for second, said in zip(seconds, log, strict=True)]
+    arrivals = arrivals_us(item for item in news if item is not None)
+    begin_us = round(START.timestamp() * 1_000_000)
+    assert [(at_us - begin_us) / 1_000_000 for at_us in arrivals] == [60, 199]
 
 
 def test_names_of_pods_are_kubespawners() -> None:

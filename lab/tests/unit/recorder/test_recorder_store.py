@@ -34,7 +34,7 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.recording.streams import Seen
-from roost_lab.recorder.store import database, schema, start_rows
+from roost_lab.recorder.store import database, schema, start_rows, views
 from roost_lab.recorder.store.database import FORGOTTEN_PODS, SQLITE, Store, StoreError
 from roost_lab.recorder.store.records import (
     EVENTS,
@@ -484,6 +484,10 @@ def test_a_pod_is_found_by_its_name_without_reading_all_pods(
             assert "(name)::text = 'jupyter-ada'" in condition.partition("\n")[0]
 
 
+# Columns of the table `start` that later schemas have.
+NEW_TIMES = ("seated_us", "opened_us", "unused_us")
+
+
 @pytest.fixture
 def old_store(store: Store) -> Store:
     """A database of the first schema, with rows in it."""
@@ -497,6 +501,10 @@ def old_store(store: Store) -> Store:
     with store.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE node DROP COLUMN capacity"))
         connection.execute(sa.text("DROP TABLE pod_event"))
+        for view in views.VIEWS:
+            connection.execute(sa.text(f"DROP VIEW {view}"))
+        for name in NEW_TIMES:
+            connection.execute(sa.text(f"ALTER TABLE start DROP COLUMN {name}"))
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
     return store
 
@@ -509,7 +517,7 @@ def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Store]
         folder = tmp_path / "migrations"
         if not folder.exists():
             shutil.copytree(database.MIGRATIONS, folder)
-            shutil.copy(LATER, folder / "versions" / "0004_teams.py")
+            shutil.copy(LATER, folder / "versions" / "0005_teams.py")
             monkeypatch.setattr(database, "MIGRATIONS", folder)
         store.migrate()
 
@@ -517,13 +525,16 @@ def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Store]
 
 
 def rows_of(store: Store) -> dict[str, list[str]]:
+    """The rows of an old schema's tables, without what later schemas brought."""
+    newer = ("capacity", *NEW_TIMES)
+    found = {}
     with store.reading() as connection:
-        return {
-            table.name: sorted(map(repr, connection.execute(sa.select(*columns))))
-            for table in schema.metadata.sorted_tables
-            if table is not schema.pod_event
-            if (columns := [column for column in table.columns if column.name != "capacity"])
-        }
+        for table in schema.metadata.sorted_tables:
+            if table is schema.pod_event:
+                continue
+            columns = [column for column in table.columns if column.name not in newer]
+            found[table.name] = sorted(map(repr, connection.execute(sa.select(*columns))))
+    return found
 
 
 def test_an_older_database_becomes_what_a_new_one_is(old_store: Store) -> None:

@@ -30,7 +30,10 @@ SELECT
     timestamptz 'epoch' + start.asked_us * interval '1 microsecond' AS asked,
     timestamptz 'epoch' + start.answered_us * interval '1 microsecond' AS answered,
     CASE WHEN start.answered_us IS NOT NULL THEN 'answered' WHEN start.failed_us IS NOT NULL THEN 'failed' END AS outcome,
-    CAST(start.answered_us - start.asked_us AS double precision) / 1000000 AS answer_seconds
+    CAST(start.answered_us - start.asked_us AS double precision) / 1000000 AS answer_seconds,
+    timestamptz 'epoch' + start.seated_us * interval '1 microsecond' AS seated,
+    timestamptz 'epoch' + start.opened_us * interval '1 microsecond' AS opened,
+    timestamptz 'epoch' + start.unused_us * interval '1 microsecond' AS unused
 FROM start
 JOIN pod ON pod.uid = start.pod_uid
 LEFT JOIN start_place AS place ON place.id = start.place_id;
@@ -64,3 +67,6 @@ COMMENT ON COLUMN v_start.asked IS 'When its user asked the hub for it, by the h
 COMMENT ON COLUMN v_start.answered IS 'When its server had answered the hub, likewise';
 COMMENT ON COLUMN v_start.outcome IS 'answered; failed: its hub gave it up (start-failed in v_phase), or it went before (gave-up); NULL: not known';
 COMMENT ON COLUMN v_start.answer_seconds IS 'What the user waited: from the click until the server answered';
+COMMENT ON COLUMN v_start.seated IS 'When Roost''s seating asked the hub for it, before a class; NULL: seating didn''t, or no log told';
+COMMENT ON COLUMN v_start.opened IS 'When its user first came to a server that seating had asked for, by the hub''s log';
+COMMENT ON COLUMN v_start.unused IS 'When seating stopped it, because nobody had used it';

@@ -31,7 +31,10 @@ SELECT
     strftime('%Y-%m-%dT%H:%M:%S', start.asked_us / 1000000, 'unixepoch') || printf('.%06dZ', start.asked_us % 1000000) AS asked,
     strftime('%Y-%m-%dT%H:%M:%S', start.answered_us / 1000000, 'unixepoch') || printf('.%06dZ', start.answered_us % 1000000) AS answered,
     CASE WHEN start.answered_us IS NOT NULL THEN 'answered' WHEN start.failed_us IS NOT NULL THEN 'failed' END AS outcome,
-    CAST(start.answered_us - start.asked_us AS REAL) / 1000000 AS answer_seconds
+    CAST(start.answered_us - start.asked_us AS REAL) / 1000000 AS answer_seconds,
+    strftime('%Y-%m-%dT%H:%M:%S', start.seated_us / 1000000, 'unixepoch') || printf('.%06dZ', start.seated_us % 1000000) AS seated,
+    strftime('%Y-%m-%dT%H:%M:%S', start.opened_us / 1000000, 'unixepoch') || printf('.%06dZ', start.opened_us % 1000000) AS opened,
+    strftime('%Y-%m-%dT%H:%M:%S', start.unused_us / 1000000, 'unixepoch') || printf('.%06dZ', start.unused_us % 1000000) AS unused
 FROM start
 JOIN pod ON pod.uid = start.pod_uid
 LEFT JOIN start_place AS place ON place.id = start.place_id;
