@@ -9,7 +9,7 @@ from generator.faults import Path
 from generator.render.functions import for_cluster, minor_for_tag
 from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
 from generator.values.helm_release import Release
-from roost_core.scheduler.plugins import GATES, MODELLED, is_on
+from roost_core.scheduler.plugins import GATES, MODELLED, Gate, is_on
 
 
 def scheduler_tag(scheduler: dict[str, object], release: Release) -> str:
@@ -57,23 +57,20 @@ def check(report: LintReport, release: Release) -> None:
         elif gate.until is not None and minor >= gate.until:
             fix = f"It went with 1.{gate.until}, and kube-scheduler would not start: leave it out."
             report.error(path, name, f"a feature gate that kube-scheduler 1.{minor} has", fix)
-        elif (
-            gate.locked_since is not None
-            and minor >= gate.locked_since
-            and is_given != gate.is_on(minor)
-        ):
+        elif _is_locked(gate, minor) and is_given != gate.is_on(minor):
             expected = f"{str(gate.is_on(minor)).lower()}, as 1.{gate.locked_since} locked it"
             report.error(path, is_given, expected, "kube-scheduler would not start.")
     for name, modelled in MODELLED.items():
         if minor >= GATES[name].since and is_on(name, minor, given) != modelled:
+            found = str(not modelled).lower()
             wanted = str(modelled).lower()
             reason = (
-                f"{name} is {str(not modelled).lower()}: the mover, the recorder and the simulator"
-                " go by"
+                f"{name} is {found}: the mover, the recorder and the simulator go by a"
+                f" kube-scheduler that has it {wanted}."
             )
             fix = f"Set {name}: {wanted} for 1.{minor}."
-            report.warn(
-                ("scheduler", "featureGates"),
-                f"{reason} a kube-scheduler that has it {wanted}.",
-                fix,
-            )
+            report.warn(("scheduler", "featureGates"), reason, fix)
+
+
+def _is_locked(gate: Gate, minor: int) -> bool:
+    return gate.locked_since is not None and minor >= gate.locked_since

@@ -41,19 +41,14 @@ def _lint_users(report: LintReport) -> None:
     """Compare every set with the users of the default profile."""
     singleuser = mapping(report.values.get("singleuser"))
     overridden = default_overrides(singleuser.get("profileList"))
-    users = {resource: at(singleuser, resource, "guarantee") for resource in ("cpu", "memory")}
-    users |= {
-        resource: override[trait]
-        for override in overridden
-        for resource, trait in (("cpu", "cpu_guarantee"), ("memory", "mem_guarantee"))
-        if trait in override
-        and (override[trait] is None or _hub_amount(resource, override[trait]) is not None)
-    }
+    guarantees = _guarantees(singleuser, overridden)
     # Users of the default profile go nowhere else.
-    nodes = dict(mapping(singleuser.get("nodeSelector")))
+    selector = dict(mapping(singleuser.get("nodeSelector")))
     for override in overridden:
-        nodes |= mapping(override.get("node_selector"))
-    nodes = {key: value for key, value in nodes.items() if value is not None}
+        selector |= mapping(override.get("node_selector"))
+    users_nodes = {label: value for label, value in selector.items() if value is not None}
+    usual_nodes = at(report.values, *DEFAULTS, "nodeSelector")
+    # Sets that inherit their resources have one path, and are compared once.
     compared: set[Path] = set()
     for placeholder_set in placeholder_sets(report):
         with report.part():
@@ -61,16 +56,32 @@ def _lint_users(report: LintReport) -> None:
             if path in compared:
                 continue
             compared.add(path)
-            selector = placeholder_set.named.get("nodeSelector", nodes)
-            if selector not in (nodes, at(report.values, *DEFAULTS, "nodeSelector")):
+            nodes = placeholder_set.named.get("nodeSelector", users_nodes)
+            if nodes not in (users_nodes, usual_nodes):
                 continue
             resources = mapping(placeholder_set.value("resources"))
             # What only has a limit requests as much.
             requested = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
-            for resource, amount in users.items():
-                request = requested.get(resource)
-                _lint_placeholder(report, (*path, "requests", resource), request, resource, amount)
+            for resource, guarantee in guarantees.items():
+                key = (*path, "requests", resource)
+                _lint_placeholder(report, key, requested.get(resource), resource, guarantee)
             _lint_extended(report, path, resources, overridden)
+
+
+def _guarantees(singleuser: Values, overridden: Sequence[Values]) -> dict[str, object]:
+    """What users of the default profile are guaranteed, by resource: later overrides win, unless
+    JupyterHub can't read them.
+    """
+    guarantees = {resource: at(singleuser, resource, "guarantee") for resource in ("cpu", "memory")}
+    traits = {"cpu": "cpu_guarantee", "memory": "mem_guarantee"}
+    for override in overridden:
+        for resource, trait in traits.items():
+            if trait not in override:
+                continue
+            amount = override[trait]
+            if amount is None or _hub_amount(resource, amount) is not None:
+                guarantees[resource] = amount
+    return guarantees
 
 
 def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:

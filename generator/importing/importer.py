@@ -32,18 +32,24 @@ _LAYERS = (
     "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults."
     f" If it is one of several files, {_ALL}"
 )
-
-
-# Which no other chart has.
+# Keys of Roost's own values that no other chart has.
 _OWN_KEYS = frozenset(
     {
-        *("corePods", "imageGate", "placeholder", "placeholderMover", "placeholders"),
-        *("podClasses", "popularImages", "priorityClasses", "replaceSchedulers", "sharedPools"),
+        "corePods",
+        "imageGate",
+        "placeholder",
+        "placeholderMover",
+        "placeholders",
+        "podClasses",
+        "popularImages",
+        "priorityClasses",
+        "replaceSchedulers",
+        "sharedPools",
     }
 )
 _ACCEPTED = "values of zero-to-jupyterhub or BinderHub"
-# By a key that these have not.
 _BITNAMI = "Bitnami's chart of JupyterHub"
+# A key that the accepted charts don't have -> the chart that has it.
 _OTHER_CHARTS: Mapping[source.Path, str] = {
     ("imagePuller",): _BITNAMI,
     ("singleuser", "image", "repository"): _BITNAMI,
@@ -72,8 +78,9 @@ def import_layers(
     """
     read = [_load(name, text) for name, text in layers]
     loaded = [file for found in read for file in found.files]
-    named = release or next((found.release for found in read if found.release), "")
-    release = named or usual_release
+    releases_in_files = [found.release for found in read if found.release]
+    is_release_known = bool(release or releases_in_files)
+    release = release or next(iter(releases_in_files), usual_release)
     values = values_of(loaded)
     filename = ", ".join(name for name, _ in layers)
     places = Places([file.source for file in loaded])
@@ -90,7 +97,7 @@ def import_layers(
     draft.repeated = [warning for found in read for warning in found.repeated]
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
-    if "values" in charts.hub.path and not named:
+    if "values" in charts.hub.path and not is_release_known:
         draft.notes.append(
             f"No release is named here, and {release} is taken: --hub-release NAME says which."
         )
@@ -153,9 +160,10 @@ def _chosen_hub(
     """Where the hub's values are; None: wherever `find_charts` finds them."""
     hubs = source.find_hubs(values)
     if hub is not None:
-        chosen = (
-            () if hub == source.show_key(()) else tuple(part for part in hub.split(".") if part)
-        )
+        chosen: source.Path = tuple(part for part in hub.split(".") if part)
+        if hub == source.show_key(()):
+            # The top of the file, as faults call it.
+            chosen = ()
         if source.kind_of(source.child(values, *chosen)) != "mapping":
             known_hubs = " or ".join(map(source.show_key, hubs)) or "no hub"
             found = f"no values below {hub}"
@@ -166,7 +174,7 @@ def _chosen_hub(
         return None
     named = []
     for path in hubs:
-        # At the top, one of a hub's keys.
+        # Files that say something of this hub: at the top of a file, one of a hub's keys.
         saying = [
             file
             for file in files
@@ -237,11 +245,9 @@ def _charts(
                 [Fault(*places.of(path), source.show_key(path), found, _ACCEPTED, fix)]
             )
     if charts is not None and charts.service is not None and not charts.has_hub:
-        key = next(
-            key
-            for key in (*charts.service.path, "dockerApi", "buildPodsRegistryCredentials")
-            if key in values
-        )
+        # The service's own section, or a key by which it was recognised.
+        service_keys = (*charts.service.path, "dockerApi", "buildPodsRegistryCredentials")
+        key = next(key for key in service_keys if key in values)
         fix = "It has no users: give its hub's values, too, as one of several files."
         raise ValuesError(
             [Fault(*places.of((key,)), key, "binderhub-service alone", _ACCEPTED, fix)]

@@ -31,6 +31,8 @@ STEPS: Final = {PODS: 300, SERVERS: MINUTE_SECONDS}
 USER_PODS: Final = "jupyter-"
 # Prometheus gives no more than 11,000 points of a series at once.
 _CHUNK_SECONDS: Final = 7 * 86_400
+# A sample stands for an hour at most.
+_MOST_STEP_SECONDS: Final = 3600
 # The largest answer. A week of 2,000 points has about 50 KiB for a pod.
 _MOST_BYTES: Final = 256 * 2**20
 _CHUNK_BYTES: Final = 2**16
@@ -59,82 +61,102 @@ def read_usage(source: str, namespace: str) -> Usage:
     """
     if "://" in source:
         source = urllib3.util.parse_url(source)._replace(auth=None).url
-        answers = (_asked(source, metric, namespace) for metric in STEPS)
-        series = next(
-            (
-                answer
-                for answer in answers
-                if any(_is_of_users(time_series["metric"]) for time_series in answer)
-            ),
-            [],
-        )
+        series = _of_address(source, namespace)
     else:
-        try:
-            text = (
-                sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
-            )
-        except (OSError, ValueError) as error:
-            raise UsageError(
-                f"{source}: can't be read ({type(error).__name__}), expected {_EXPECTED}"
-            ) from None
-        series = _series(text, source)
-    if strange := {time_series["metric"]["__name__"] for time_series in series} - {*STEPS}:
+        series = _of_file(source)
+    strange = {time_series["metric"]["__name__"] for time_series in series} - STEPS.keys()
+    if strange:
         raise UsageError(f"{source}: found {', '.join(sorted(strange))}, expected {_EXPECTED}")
-    of_hub = [
-        time_series
-        for time_series in series
-        if time_series["metric"].get("namespace", namespace) == namespace
-    ]
-    if not of_hub:
-        others = sorted({time_series["metric"].get("namespace", "") for time_series in series})
-        found = (
-            f"those of {', '.join(others)} alone"
-            if others
-            else f"neither {PODS} of {USER_PODS}… nor {SERVERS}"
-        )
-        raise UsageError(
-            f"{source}: found {found}, expected some of namespace {namespace} in the last"
-            f" {KEPT_DAYS} days; say the hub's with -n, and see that Prometheus scrapes"
-            " kube-state-metrics or the hub"
-        )
+    of_hub = _of_namespace(series, namespace, source)
     by_pods = any(time_series["metric"]["__name__"] == PODS for time_series in of_hub)
-    of_hub = [
-        time_series
-        for time_series in of_hub
-        if (time_series["metric"]["__name__"] == PODS) == by_pods
-    ]
-    step = int(
-        min(
-            (b[0] - a[0] for time_series in of_hub for a, b in pairwise(time_series["values"])),
-            default=MINUTE_SECONDS,
-        )
-    )
-    step = min(max(step, MINUTE_SECONDS), 3600)
-    # A sample stands until the next one.
-    minutes = range(ceil(step / MINUTE_SECONDS))
-    hours_with_data = {
-        at // 60 + minute
-        for time_series in of_hub
-        for at, _ in time_series["values"]
-        for minute in minutes
-    }
+    metric = PODS if by_pods else SERVERS
+    of_hub = [series for series in of_hub if series["metric"]["__name__"] == metric]
+    step = _step_of(of_hub)
+    minutes_seen = _minutes_with_data(of_hub, step)
     is_of_users_alone = by_pods and all(
         _is_of_users(time_series["metric"]) for time_series in of_hub
     )
     if is_of_users_alone:
-        hours_with_data = _with_hours_without_users(hours_with_data, of_hub)
+        minutes_seen = _with_minutes_without_users(minutes_seen, of_hub)
     sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
     if not sessions:
         found = f"pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
         raise UsageError(f"{source}: found {found} in {namespace}, expected users' servers")
-    notes = [*_tell(source, sessions, hours_with_data, step, by_pods=by_pods)]
+    notes = [*_tell(source, sessions, minutes_seen, step, by_pods=by_pods)]
     if is_of_users_alone:
         notes.insert(
             2,
             f"  only pods {USER_PODS}… are in it: hours without any count as without users (an"
             " answer with all pods of the namespace tells them from gaps)",
         )
-    return Usage(sessions, frozenset(hours_with_data), notes)
+    return Usage(sessions, frozenset(minutes_seen), notes)
+
+
+def _of_address(address: str, namespace: str) -> list[Any]:
+    """The series of the first metric that tells of users; [] if none does."""
+    for metric in STEPS:
+        answer = _asked(address, metric, namespace)
+        if any(_is_of_users(time_series["metric"]) for time_series in answer):
+            return answer
+    return []
+
+
+def _of_file(path: str) -> list[Any]:
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path}: can't be read ({type(error).__name__}), expected {_EXPECTED}"
+        ) from None
+    return _series(text, path)
+
+
+def _of_namespace(series: Iterable[Any], namespace: str, source: str) -> list[Any]:
+    """The series of the hub's namespace, with those that name none. Raises UsageError if there are
+    none.
+    """
+    of_hub = []
+    others = set()
+    for time_series in series:
+        of_series = time_series["metric"].get("namespace", namespace)
+        if of_series == namespace:
+            of_hub.append(time_series)
+        else:
+            others.add(of_series)
+    if of_hub:
+        return of_hub
+    found = f"neither {PODS} of {USER_PODS}… nor {SERVERS}"
+    if others:
+        found = f"those of {', '.join(sorted(others))} alone"
+    raise UsageError(
+        f"{source}: found {found}, expected some of namespace {namespace} in the last"
+        f" {KEPT_DAYS} days; say the hub's with -n, and see that Prometheus scrapes"
+        " kube-state-metrics or the hub"
+    )
+
+
+def _step_of(series: Iterable[Any]) -> int:
+    """Seconds between two samples, by the least there are: from a minute to an hour."""
+    least = min(
+        (
+            next_sample[0] - sample[0]
+            for time_series in series
+            for sample, next_sample in pairwise(time_series["values"])
+        ),
+        default=MINUTE_SECONDS,
+    )
+    return min(max(int(least), MINUTE_SECONDS), _MOST_STEP_SECONDS)
+
+
+def _minutes_with_data(series: Iterable[Any], step: int) -> set[int]:
+    """Minutes since 1970 of which a sample tells: it stands until the next one."""
+    stands_minutes = range(ceil(step / MINUTE_SECONDS))
+    return {
+        at // MINUTE_SECONDS + minute
+        for time_series in series
+        for at, _ in time_series["values"]
+        for minute in stands_minutes
+    }
 
 
 def _asked(source: str, metric: str, namespace: str) -> list[Any]:
@@ -236,7 +258,7 @@ def _is_of_users(metric: Mapping[str, str]) -> bool:
     return metric["__name__"] != PODS or metric.get("pod", "").startswith(USER_PODS)
 
 
-def _with_hours_without_users(seen: set[int], series: Iterable[Mapping[str, Any]]) -> set[int]:
+def _with_minutes_without_users(seen: set[int], series: Iterable[Mapping[str, Any]]) -> set[int]:
     """The minutes in which something was seen, and those between in which no user was there.
 
     Where the same pod is there before and after, Prometheus didn't look.

@@ -122,8 +122,8 @@ class WatchedCluster:
         for builders in self.builders.values():
             builders.refresh(taken)
         self.pods.refresh(taken, self.nodes)
-        # Only now: a pod that is still bound to a node that went tells of its images with each
-        # change of its status.
+        # After the pods: one that is still bound to a node that went tells of that node's images
+        # with each change of its status, and they are to be forgotten with the node.
         self.pods.keep_in_step(self.nodes, self._images)
 
     def _facts(self) -> Facts:
