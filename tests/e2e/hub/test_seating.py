@@ -1,6 +1,8 @@
 """`roost seating` starts listed people's servers before their class, on a real JupyterHub."""
 
 import contextlib
+import json
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +14,7 @@ import pytest
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.people import start
-from tests.harness.hub.seating import Seating
+from tests.harness.hub.seating import ROOST, Seating
 from tests.harness.hub.user_pods import PORT, UserPods
 from tests.harness.nodes import FakeNodes
 from tests.harness.scheduler import start_scheduler
@@ -51,11 +53,15 @@ def machines(cluster: ControlPlane) -> Iterator[None]:
 
 
 def hub_of(cluster: ControlPlane, name: str, people: Sequence[str], **more: Any) -> RealHub:
+    # Seconds in which a hub asks its proxy who was there: its own minute is longer than the grace
+    # of these tests.
+    settings = {"last_activity_interval": 2}
     return RealHub(
         cluster,
         cluster.create_namespace(name),
         packages=ensure_pinned_hub(),
         groups={GROUP: people},
+        hub=settings,
         image=IMAGE,
         port=PORT,
         start_timeout=60,
@@ -96,8 +102,33 @@ def ready(hub: RealHub, names: Sequence[str]) -> bool:
     return all(servers.get(f"{name}/") == "ready" for name in names)
 
 
+def pods_of(cluster: ControlPlane, hub: RealHub) -> list[dict[str, Any]]:
+    path = f"/api/v1/namespaces/{hub.namespace}/pods"
+    return cluster.api.list(path, labelSelector="component=singleuser-server")
+
+
+def uids_of(pods: Sequence[dict[str, Any]]) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+def reported(folder: Path, pods: Sequence[dict[str, Any]], log: str) -> dict[str, Any]:
+    """The tables of a report about these pods and what their hub's log says of them."""
+    (folder / "pods.json").write_text(
+        json.dumps({"apiVersion": "v1", "kind": "PodList", "items": list(pods)})
+    )
+    (folder / "hub.log").write_text(log)
+    database = f"--database={folder / 'roost.db'}"
+    files = [f"{folder}/pods.json", f"{folder}/hub.log"]
+    told = [str(ROOST), "records", "import", *files, database]
+    subprocess.run(told, check=True, capture_output=True, text=True)
+    asked = [str(ROOST), "report", database, "--format=json"]
+    done = subprocess.run(asked, check=True, capture_output=True, text=True)
+    tables: dict[str, Any] = json.loads(done.stdout)["tables"]
+    return tables
+
+
 def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
-    hub: RealHub, seating: Seating
+    cluster: ControlPlane, hub: RealHub, seating: Seating, tmp_path: Path
 ) -> None:
     at = next_class()
     seating.book(booking(at, profile="course"))
@@ -106,6 +137,7 @@ def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
     _, user = hub.rest("GET", f"/users/{PEOPLE[0]}")
     assert user["servers"][""]["user_options"]["profile"] == "course"
     came = PEOPLE[:4]
+    pods = pods_of(cluster, hub)
     visits = start(hub.url, came, ["light"])
     assert [visit for visit in visits if not visit.answered_at] == []
     # They never see a spawn page.
@@ -121,6 +153,18 @@ def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
     time.sleep(3)
     assert ready(hub, came)
     assert sorted(hub.servers()) == [f"{name}/" for name in came]
+    # Somebody starts their own server, and waits: alone they count as a person's start.
+    by_themselves = start(hub.url, ["zoe"], ["light"])
+    assert by_themselves[0].answered_at
+    pods += [pod for pod in pods_of(cluster, hub) if pod["metadata"]["uid"] not in uids_of(pods)]
+    tables = reported(tmp_path, pods, hub.hub.log())
+    (seated,) = tables["seated"]
+    counted = {key: seated[key] for key in ("servers", "opened", "unused", "failed", "unknown")}
+    assert counted == {"servers": 5, "opened": 4, "unused": 1, "failed": 0, "unknown": 0}
+    figures = {row["figure"]: row["value"] for row in tables["key_figures"]}
+    assert figures["starts"] == 1
+    assert figures["seated_starts"] == 5
+    assert figures["users"] == 5
 
 
 # Who may not start a server, as when only a login brings what it needs.
@@ -158,8 +202,6 @@ def test_hub_and_service_restart_meanwhile_and_one_can_not_start(
                 explain=lambda: second.tail(40),
             )
             assert sorted(hub.servers()) == sorted(f"{name}/" for name in others)
-            path = f"/api/v1/namespaces/{hub.namespace}/pods"
-            pods = cluster.api.list(path, labelSelector="component=singleuser-server")
-            assert len(pods) == len(others)
+            assert len(pods_of(cluster, hub)) == len(others)
         finally:
             second.stop()
