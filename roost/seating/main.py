@@ -7,7 +7,7 @@ import sys
 import threading
 
 from roost.seating.bookings import BookingFile, ReleaseFile
-from roost.seating.hub import Hub
+from roost.seating.hub import Hub, Result
 from roost.seating.metrics import SeatingMetrics
 from roost.seating.seating_options import SeatingOptions
 from roost.seating.service import SeatingTimes, Service
@@ -34,7 +34,7 @@ def serve(options: SeatingOptions) -> int:
         return 1
     stop = threading.Event()
     stop_on_signals(stop)
-    metrics = SeatingMetrics()
+    metrics = SeatingMetrics(Result)
     service = Service(
         Hub(options.hub_url, options.token_path),
         release,

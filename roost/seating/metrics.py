@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
@@ -14,7 +15,8 @@ PREFIX: Final = "roost_seating_"
 class SeatingMetrics:
     """All metrics; one object a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, results: Iterable[str]) -> None:
+        """results: of a start, as `starts` counts them."""
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
@@ -36,6 +38,9 @@ class SeatingMetrics:
             ("state",),
             registry=self.registry,
         )
+        # For Prometheus, a counter that first appears as 1 has not increased.
+        for result in results:
+            self.starts.labels(result)
 
     def text(self) -> bytes:
         """What /metrics answers."""

@@ -29,6 +29,8 @@ _CLOCK_SECONDS: Final = 10.0
 # A person whose server was starting at one look and is ready at the next didn't use it in between,
 # if the two looks are no further apart.
 LOOK_SECONDS: Final = 10.0
+# While a class is seated it is learned that its first start could have been so much later.
+_LEARNED_SECONDS: Final = 3600.0
 # What is older is forgotten.
 _FORGET_SECONDS: Final = 86_400.0
 
@@ -238,6 +240,13 @@ def is_of_its_request(name: str, mark: Mark, started: float, memory: Memory) -> 
     return ended_at is None or not mark.asked_at <= ended_at < started
 
 
+def who_came(seated: SeatedClass, memory: Memory) -> set[str]:
+    """Who was seated for a class and used their server; they may have stopped it since."""
+    since = min(seated.begins_at, seated.key.start - _LEARNED_SECONDS)
+    asked = memory.tries.get(seated.key, {})
+    return {name for name, started in memory.used if started >= since and asked.get(name)}
+
+
 def _still_expects(now: float, seated: SeatedClass, name: str, limits: Limits) -> bool:
     """Whether a class waits for a person."""
     is_current = seated.begins_at <= now < seated.key.start + limits.grace_seconds
@@ -258,13 +267,15 @@ def _starts(
         # where the memory is lost.
         counted = {name for name, count in tries.items() if count and name not in skipped}
         counted |= {user.name for user in view.users.values() if _is_marked(user, seated.key)}
+        # Who stopped a server that they had used wants another one, or none.
+        came = who_came(seated, memory)
         for name in seated.names:
             if room <= 0:
                 return
             user = view.users.get(name)
             if user is None or user.server is not None or name in asked or name in skipped:
                 continue
-            if tries.get(name, 0) >= MOST_TRIES:
+            if name in came or tries.get(name, 0) >= MOST_TRIES:
                 continue
             if name not in counted and len(counted) >= seated.people:
                 continue

@@ -38,6 +38,7 @@ from roost.seating.plan import (
     may_stop,
     observe,
     plan_seating,
+    who_came,
 )
 from roost_core.release.events import Event, Seated, first_start_after, seating_seconds
 
@@ -88,7 +89,7 @@ class Service:
         self._times = times
         self._state_path = state_path
         self._clock = clock
-        self.metrics = metrics or SeatingMetrics()
+        self.metrics = metrics or SeatingMetrics(Result)
         self._settings = release.settings
         self.limits = _limits_of(self._settings, times)
         self.memory: Memory = stored.load(state_path)
@@ -401,11 +402,12 @@ class Service:
     def _counts(self, seated: SeatedClass, users: Mapping[str, HubUser]) -> Counter[str]:
         counts: Counter[str] = Counter()
         skipped = self.memory.skipped.get(seated.key, {})
+        came = who_came(seated, self.memory)
         for name in seated.names:
             user = users.get(name)
             server = user.server if user else None
             if server is None:
-                state = "skipped" if name in skipped else ""
+                state = "skipped" if name in skipped else "came" if name in came else ""
             elif (
                 server.mark is None
                 or server.started is None

@@ -10,6 +10,7 @@ import yaml
 from roost.controllers.controllers_settings import parse_settings
 from roost.controllers.registry import CONTROLLERS
 from roost.controllers.runtime.metrics import ControllersMetrics
+from roost.seating.hub import Result
 from roost.seating.metrics import SeatingMetrics
 from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.recording.metrics import RecorderMetrics
@@ -103,7 +104,7 @@ def metrics_that_exist(objects: Sequence[JSONObject]) -> dict[str, set[str]]:
         WebhookMetrics("test"),
         ControllersMetrics("test", gauges),
         RecorderMetrics("test"),
-        SeatingMetrics(),
+        SeatingMetrics(Result),
     )
     for registry in (program.registry for program in programs):
         # Its own book: what it collects shows no labels of metrics that have no samples yet.

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from roost.seating.bookings import BookingFile, ReleaseFile
-from roost.seating.hub import Hub, Outcome
+from roost.seating.hub import Hub, Outcome, Result
 from roost.seating.people import MARK_KEY, Mark
 from roost.seating.plan import FAILURE_PAUSE_SECONDS
 from roost.seating.service import SeatingTimes, Service
@@ -177,6 +177,27 @@ def test_after_the_grace_only_unused_servers_of_its_own_are_stopped(
     room.turn()
     assert sorted(hub.deletes) == ["bob", "cyd", "dan"]
     assert seated(hub) == {"ada", "eve", "tom"}
+
+
+def test_who_stops_a_server_that_they_used_gets_no_other_and_came(hub: FakeHub, room: Room) -> None:
+    room.turns(2)
+    hub.use("ada", time.time() + 60.0)
+    room.turn()
+    # As for another profile.
+    hub.users["ada"] = {}
+    room.turns(2)
+    assert sorted(hub.posts) == PEOPLE
+    assert "5 listed, 20 booked, 1 came, 4 seated" in room.said()
+    assert 'roost_seating_people{state="came"} 1.0' in room.service.metrics.text().decode()
+
+
+def test_each_result_of_a_start_is_counted_from_nought(hub: FakeHub, room: Room) -> None:
+    """For Prometheus, a counter that first appears as 1 has not increased."""
+    before = room.service.metrics.text().decode()
+    for result in Result:
+        assert f'roost_seating_starts_total{{result="{result}"}} 0.0' in before
+    room.turns(2)
+    assert 'starts_total{result="ready"} 5.0' in room.service.metrics.text().decode()
 
 
 def test_an_old_mark_on_a_server_that_its_user_started_is_no_mark(hub: FakeHub, room: Room) -> None:
