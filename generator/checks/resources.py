@@ -164,10 +164,11 @@ def _lint_extended(
     extra = at(report.values, "singleuser", "extraResource")
     users = {**mapping(at(extra, "guarantees")), **mapping(at(extra, "limits"))}
     for override in overridden:
-        named = mapping(override.get("extra_resource_guarantees")) | mapping(
-            override.get("extra_resource_limits")
-        )
-        # What KubeSpawner is told in a profile may be anything.
+        named = {
+            **mapping(override.get("extra_resource_guarantees")),
+            **mapping(override.get("extra_resource_limits")),
+        }
+        # The schema doesn't check overrides: what is no whole number doesn't count here.
         users |= {name: amount for name, amount in named.items() if str(amount).isdecimal()}
     held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
     for resource, amount in users.items():

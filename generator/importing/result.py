@@ -189,9 +189,8 @@ class ImportResult:
         lines += self.summary.wont
         if not details and len(lines) > _SHORT_LINES:
             rest = len(lines) - _SHORT_LINES + 1
-            faults = sum(
-                line.startswith((self.filename, "imported values")) for line in lines[-rest:]
-            )
+            fault_lines = {str(fault) for fault in (*self.repeated, *self.unmapped, *self.warnings)}
+            faults = sum(line in fault_lines for line in lines[-rest:])
             named = f", {faults} of them keys that aren't mapped and warnings" if faults else ""
             lines[-rest:] = [f"{rest} more lines{named}: roost import --details"]
         lines += self.summary.first_week

@@ -92,6 +92,8 @@ class Finding(NamedTuple):
     follows: frozenset[Condition] = frozenset()
     # Whether users feel it: they wait, start cold, or are refused.
     is_felt: bool = False
+    # Whether it follows from the values alone, so that their own checks tell it, too.
+    is_of_values: bool = False
 
 
 # Findings of each severity, of evidence and fix.

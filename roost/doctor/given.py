@@ -79,12 +79,9 @@ def find_faults(path: str, values: Mapping[str, Any], release: Release) -> list[
     outcomes = run_checks(
         install, {name: INSTALLED[name] for name in ("priorities", "requests", "bookings")}
     )
-    # The hub's limits are told of the values already.
+    # What follows from the values is told already.
     found = [
-        finding
-        for outcome in outcomes
-        for finding in outcome.findings
-        if "(hub." not in finding.evidence
+        finding for outcome in outcomes for finding in outcome.findings if not finding.is_of_values
     ]
     return [
         Fault(path, 0, "", x.evidence, "", x.fix, "error" if x.severity == "error" else "warning")

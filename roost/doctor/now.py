@@ -69,6 +69,21 @@ class Wait(NamedTuple):
     since: float
     autoscaler: str = ""
     node: str = ""
+    # Whether it takes its time while nothing is wrong, or only Events tell more.
+    is_expected: bool = False
+    # The scheduler that has not looked at the pod; "": one has.
+    ignored_by: str = ""
+
+
+class _Cause(NamedTuple):
+    """Why one pod waits."""
+
+    text: str
+    # In Unix time; None: since it was created.
+    since: float | None = None
+    # As in Wait.
+    is_expected: bool = False
+    ignored_by: str = ""
 
 
 def find_waits(pods: Iterable[JSONObject], events: Iterable[JSONObject]) -> list[Wait]:
@@ -84,33 +99,35 @@ def find_waits(pods: Iterable[JSONObject], events: Iterable[JSONObject]) -> list
         ):
             continue
         about = by_uid.get(str(pod["metadata"].get("uid")), [])
-        if found := _cause(pod["spec"], status, about):
-            cause, since = found
+        cause = _cause(pod["spec"], status, about)
+        if cause is not None:
             kind = _KINDS.get(label_items(pod).get(COMPONENT_LABEL, ""), "other")
             name = pod["metadata"]["name"]
             created = read_moment(pod["metadata"].get("creationTimestamp")) or 0.0
-            by = [
-                (
-                    event,
-                    (event.get("source") or {}).get("component") or event.get("reportingComponent"),
+            waits.append(
+                Wait(
+                    pod=name,
+                    kind=kind,
+                    cause=_short(cause.text, name),
+                    since=cause.since or created,
+                    autoscaler=_short(_last_of_autoscaler(about), name),
+                    node=pod["spec"].get("nodeName") or "",
+                    is_expected=cause.is_expected,
+                    ignored_by=cause.ignored_by,
                 )
-                for event in about
-            ]
-            of_autoscaler = [
-                event
-                for event, component in by
-                if re.search("autoscaler|karpenter", str(component))
-            ]
-            autoscaler = (
-                _short(
-                    f"{of_autoscaler[-1].get('reason')}: {of_autoscaler[-1].get('message')}", name
-                )
-                if of_autoscaler
-                else ""
             )
-            node = pod["spec"].get("nodeName") or ""
-            waits.append(Wait(name, kind, _short(cause, name), since or created, autoscaler, node))
     return waits
+
+
+def _last_of_autoscaler(events: Iterable[JSONObject]) -> str:
+    """What an autoscaler said last; "": nothing."""
+    said = ""
+    for event in events:
+        source = event.get("source") or {}
+        component = source.get("component") or event.get("reportingComponent")
+        if re.search("autoscaler|karpenter", str(component)):
+            said = f"{event.get('reason')}: {event.get('message')}"
+    return said
 
 
 def show_waits(waits: list[Wait], pods: int, now: float) -> str:
@@ -157,17 +174,17 @@ def what_to_do(wait: Wait) -> str:
     return next(advice, f"kubectl describe pod {wait.pod}")
 
 
-def _cause(spec: Any, status: Any, events: list[JSONObject]) -> tuple[str, float | None] | None:  # noqa: ANN401 - JSON
-    """Why a pod waits, and since when if that is known; None: it doesn't."""
+def _cause(spec: Any, status: Any, events: list[JSONObject]) -> _Cause | None:  # noqa: ANN401 - JSON
+    """Why a pod waits; None: it doesn't."""
     if not spec.get("nodeName"):
         if gates := spec.get("schedulingGates"):
-            return f"scheduling gates {some([gate['name'] for gate in gates])}", None
+            return _Cause(f"scheduling gates {some([gate['name'] for gate in gates])}")
         for condition in status.get("conditions") or []:
             if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-                return str(condition.get("message") or condition.get("reason")), read_moment(
-                    condition.get("lastTransitionTime")
-                )
-        return f"scheduler {spec.get('schedulerName', '')} has not looked at it", None
+                text = str(condition.get("message") or condition.get("reason"))
+                return _Cause(text, read_moment(condition.get("lastTransitionTime")))
+        scheduler = spec.get("schedulerName", "")
+        return _Cause(f"scheduler {scheduler} has not looked at it", ignored_by=scheduler)
     statuses = [
         *(status.get("initContainerStatuses") or []),
         *(status.get("containerStatuses") or []),
@@ -179,16 +196,17 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> tuple[str, float
     ]
     for state in waiting:
         if state.get("reason") not in _STARTING:
-            return f"{state.get('reason')}: {state.get('message', '')}".rstrip(": "), None
+            return _Cause(f"{state.get('reason')}: {state.get('message', '')}".rstrip(": "))
     if status.get("phase") == "Running":
         return None
     for event in reversed(events):
         reason = event.get("reason")
         message = str(event.get("message") or "")
         if reason == "Pulling":
-            return f"pulling {image_in_message(message)}", event_moment(event)
+            text = f"pulling {image_in_message(message)}"
+            return _Cause(text, event_moment(event), is_expected=True)
         if event.get("type") == "Warning" and reason != "FailedScheduling":
-            return f"{reason}: {message}", _warned_since(event, events, status)
+            return _Cause(f"{reason}: {message}", _warned_since(event, events, status))
         if reason in _PROGRESS:
             break
     running = {
@@ -197,9 +215,10 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> tuple[str, float
         if "running" in (container.get("state") or {})
     }
     if not running:
-        return "its containers are being made", None
-    since = [read_moment((state or {}).get("startedAt")) for state in running.values()]
-    return f"{some([*running])} runs before the rest", max(filter(None, since), default=None)
+        return _Cause("its containers are being made", is_expected=True)
+    started = [read_moment((state or {}).get("startedAt")) for state in running.values()]
+    since = max(filter(None, started), default=None)
+    return _Cause(f"{some([*running])} runs before the rest", since, is_expected=True)
 
 
 def _warned_since(last: JSONObject, events: list[JSONObject], status: Any) -> float:  # noqa: ANN401 - JSON

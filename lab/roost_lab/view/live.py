@@ -230,7 +230,7 @@ def rows_of(
         ],
         image_counts={node.state.uid: node.state.image_count for node in by_name.values()},
         reasons=[
-            {"pod_uid": pod.state.uid, "text": text}
+            {"pod_uid": pod.state.uid, "text": text, "is_gate": bool(pod.gates)}
             for pod in here
             if not pod.state.node_name
             for text in _reasons(pod)

@@ -117,7 +117,7 @@ class Rows:
     # Pulls for pods whose containers don't run yet.
     pulls: Sequence[Row] = ()
     # Why pods have no node: pod_uid, text (why the last attempt failed, or which gate holds it),
-    # the last one last.
+    # is_gate, the last one last.
     reasons: Sequence[Row] = ()
     # Bindings of the last minute: uid, namespace, name, pod_class, node_name, at_us.
     bindings: Sequence[Row] = ()
@@ -216,6 +216,8 @@ class ClusterMoment:
     notices: Sequence[str]
     # As in Rows.
     wait: str
+    # Users without a node whom a scheduling gate holds.
+    gated_users: int
 
 
 def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
@@ -244,7 +246,10 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
     nodes = list(_nodes(rows, bound, chips))
     unknown = sum(node.state is NodeState.UNKNOWN for node in nodes)
     pending.sort(key=lambda pod: (pod["created_us"], pod["name"]))
-    reasons = {row["pod_uid"]: row["text"] for row in rows.reasons}
+    # Of a pod's reasons the last one counts.
+    reasons = {row["pod_uid"]: row for row in rows.reasons}
+    texts = {uid: row["text"] for uid, row in reasons.items()}
+    gated = {uid for uid, row in reasons.items() if row["is_gate"]}
     changes = sorted(_changes(rows), key=lambda change: -change.at_us)
     return ClusterMoment(
         at_us,
@@ -255,7 +260,7 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
         [
             PodBox(
                 *(pod["uid"], _full_name(pod), _kind(pod["pod_class"]), pod["created_us"]),
-                reason=reasons.get(pod["uid"], "")[:MAX_REASON],
+                reason=texts.get(pod["uid"], "")[:MAX_REASON],
             )
             for pod in pending[:MAX_PENDING]
         ],
@@ -272,6 +277,7 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
             ),
         ],
         rows.wait,
+        sum(pod["uid"] in gated and _kind(pod["pod_class"]) == USER for pod in pending),
     )
 
 
@@ -514,11 +520,10 @@ def tell_moment(moment: ClusterMoment) -> str:
         for node in moment.nodes
     )
     pending, _ = moment.waits.get(USER, (0, 0))
-    gated = sum(pod.kind == USER and pod.reason.startswith(GATED) for pod in moment.pending)
     states = Counter(pod.state for node in moment.nodes for pod in node.pods if pod.kind == USER)
     waits = {
-        "for a node that boots" if is_booting else "for a node": pending - gated,
-        "held by a gate": gated,
+        "for a node that boots" if is_booting else "for a node": pending - moment.gated_users,
+        "held by a gate": moment.gated_users,
         "for an image": states[PodState.PULLING],
         "for an image that can't be pulled": states[PodState.FAILING],
         "for their containers": states[PodState.STARTING],

@@ -229,7 +229,9 @@ def _later_changes(node_uids: Sequence[str], at_us: int) -> sa.Executable:
 def _reasons(
     rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str], at_us: int
 ) -> list[Row]:
-    """pod_uid, text: gates first, so that an attempt's failure, which is later, replaces them."""
+    """pod_uid, text, is_gate: gates first, so that an attempt's failure, which is later, replaces
+    them.
+    """
     phase = schema.phase.c
     decision = schema.decision.c
     gates = _in_parts(
@@ -251,11 +253,16 @@ def _reasons(
             decision.pod_uid.in_(part), decision.kind == DecisionKind.FAIL, decision.at_us <= at_us
         ),
     )
-    return [
-        {"pod_uid": row["pod_uid"], "text": f"{GATED} {row['detail']}."}
+    of_gates: list[Row] = [
+        {"pod_uid": row["pod_uid"], "text": f"{GATED} {row['detail']}.", "is_gate": True}
         for row in gates
         if row["phase"] == Phase.GATED and row["pod_uid"] not in ungated
-    ] + sorted(failed, key=lambda row: int(row["at_us"]))
+    ]
+    of_attempts: list[Row] = [
+        {"pod_uid": row["pod_uid"], "text": row["text"], "is_gate": False}
+        for row in sorted(failed, key=lambda row: int(row["at_us"]))
+    ]
+    return of_gates + of_attempts
 
 
 def _bindings(at_us: int) -> sa.Executable:

@@ -52,6 +52,7 @@ def check(install: Install) -> Told:
             (sum(event.people for event in found), start) for start, found in starts.items()
         )
         shortages = hub_limits(people, events)
+        is_of_values = not name
         if name:
             entry = next(entry for entry in document["placeholders"] if entry["name"] == name)
             seats = Seats(entry, [*_seen(unseen, lambda: install.nodes)])
@@ -63,7 +64,8 @@ def check(install: Install) -> Told:
             f"{some([event.name for event in starts[start]])},"
             f" {local_time(start, starts[start][0].starts.time_zone)}"
         )
-        yield from (warning(f"{who}: {reason}", fix) for reason, fix in shortages)
+        for reason, fix in shortages:
+            yield warning(f"{who}: {reason}", fix, is_of_values=is_of_values)
     stored: Mapping[str, Any] | None = None
     if any(entry["learn"] for entry in document["placeholders"]):
         path = f"{place}/{document['headroomHistory']}"

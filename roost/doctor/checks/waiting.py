@@ -1,6 +1,5 @@
 """Each pod that waits was looked at by the scheduler that it names, and no user waits for long."""
 
-import re
 from typing import Final
 
 from roost.doctor.conditions import Condition, State, conditions
@@ -22,9 +21,6 @@ from roost_core.placement.labels import USER_CLASS
 
 # A scheduler tries a pod within a second; one that starts lists all pods first.
 _PATIENCE_SECONDS: Final = 60.0
-_IGNORED: Final = re.compile(r"scheduler (.*) has not looked at it")
-# What takes its time while nothing is wrong, or of which only Events tell more.
-_NO_FAULT: Final = re.compile("pulling|its containers are being made|.* runs before the rest")
 
 
 def check(install: Install) -> Told:
@@ -34,8 +30,8 @@ def check(install: Install) -> Told:
     yield f"pods without a node in {install.release.namespace}, and users' pods"
     waiting: dict[str, list[str]] = {}
     for wait in find_waits(_old(install, install.pods), []):
-        if ignored := _IGNORED.fullmatch(wait.cause):
-            waiting.setdefault(ignored[1], []).append(wait.pod)
+        if wait.ignored_by:
+            waiting.setdefault(wait.ignored_by, []).append(wait.pod)
     for scheduler, names in sorted(waiting.items()):
         follows: frozenset[Condition] = frozenset()
         if scheduler in known:
@@ -66,15 +62,11 @@ def _find_waiting_users(install: Install) -> Told:
     """Users for whom a scheduler finds no node, or whose containers don't start."""
     users = _old(install, users_of(install))
     waits = find_waits(users, [])
-    if any(_NO_FAULT.match(wait.cause) for wait in waits):
+    if any(wait.is_expected for wait in waits):
         waits = find_waits(
             users, listed(install, install.values["podClasses"][USER_CLASS], "/api/v1", "events")
         )
-    waits = [
-        wait
-        for wait in waits
-        if not (_NO_FAULT.match(wait.cause) or _IGNORED.fullmatch(wait.cause))
-    ]
+    waits = [wait for wait in waits if not (wait.is_expected or wait.ignored_by)]
     for group in by_cause(waits):
         nodes = some(sorted({wait.node for wait in group} - {""}))
         names = some([wait.pod for wait in group])

@@ -11,7 +11,7 @@ from generator.checks.contract import at, listing
 from generator.importing.importer import import_layers
 from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import propose
-from generator.importing.result import ImportResult
+from generator.importing.result import ImportNote, ImportResult
 from generator.importing.trial_pods import user_pods
 from generator.render.managed_images import managed_images, profile_seats
 from roost.commands.hub_trial import try_import
@@ -490,3 +490,21 @@ def test_a_short_report_says_how_much_more_there_is() -> None:
     assert "roost book --timetable" in book
     assert short[11].startswith(f"{len(whole) - 11} more lines")
     assert short[:11] == whole[:11]
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_a_short_report_counts_the_faults_that_it_leaves_out_of_one_file_or_several(
+    files: int,
+) -> None:
+    result = import_layers(
+        [("hub.yaml", "singleuser: {}"), ("more.yaml", "singleuser: {}\n")][:files]
+    )
+    result.unmapped = [
+        ImportNote("hub.yaml", f"hub.key{line}", line, "text", "it has no place")
+        for line in range(1, 21)
+    ]
+    whole = result.report().splitlines()
+    (cut,) = [line for line in result.report(details=False).splitlines() if "more lines" in line]
+    left_out = [line for line in whole[11:] if line.startswith("hub.yaml:")]
+    assert left_out
+    assert f", {len(left_out)} of them keys" in cut
