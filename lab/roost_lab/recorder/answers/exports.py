@@ -4,9 +4,10 @@ simulator.
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -58,11 +59,13 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
 def launch_lines(
     store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({USER_CLASS})
 ) -> Iterator[str]:
-    """A JSON object for each launch, by creation, as the simulator reads it.
+    """A JSON object for each launch, in order of time, as the simulator reads it.
 
-    timestamp (of the creation; UTC, µs), class, hub (the namespace), repository, image, image_bytes
-    (null: unknown), cpu_millicores, memory_bytes, ready_seconds and seconds (from creation until
-    ready and until gone; null: not yet, or not seen), status.
+    timestamp (of the creation, or when its user came to a server that seating had asked for; UTC,
+    µs), class, hub (the namespace), repository, image, image_bytes
+    (null: unknown), cpu_millicores, memory_bytes, ready_seconds and seconds (from then until
+    ready and until gone; null: not yet, or not seen), status. A server of seating's that nobody
+    used is no launch.
     """
     pod = schema.pod.c
     start = schema.start.c
@@ -71,31 +74,46 @@ def launch_lines(
     is_known = sa.or_(pod.source != PodSource.EVENT, sa.exists().where(decision.pod_uid == pod.uid))
     of_pod = sa.and_(start.created_us == pod.created_us, start.pod_uid == pod.uid)
     query = (
-        sa.select(schema.pod, start.ready_us)
+        sa.select(schema.pod, start.ready_us, start.opened_us, start.unused_us)
         .outerjoin(schema.start, of_pod)
         .where(pod.pod_class.in_(sorted(classes)), is_known)
     )
     sizes = _image_sizes(store)
+    # Launches that came later than their pods, by time.
+    later: list[tuple[int, str, str]] = []
     for row in itertools.chain.from_iterable(_by_creation(store, query, since_us)):
-        created_us = row["created_us"]
-        launch = {
-            "timestamp": as_date(created_us).isoformat(timespec="microseconds"),
-            "schema": LAUNCH_SCHEMA,
-            "version": LAUNCH_VERSION,
-            "class": row["pod_class"],
-            "name": f"{row['namespace']}/{row['name']}",
-            "hub": row["namespace"],
-            "repository": row["repo"],
-            "ref": row["ref"],
-            "image": row["image"],
-            "image_bytes": sizes.get(row["image"]),
-            "cpu_millicores": row["cpu_millicores"],
-            "memory_bytes": row["memory_bytes"],
-            "ready_seconds": _after(created_us, row["ready_us"]),
-            "seconds": _after(created_us, row["deleted_us"]),
-            "status": row["end_reason"] or "running",
-        }
-        yield json.dumps(launch, separators=(",", ":"))
+        while later and later[0][0] < row["created_us"]:
+            yield heapq.heappop(later)[-1]
+        opened_us = row["opened_us"]
+        if opened_us is not None:
+            # Whoever came found it ready.
+            line = _launch_line(row, opened_us, opened_us, sizes)
+            heapq.heappush(later, (opened_us, row["uid"], line))
+        elif row["unused_us"] is None:
+            yield _launch_line(row, row["created_us"], row["ready_us"], sizes)
+    while later:
+        yield heapq.heappop(later)[-1]
+
+
+def _launch_line(row: Row, launched_us: int, ready_us: int | None, sizes: Mapping[str, int]) -> str:
+    launch = {
+        "timestamp": as_date(launched_us).isoformat(timespec="microseconds"),
+        "schema": LAUNCH_SCHEMA,
+        "version": LAUNCH_VERSION,
+        "class": row["pod_class"],
+        "name": f"{row['namespace']}/{row['name']}",
+        "hub": row["namespace"],
+        "repository": row["repo"],
+        "ref": row["ref"],
+        "image": row["image"],
+        "image_bytes": sizes.get(row["image"]),
+        "cpu_millicores": row["cpu_millicores"],
+        "memory_bytes": row["memory_bytes"],
+        "ready_seconds": _after(launched_us, ready_us),
+        "seconds": _after(launched_us, row["deleted_us"]),
+        "status": row["end_reason"] or "running",
+    }
+    return json.dumps(launch, separators=(",", ":"))
 
 
 def _by_creation(store: Store, query: sa.Select[Any], since_us: int) -> Iterator[list[Row]]:
@@ -129,8 +147,8 @@ def _rows_by(key: str, store: Store, query: sa.Select[Any]) -> dict[str, list[Ro
     return found
 
 
-def _after(created_us: int, at_us: int | None) -> float | None:
-    return None if at_us is None else (at_us - created_us) / US
+def _after(launched_us: int, at_us: int | None) -> float | None:
+    return None if at_us is None else (at_us - launched_us) / US
 
 
 def _image_sizes(store: Store) -> dict[str, int]:

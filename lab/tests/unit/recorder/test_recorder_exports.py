@@ -4,6 +4,7 @@ simulator.
 
 import json
 import re
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,47 @@ def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
         Phase.READY: (2 * SECOND - 300887, SECOND),
         Phase.TERMINATING: (10 * SECOND + 868685 - 300887, 1),
     }
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 900), st.sampled_from(["person", "opened", "unused", "unknown"])),
+        max_size=8,
+    )
+)
+def test_who_opens_a_seated_server_launches_it_then_and_an_unused_one_is_no_launch(
+    made: list[tuple[int, str]],
+) -> None:
+    records: list[Record] = []
+    expected = []
+    for number, (second, kind) in enumerate(made):
+        uid = f"p{number}"
+        created_us = BEGIN + second * SECOND
+        launched_us = created_us + 5 * MINUTE if kind == "opened" else created_us
+        records.append(pod_record(uid, created_us=created_us, deleted_us=created_us + HOUR))
+        records.append(phase_record(uid, Phase.READY, created_us + 9 * SECOND))
+        if kind != "person":
+            records.append(phase_record(uid, Phase.SEATED, created_us - SECOND))
+        if kind in ("opened", "unused"):
+            records.append(phase_record(uid, Phase(kind), created_us + 5 * MINUTE))
+        if kind != "unused":
+            ready_seconds = 0.0 if kind == "opened" else 9.0
+            seconds = (created_us + HOUR - launched_us) / SECOND
+            expected.append((launched_us, f"hub/{uid}", ready_seconds, seconds))
+    with tempfile.TemporaryDirectory() as folder:
+        store = empty_store(Path(folder))
+        store.write(records, {})
+        lines = [json.loads(line) for line in launch_lines(store)]
+        store.close()
+    times = [line["timestamp"] for line in lines]
+    assert times == sorted(times)
+    found = [
+        (line["timestamp"], line["name"], line["ready_seconds"], line["seconds"]) for line in lines
+    ]
+    shown = [
+        (as_date(at_us).isoformat(timespec="microseconds"), *rest) for at_us, *rest in expected
+    ]
+    assert sorted(found) == sorted(shown)
 
 
 @pytest.mark.parametrize(

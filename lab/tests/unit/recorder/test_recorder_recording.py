@@ -255,6 +255,39 @@ def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_sa
     assert caplog.text.count("found a log like") == ("own format" in said)
 
 
+def test_what_seating_asked_for_is_known_after_recorder_and_hub_have_restarted(
+    store: Store,
+) -> None:
+    """As an upgrade of the chart does: the new hub's log tells only of the person who comes."""
+    line = "2027-01-15T08:{}Z [I 2027-01-15 08:00:00.000 JupyterHub log:192] {}"
+    cluster = Cluster()
+    hub = pod_object("hub", 5, labels={"component": "hub"}, status={"phase": "Running"})
+    server = pod_object("jupyter-ada", 6, labels={"component": "singleuser-server"})
+    server["metadata"]["annotations"] = {"hub.jupyter.org/username": "ada"}
+    cluster.pods = [hub, server]
+    cluster.hub_log = [
+        line.format("00:00.5", "202 POST /hub/api/users/ada/server (roost-seating@::1) 700.00ms"),
+        line.format("00:09.5", "User ada took 9.500 seconds to start"),
+    ]
+    classes = {"user": {"match": {"labels": {"component": "singleuser-server"}}}}
+
+    def told() -> dict[str, int]:
+        return {
+            row["phase"]: row["at_us"] - BEGIN
+            for row in rows(store, schema.phase)
+            if row["phase"] in ("seated", "opened", "unused")
+        }
+
+    with Run(cluster, store, podClasses=classes) as run:
+        run.wait_for("10")
+        wait_until(lambda: told() == {"seated": -200_000}, 30, "seating's request to be stored")
+    cluster.log_queries.clear()
+    cluster.hub_log = [line.format("20:00", "302 GET /hub/ -> /user/ada/ (ada@::1) 4.00ms")]
+    opened_us = 20 * 60 * US
+    with Run(cluster, store, podClasses=classes):
+        wait_until(lambda: told().get("opened") == opened_us, 30, "the visit to be stored")
+
+
 def test_the_log_of_a_hub_that_has_just_begun_may_have_nothing_of_jupyterhubs_yet(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
