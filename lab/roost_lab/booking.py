@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,10 @@ FORMS: Final = (
     " day 8:00"
 )
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+# A cron expression that `weekly_start` may have written: minute, hour, months, days of the week.
+_WEEKLY: Final = re.compile(
+    r"([0-9]{1,2}) ([0-9]{1,2}) \* (\*|[0-9]{1,2}(?:,[0-9]{1,2})*) (\*|[0-7](?:,[0-7])*)", re.ASCII
+)
 _CLOCK: Final = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?(am|pm)?", re.ASCII)
 # Keys of an event, and the options that give them.
 _OPTIONS: Final = {
@@ -261,6 +265,47 @@ def weekly_start(weekdays: Iterable[int], hour: int, minute: int, months: str = 
     """
     days = ",".join(str((day + 1) % 7) for day in sorted(weekdays)) or "*"
     return f"{minute} {hour} * {months} {days}"
+
+
+def repeats_in_words(start: str, until: str, today: date) -> str:
+    """When a booking comes again: `every Monday 08:15 until 2027-02-12`.
+
+    start: a cron expression. Where its months leave out some weeks until then, or where it isn't
+    weekly, it stays as it is written. until: the last day; "": it goes on.
+    """
+    weekly = _WEEKLY.fullmatch(start)
+    said = start
+    if weekly is not None and _has_no_gap(weekly[3], until, today):
+        said = f"every {_days_in_words(weekly[4])} {int(weekly[2]):02}:{int(weekly[1]):02}"
+    return f"{said} until {until}" if until else said
+
+
+def _days_in_words(field: str) -> str:
+    """Cron's field of weekdays: `Monday and Thursday`, `weekday` or `day`."""
+    # In cron Sunday is 0, or 7.
+    days = sorted({(int(day) - 1) % 7 for day in field.split(",")}) if field != "*" else []
+    if days == [0, 1, 2, 3, 4]:
+        return "weekday"
+    if len(days) in (0, 7):
+        return "day"
+    *names, last = [WEEKDAYS[day].capitalize() for day in days]
+    return f"{', '.join(names)} and {last}" if names else last
+
+
+def _has_no_gap(months: str, until: str, today: date) -> bool:
+    """Whether cron's field of months has each one from its next one to that of the last day."""
+    if months == "*":
+        return True
+    try:
+        last = date.fromisoformat(until)
+    except ValueError:
+        return False
+    listed = {int(month) for month in months.split(",")}
+    # Months since the year 0.
+    this_month = 12 * today.year + today.month - 1
+    last_month = 12 * last.year + last.month - 1
+    has_month = [month % 12 + 1 in listed for month in range(this_month, last_month + 1)]
+    return True in has_month and all(has_month[has_month.index(True) :])
 
 
 def checked(entry: Mapping[str, Any], limits: Limits) -> Event:

@@ -370,16 +370,18 @@ def hub_limits(people: int, events: Mapping[str, object]) -> Iterator[tuple[str,
         last = 45 * (-(-people // concurrent) - 1)
         reason = (
             f"If all come at once, the hub starts {concurrent} servers at a time"
-            f" (hub.concurrentSpawnLimit) and tells others to come again: the last of {people}"
+            f" (hub.concurrentSpawnLimit) and asks the others to retry: the last of {people}"
             f" waits about {last} s."
         )
-        yield reason, f"Set it to {people} there, and events.concurrentSpawnLimit here."
+        fix = f"Set it to {people} in the hub's values, and events.concurrentSpawnLimit in Roost's."
+        yield reason, fix
     if 0 < active < people:
         reason = (
             f"The hub runs {active} servers at most (hub.activeServerLimit), all users' together:"
             f" of {people} people {people - active} and more are refused."
         )
-        yield (
-            reason,
-            f"Set it there to {people} beside all others, and events.activeServerLimit here.",
+        fix = (
+            f"Raise it in the hub's values to {people} more than all others need, and"
+            " events.activeServerLimit in Roost's."
         )
+        yield reason, fix

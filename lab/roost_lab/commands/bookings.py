@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from roost_core.release.events import (
     bookable_sets,
     first_start_after,
 )
-from roost_lab.booking import checked
+from roost_lab.booking import checked, repeats_in_words
 
 # For what seating says, and its lines.
 _SEATING_SECONDS: Final = 5.0
@@ -211,8 +212,7 @@ def line_of(entry: Mapping[str, Any], event: Event, now: float) -> str:
         if later:
             often = f", then {len(later)} times until {local_time(later[-1], zone)}"
     elif start is not None and first_start_after(event, start) is not None:
-        until = f" until {entry['until']}" if entry.get("until") else ""
-        often = f", then {entry['start']}{until}"
+        often = f", then {_repeats(entry, now)}"
     image = f", {event.image}" if event.image else ""
     calendar = f" ({entry['calendar']})" if entry.get("calendar") else ""
     seated = ""
@@ -223,9 +223,15 @@ def line_of(entry: Mapping[str, Any], event: Event, now: float) -> str:
     return f"{event.name}: {event.people} people, {when}{often}{image}{seated}{calendar}\n"
 
 
-def before_of(entry: Mapping[str, Any]) -> str:
+def _repeats(entry: Mapping[str, Any], now: float) -> str:
+    """When an entry comes again, in words; its one time, if it doesn't. now: Unix time."""
+    today = datetime.fromtimestamp(now, UTC).date()
+    return repeats_in_words(str(entry.get("start")), str(entry.get("until") or ""), today)
+
+
+def before_of(entry: Mapping[str, Any], now: float) -> str:
     """What a booking was before it was changed."""
     start = entry.get("start")
-    when = f"{len(start)} times" if isinstance(start, list) else start
+    when = f"{len(start)} times" if isinstance(start, list) else _repeats(entry, now)
     # The ConfigMap may say anything there.
     return one_line(f" (before: {entry.get('people')} people, {when})")

@@ -168,6 +168,6 @@ def test_a_wave_that_was_learned_is_told_by_the_minute_that_most_came_in_and_pau
         assert [one.startswith(text) for one, text in zip(said, expected, strict=True)] == [
             True
         ] * len(expected)
-    assert "the last of 130 waits about 90 s. Set it to 130 there" in said[0]
+    assert "the last of 130 waits about 90 s. Set it to 130 in the hub's values" in said[0]
     cluster.objects[history]["data"] = {"default": "?", "gone": "?"}
     assert told(cluster) == []

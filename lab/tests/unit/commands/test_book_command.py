@@ -120,9 +120,9 @@ def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
         == "Booked: intro: 120 people, Fri 2026-11-27 09:00 CET, quay.io/me/x:1.\n  From Fri"
         " 2026-11-27 08:45 CET set default has 120 placeholders more: about 7 nodes (18 a node),"
         " 1.8 node-hours more if all come, 3.5 if nobody does.\n  If all come at once, the hub"
-        " starts 64 servers at a time (hub.concurrentSpawnLimit) and tells others to come again:"
-        " the last of 120 waits about 45 s. Set it to 120 there, and events.concurrentSpawnLimit"
-        " here.\n"
+        " starts 64 servers at a time (hub.concurrentSpawnLimit) and asks the others to retry:"
+        " the last of 120 waits about 45 s. Set it to 120 in the hub's values, and"
+        " events.concurrentSpawnLimit in Roost's.\n"
     )
     assert cluster.objects[BOOKINGS]["metadata"]["labels"] == {
         "roost.hub.jupyter.org/events": "roost"
@@ -140,9 +140,10 @@ def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
         " 2026-11-27T09:00)." in said
     )
     assert run(["book"]) == 0
+    weekly = "20 people, Mon 2026-11-30 14:00 UTC, then every Monday 14:00 until 2027-02-12"
     assert capsys.readouterr().out.splitlines() == [
         "intro: 60 people, Fri 2026-11-27 10:00 CET",
-        "every monday 14:00: 20 people, Mon 2026-11-30 14:00 UTC, then 0 14 * * 1 until 2027-02-12",
+        f"every monday 14:00: {weekly}",
     ]
     assert run(["book", "--cancel", "intro"]) == 0
     assert [event["name"] for event in cluster.booked] == ["every monday 14:00"]
@@ -162,7 +163,7 @@ def test_a_group_and_listed_users_are_seated_with_a_profile(
     # There is room for the first whose server is started, 6.5 minutes before the class.
     assert "From Mon 2026-11-30 08:43 UTC set gpu has 120 placeholders more" in said
     # They need no start when they come.
-    assert "tells others to come again" not in said
+    assert "asks the others to retry" not in said
     (event,) = cluster.booked
     assert event["start"] == "2026-11-30T09:00"
     assert (event["group"], event["users"], event["profile"]) == ("bio101", ["ada", "bob"], "gpu")

@@ -100,7 +100,7 @@ def test_a_line_that_changed_changes_its_booking_and_one_taken_out_stays(desk: D
     desk.book(table(MONDAY, TUESDAY))
     told = desk.book(table(MONDAY.replace("30", "60"), "wed,9:00,5,2027-02-12"))
     assert told[0].startswith("Changed: Mon 08:15: 60 people, ")
-    assert told[0].endswith(" (before: 30 people, 15 8 * * 1).")
+    assert told[0].endswith(" (before: 30 people, every Monday 08:15 until 2027-02-12).")
     assert told[1].startswith("Booked: Wed 09:00: 5 people, ")
     assert told[2] == "classes.csv: 1 booked, 1 changed, 0 as before."
     still_booked = "  Not in classes.csv, and still booked: 'Tue 08:15'. To cancel one: "

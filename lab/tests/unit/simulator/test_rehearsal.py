@@ -63,7 +63,8 @@ def test_a_day_is_the_same_without_other_launches_and_without_an_image() -> None
     assert quantile(found.booked.waits, 0.95) < 30
     at_once, at_most = found.rows().splitlines()[3:]
     assert at_once.endswith(
-        "waits about 45 s. Set it to 120 there, and events.concurrentSpawnLimit here."
+        "waits about 45 s. Set it to 120 in the hub's values, and events.concurrentSpawnLimit in"
+        " Roost's."
     )
     assert at_most.startswith("The hub runs 100 servers at most (hub.activeServerLimit)")
     # As it is played, too: servers that ended make room for some.
