@@ -59,6 +59,8 @@ checkpoint = sa.Table(
     table_column("at_us", LARGE, merge=Merge.LAST),
     comment="The position of a watch, stored with the rows up to it",
 )
+# In these words, so that SQLite uses the index.
+_SEATED: Final = sa.text("seated_us IS NOT NULL")
 # What reports count, kept by start_rows.py; it all follows from the records' tables.
 start_kind = sa.Table(
     "start_kind",
@@ -104,6 +106,8 @@ start = sa.Table(
         for name in ("told", "asked", "answered", "failed", "seated", "opened", "unused")
     ),
     sa.Index("start_by_end", "deleted_us", "created_us"),
+    # Few are: reports leave them out.
+    sa.Index("start_seated", "created_us", sqlite_where=_SEATED, postgresql_where=_SEATED),
     # Read in order of time.
     sqlite_with_rowid=False,
     comment="A pod's times, which reports count; derived from pod, node, decision and phase",

@@ -503,6 +503,7 @@ def old_store(store: Store) -> Store:
         connection.execute(sa.text("DROP TABLE pod_event"))
         for view in views.VIEWS:
             connection.execute(sa.text(f"DROP VIEW {view}"))
+        connection.execute(sa.text("DROP INDEX start_seated"))
         for name in NEW_TIMES:
             connection.execute(sa.text(f"ALTER TABLE start DROP COLUMN {name}"))
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))

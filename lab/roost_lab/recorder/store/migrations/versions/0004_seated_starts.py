@@ -21,5 +21,9 @@ def upgrade() -> None:
     for name in ("seated_us", "opened_us", "unused_us"):
         column = sa.Column(name, sa.BigInteger(), nullable=True, comment=time)
         op.add_column("start", column)
+    is_seated = sa.text("seated_us IS NOT NULL")
+    op.create_index(
+        "start_seated", "start", ["created_us"], sqlite_where=is_seated, postgresql_where=is_seated
+    )
     if op.get_bind().dialect.name == "postgresql":
         op.alter_column("phase", "phase", comment=_PHASES)
