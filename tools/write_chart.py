@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tools.compile.chart import check_fresh, write_chart
+from tools.compile.chart import write_chart
 from tools.compile.expressions import CompileError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,7 +23,7 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
         print(f"usage: {WRITER} [--check]", file=sys.stderr)
         return 2
     try:
-        stale = check_fresh(root) if arguments else write_chart(root)
+        stale = write_chart(root, checks=bool(arguments))
     except CompileError as error:
         print(error, file=sys.stderr)
         return 1

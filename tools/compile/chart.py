@@ -11,7 +11,7 @@ from tools.compile.shape import read_shape
 from tools.compile.template import compile_template, macros_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 _SOURCES: Final = "templates"
@@ -61,43 +61,31 @@ def _check_names(macros: Macros, helpers: Mapping[str, str]) -> None:
                 )
 
 
-def _generated_files(chart: Path) -> Iterator[Path]:
-    """Files that an earlier run wrote, known by their first line."""
-    for path in sorted((chart / "templates").rglob("*")):
-        if path.is_file() and path.read_text().startswith(_GENERATED):
-            yield path
-
-
-def write_chart(root: Path) -> list[str]:
-    """Write the chart's generated files and remove those whose source is gone; give the paths that
-    changed.
+def stale_files(root: Path) -> dict[Path, str | None]:
+    """The chart's files that aren't as `root`/templates says: the text that belongs there; None: it
+    was generated from a file that is gone.
     """
     chart = root / _CHART
-    compiled = compile_chart(root)
-    changed = []
-    for path in _generated_files(chart):
-        if str(path.relative_to(chart)) not in compiled:
+    fresh = {chart / name: text for name, text in compile_chart(root).items()}
+    # Known by their first line, which an earlier run wrote.
+    there = {
+        path: text
+        for path in sorted((chart / "templates").rglob("*"))
+        if path.is_file() and (text := path.read_text()).startswith(_GENERATED)
+    }
+    changed = {path: fresh.get(path) for path in {**there, **fresh}}
+    return {path: text for path, text in changed.items() if text != there.get(path)}
+
+
+def write_chart(root: Path, *, checks: bool = False) -> list[str]:
+    """Write the chart's generated files and remove those whose source is gone; give the paths below
+    `root` that changed. checks: only give them.
+    """
+    changed = stale_files(root)
+    for path, text in {} if checks else changed.items():
+        if text is None:
             path.unlink()
-            changed.append(str(path.relative_to(root)))
-    for name, text in compiled.items():
-        path = chart / name
-        if not path.exists() or path.read_text() != text:
+        else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-            changed.append(str(path.relative_to(root)))
-    return changed
-
-
-def check_fresh(root: Path) -> list[str]:
-    """Give the paths below `root` that `write_chart` would change: none when the chart is fresh."""
-    chart = root / _CHART
-    compiled = compile_chart(root)
-    leftover = [
-        path for path in _generated_files(chart) if str(path.relative_to(chart)) not in compiled
-    ]
-    stale = [
-        chart / name
-        for name, text in compiled.items()
-        if not (chart / name).exists() or (chart / name).read_text() != text
-    ]
-    return sorted(str(path.relative_to(root)) for path in [*leftover, *stale])
+    return sorted(str(path.relative_to(root)) for path in changed)
