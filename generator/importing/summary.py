@@ -72,29 +72,24 @@ def summary_of(
     builds_unknown: what sets in Python which pods builds are. seen: a promise that no made pod
     showed isn't made; None: none was tried. node_hour_price: for money beside node-hours.
     """
-    will: list[str] = []
-    wont: list[str] = []
-    promises: set[str] = set()
     has_scheduler = at(values, "scheduler", "target") != "none"
     if seen is not None and has_scheduler:
         once = [] if PLACE in seen.promises else seen.unplaced
-    for promise, tell in (
-        (PLACE, _scheduling),
-        (IMAGES, _images),
-        (GATE, _gate),
-        (PLACEHOLDERS, _placeholders),
-    ):
-        promised: list[str] = []
+    will: list[str] = []
+    wont: list[str] = []
+    promises: set[str] = set()
+    for promise, tell in _PROMISES.items():
+        lines: list[str] = []
         if promise != PLACE or not once:
-            tell(values, promised, wont)
-        if seen is None or promise in seen.promises or (promise == PLACE and not has_scheduler):
-            will += promised
-            promises |= {promise} if promised else set()
+            tell(values, lines, wont)
+        is_kept = seen is None or promise in seen.promises
+        if is_kept or (promise == PLACE and not has_scheduler):
+            will += lines
+            if lines:
+                promises.add(promise)
         else:
-            wont += [
-                f"{line}: not for these users, as pods made of the hub's values show"
-                for line in promised
-            ]
+            why = "not for these users, as pods made of the hub's values show"
+            wont += [f"{line}: {why}" for line in lines]
     if _learns_from_none(values) and not (seen is not None and seen.room_is_unknown):
         will.append(
             "keep placeholders from the third day on, as many as earlier days needed"
@@ -108,27 +103,47 @@ def summary_of(
         has_home = at(build, "home") is not None
         line = _BUILDS_HAVE_A_HOME if has_home else "give builds a home node"
         if builds_unknown:
-            line += f": which pods builds are isn't known, {builds_unknown} sets it in Python"
-        (will if has_home and not builds_unknown else wont).append(line)
-    will = [f"  - {line}" for line in will]
-    verdict = [f"Roost places no users until {' and '.join(once)}."] if once else []
+            wont.append(
+                f"{line}: which pods builds are isn't known, {builds_unknown} sets it in Python"
+            )
+        elif has_home:
+            will.append(line)
+        else:
+            wont.append(line)
+    wont.append("hold an upgrade of the hub up until images are there")
+    verdict = []
+    if once:
+        verdict.append(f"Roost places no users until {' and '.join(once)}.")
     if is_inert:
         verdict.append("Nothing changes for users with these values.")
         verdict.append(
             "To watch a hub before anything changes, begin with chart/examples/observe-only.yaml."
         )
-    if will:
-        will = ["What Roost will do for this hub:", *will]
-    wont.append("hold an upgrade of the hub up until images are there")
-    wont = ["What it won't:", *(f"  - {line}" for line in wont)]
-    if at(values, "podClasses", USER_CLASS, "join") or at(values, "podClasses", USER_CLASS, "warm"):
-        wont.append(
-            "Other hubs on these nodes? Count their users, too: one release, or sharedPools"
-            " (docs/many-hubs.md)."
-        )
     return HubSummary(
-        [*verdict, *will], wont, verdict, _first_week(values), is_inert, frozenset(promises)
+        will=[*verdict, *_listed("What Roost will do for this hub:", will)],
+        wont=[*_listed("What it won't:", wont), *_beside_others(values)],
+        verdict=verdict,
+        first_week=_first_week(values),
+        is_inert=is_inert,
+        promises=frozenset(promises),
     )
+
+
+def _listed(heading: str, lines: Sequence[str]) -> list[str]:
+    """Lines below their heading; [] for none."""
+    return [heading, *(f"  - {line}" for line in lines)] if lines else []
+
+
+def _beside_others(values: Mapping[str, object]) -> list[str]:
+    """What to do if other hubs' users are on the same nodes."""
+    user = at(values, "podClasses", USER_CLASS)
+    if not (at(user, "join") or at(user, "warm")):
+        return []
+    line = (
+        "Other hubs on these nodes? Count their users, too: one release, or sharedPools"
+        " (docs/many-hubs.md)."
+    )
+    return [line]
 
 
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
@@ -263,3 +278,7 @@ def _learns_from_none(values: Mapping[str, object]) -> bool:
     return any(placeholder_set.get("learn") for placeholder_set in sets) and not any(
         placeholder_set.get("replicas") for placeholder_set in sets
     )
+
+
+# Each adds to two lists of lines: what Roost will do, and what it won't.
+_PROMISES: Final = {PLACE: _scheduling, IMAGES: _images, GATE: _gate, PLACEHOLDERS: _placeholders}
