@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks.results import FOLDER, FigureTable, Results, read_results
+from benchmarks.results import FOLDER, FigureTable, Results, ResultsError, read_results
 from roost_lab.simulator.engine.bounds import BOUNDS
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import list_assumptions
@@ -68,13 +68,29 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "learned-later": learned_later,
         "gpu-course": gpu_course,
         "builds": builds,
+        "ablation": ablation,
+        "disks-and-nodes": partial(ranges, "disks-and-nodes"),
+        "webhook-restarts": partial(ranges, "webhook-restarts"),
+        "control-plane": partial(ranges, "control-plane"),
         "flagship": partial(_table_of, "flagship", 0),
         "flagship-parts": partial(_table_of, "flagship", 1),
-        "flagship-published": partial(_table_of, "flagship", 2),
+        "flagship-published": flagship_published,
         "policies": policies,
         "bounds": bounds,
         "assumptions": assumptions,
     }
+
+
+# A part of Roost is told of hubs where a figure changes by so many percent or more.
+TOLD_CHANGE: Final = 3.0
+# Rows of the ablation of what is off by default.
+OFF_BY_DEFAULT: Final = (
+    "learned placeholders (seed 1, one day)",
+    "popular images",
+    "users avoid placeholders",
+    "placeholders avoid users",
+)
+DEFAULTS_ROW: Final = "defaults, against the hub alone"
 
 
 # Blocks of one question
@@ -101,20 +117,23 @@ def learned_later() -> str:
     """What learning did from the second week of the terms on."""
     term = read_results("term")
     rows = [[*_names(row), *_later_cells(row)] for row in _in_order(term.tables[LATER])]
-    head = ["autoscaler", "placeholders", "later than 30 s: median term", "worst", "p95: median"]
-    head += ["worst", "node-hours: median", "worst"]
+    head = ["autoscaler", "placeholders"]
+    head += ["later than 30 s: median term, % of people", "worst term, %"]
+    head += ["p95: median term, s", "worst term, s"]
+    head += ["node-hours: median term", "against none: median term, %", "worst term, %"]
     return f"{_markdown(head, rows)}\n\n{_source(term)}"
 
 
 def _later_cells(row: Mapping[str, str]) -> list[str]:
     is_none = row["placeholders"] == "none"
     return [
-        f"{float(row['late, %']):.1f} %",
-        _percent(row["worst late"]),
-        f"{row['p95, s']} s",
-        f"{_first(row['worst p95'])} s",
-        row["node-hours"] if is_none else f"{row['against none, %']} %",
-        "" if is_none else f"{_first(row['worst against none'])} %",
+        f"{float(row['late, %']):.1f}",
+        f"{float(_first(row['worst late'])):.1f}",
+        row["p95, s"],
+        _first(row["worst p95"]),
+        row["node-hours"],
+        "" if is_none else row["against none, %"],
+        "" if is_none else _first(row["worst against none"]),
     ]
 
 
@@ -141,11 +160,11 @@ def gpu_course() -> str:
     for cells in table.rows:
         row = dict(zip(table.headings, cells, strict=True))
         if row["placeholders"] in names:
-            hours = row["node-hours"] if row["placeholders"] == "none" else row["against none"]
+            more = "" if row["placeholders"] == "none" else row["against none"]
             rows.append(
-                [names[row["placeholders"]], f"{row['mean, s']} s", f"{row['p95, s']} s", hours]
+                [names[row["placeholders"]], row["mean, s"], row["p95, s"], row["node-hours"], more]
             )
-    head = ["placeholders", "mean wait", "p95", "node-hours"]
+    head = ["placeholders", "mean wait, s", "p95, s", "node-hours", "against none"]
     return f"{_markdown(head, rows)}\n\n{_source(course)}"
 
 
@@ -153,9 +172,96 @@ def builds() -> str:
     """How long builds take by where they go, with how many found a warm cache."""
     results = read_results("builds")
     table = results.tables[0]
-    heads = ("a build's node", "builds", "with a warm cache", "build, median", "p95", "mean")
-    rows = [[table.cell(head, row[0]) for head in heads] for row in table.rows]
-    return f"{_markdown(heads, rows)}\n\n{_source(results)}"
+    told = {
+        "a build's node": "a build's node",
+        "builds": "builds",
+        "with a warm cache": "of these with a warm cache",
+        "build, median": "build time, median",
+        "p95": "p95",
+        "mean": "mean",
+    }
+    rows = [[table.cell(head, row[0]) for head in told] for row in table.rows]
+    return f"{_markdown(list(told.values()), rows)}\n\n{_source(results)}"
+
+
+def flagship_published() -> str:
+    """The waits that were published, beside those of the replay."""
+    results = read_results("flagship")
+    rows = [[row[0].removesuffix(" at most"), *row[1:]] for row in results.tables[2].rows]
+    head = ["so many of 100 launches", "took at most, as published, s"]
+    head += ["replayed, days 2, 4, 6, 8, 10 (fitted), s", "replayed, days 3, 5, 7, 9 (judged), s"]
+    head += ["judged against published"]
+    return f"{_markdown(head, rows)}\n\n{_source(results)}"
+
+
+def ranges(name: str) -> str:
+    """A table whose cells have a figure for each replay: the least and the greatest of them."""
+    results = read_results(name)
+    table = results.tables[0]
+    rows = [[row[0], *(_range_of(cell) for cell in row[1:])] for row in table.rows]
+    return f"{_markdown(table.headings, rows)}\n\n{_source(results)}"
+
+
+def ablation() -> str:
+    """What Roost changes, what goes with each of its parts, and what optional parts add.
+
+    Of a part only hubs are told where one figure changes by TOLD_CHANGE or more.
+    """
+    results = read_results("ablation")
+    table = results.tables[0]
+    if DEFAULTS_ROW not in {row[0] for row in table.rows}:
+        # Measured anew: the command prints a row for each hub and part.
+        return _as_measured("ablation")
+    hubs = table.headings[1:]
+    whole: list[list[str]] = []
+    without: list[list[str]] = []
+    added: list[list[str]] = []
+    for row in table.rows:
+        for hub, cell in zip(hubs, row[1:], strict=True):
+            if row[0] == DEFAULTS_ROW:
+                whole.append([hub, *cell.split(", ")])
+            elif cell and any(_is_told(figure) for figure in cell.split(", ")):
+                rows = added if row[0] in OFF_BY_DEFAULT else without
+                rows.append([row[0], hub, *cell.split(", ")])
+    figures = ["cold starts, %", "wait p95, %", "node-hours, %"]
+    parts = [
+        "Roost's defaults, against zero-to-jupyterhub's:",
+        _markdown(["hub", *figures], whole),
+        "Roost without one part, against Roost's defaults:",
+        _markdown(["part that is away", "hub", *figures], _without_repeats(without)),
+        "Roost with a part that is off by default, against Roost's defaults:",
+        _markdown(["part that is added", "hub", *figures], _without_repeats(added)),
+        _source(results),
+    ]
+    return "\n\n".join(parts)
+
+
+def _is_told(figure: str) -> bool:
+    """Whether a change in percent is large. "x6", six times as much, is."""
+    return figure.startswith("x") or abs(float(figure)) >= TOLD_CHANGE
+
+
+def _without_repeats(rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The rows with their first cell only where it differs from the row before."""
+    before = ""
+    told = []
+    for row in rows:
+        told.append(["" if row[0] == before else row[0], *row[1:]])
+        before = row[0]
+    return told
+
+
+def _range_of(cell: str) -> str:
+    """The least and the greatest of figures that stand in one cell, as "-47 to -41 %"."""
+    if not cell:
+        return ""
+    figures = cell.removesuffix(" %").split(", ")
+    unit = " %" if cell.endswith(" %") else ""
+    least = min(figures, key=float)
+    greatest = max(figures, key=float)
+    if float(least) == float(greatest):
+        return f"{least}{unit}"
+    return f"{least} to {greatest}{unit}"
 
 
 # Blocks of what the simulator's code knows
@@ -189,6 +295,8 @@ def gains() -> str:
     """README's table: what each kind of hub gains."""
     term = _Term()
     public = _Binder()
+    faster = _NeverWorse("never-worse", "mybinder.org", "25")
+    small = _NeverWorse("never-worse-ten-days", "small binder, Cluster Autoscaler", "25")
     course = read_results("gpu-course").tables[0]
     pool = read_results("shared-pool").tables[0]
     alone, together = "z2jh, placeholders packed", "Roost, sharedPools"
@@ -197,41 +305,65 @@ def gains() -> str:
     mean = [course.number("mean, s", *_gpu(course, arm)) for arm in ("none", "learned")]
     gpu_hours = course.number("node-hours", *_gpu(course, "none"))
     gpu_more = course.number("against none", *_gpu(course, "learned"))
-    worst = term.worst_change("none")
+    late = "waits over 30 s"
+    p95 = "p95 wait"
+    pools = "docs/placement.md#nodes-that-hubs-share"
     rows = [
         [
             "classes at set times, no placeholders yet",
-            f"{term.late('none'):.0f} of 100 people wait longer than 30 s",
-            f"{term.late('imported'):.1f} of 100 ({term.worst_late:.1f} in the worst term)",
-            f"{term.told('none')}, {worst} in the worst term",
+            late,
+            f"{term.late('none'):.0f} % of people",
+            f"{term.late('imported'):.1f} % ({term.worst_late:.1f} % in the worst term)",
+            "4 weeks",
+            f"{term.hours('none'):,.0f}",
+            f"{term.change('none')} ({term.worst_change('none')} in the worst term)",
             as_money(term.more("none") * NODE_HOUR),
         ],
         [
             "the same, with 25 placeholders at all times",
-            f"{term.late('fixed'):.0f} of 100 people wait longer than 30 s",
-            f"{term.late('imported'):.1f} of 100",
-            term.told("fixed"),
+            late,
+            f"{term.late('fixed'):.0f} % of people",
+            f"{term.late('imported'):.1f} %",
+            "4 weeks",
+            f"{term.hours('fixed'):,.0f}",
+            term.change("fixed"),
             as_money(term.more("fixed") * NODE_HOUR),
         ],
-        ["many images, as a public BinderHub", *public.gain(), as_money(public.more * NODE_HOUR)],
         [
-            "GPUs, and a course once a week",
-            f"people of the course wait {_whole(mean[0])} s on average",
-            f"{_whole(mean[1])} s on average",
-            _hours_today(gpu_hours, f"{gpu_more:+.1f} %"),
+            "a large BinderHub, slow pulls (6 MB/s)",
+            p95,
+            *public.waits(),
+            "10 days",
+            *public.node_hours(),
+            as_money(public.more * NODE_HOUR),
+        ],
+        ["the same, pulls four times as fast", p95, *faster.cells("1 day")],
+        ["a small BinderHub, pulls as fast", p95, *small.cells("10 days")],
+        [
+            "GPUs, a course once a week, no placeholders yet",
+            "its people's mean wait",
+            f"{_whole(mean[0])} s",
+            f"{_whole(mean[1])} s",
+            "4 weeks",
+            f"{gpu_hours:,.0f}",
+            f"{gpu_more:+.1f} %",
             as_money(gpu_hours * gpu_more / 100 * GPU_NODE_HOUR),
         ],
         [
-            "several hubs on the same nodes, many images",
-            f"5 of 100 people wait {pool.number('wait p95, s', alone):.0f} s or longer",
-            f"5 of 100 wait {pool.number('wait p95, s', together):.0f} s or longer",
-            f"{hours_before:,.0f} → {hours:,.0f}",
+            f"several hubs on the same nodes, many images, only with [`sharedPools`]({pools})",
+            p95,
+            f"{pool.number('wait p95, s', alone):.0f} s",
+            f"{pool.number('wait p95, s', together):.0f} s",
+            "1 day",
+            f"{hours_before:,.0f}",
+            _change(hours_before, hours),
             as_money((hours - hours_before) * NODE_HOUR),
         ],
-        ["few images, no classes", "short", "the same", "up to +1 %", ""],
-        ["one node", "", "Roost changes nothing", "the same", ""],
+        ["few images and no classes, or one node", "", "", "the same", "", "", "up to +1 %", ""],
     ]
-    return _markdown(["your hub", "wait today", "wait with Roost", "node-hours", "money"], rows)
+    head = ["row", "your hub", "what is counted", "today", "with Roost", "replayed"]
+    head += ["node-hours today", "node-hours with Roost", "money in that time"]
+    return _markdown(head, [[str(place), *row] for place, row in enumerate(rows, 1)])
 
 
 def gains_untouched() -> str:
@@ -239,11 +371,10 @@ def gains_untouched() -> str:
     parts = read_results("flagship").tables[1]
     share = parts.cell("roost", "share that placement can't touch").removesuffix(" %")
     return (
-        "In row 3, waits end when the server answers. With Roost,"
-        f" {share} of 100 seconds of them are start and answer, which no placement shortens."
-        " All other waits here end when the server's containers run. Then JupyterLab needs some"
-        " seconds to answer, with and without Roost:"
-        " [what else makes starts fast](docs/faster-starts.md)."
+        f"In row 3, {_Binder().fewer_cold:.0f} % fewer starts wait for a download. Its waits end"
+        f" when the server answers: with Roost, {share} of 100 seconds are start and answer, which"
+        " no placement shortens. All other waits end when containers run. JupyterLab then needs"
+        " some seconds ([what else makes starts fast](docs/faster-starts.md))."
     )
 
 
@@ -251,24 +382,63 @@ def gains_sources() -> str:
     """README's table of what measured each row of its gains."""
     results = "lab/docs/simulator-results.md"
     sources = (
-        ("1, 2", "term", "learned placeholders", f"{results}#learned-placeholders"),
-        ("3", "flagship", "what an install gives", f"{results}#what-an-install-gives"),
-        ("4", "gpu-course", "learned placeholders", f"{results}#learned-placeholders"),
-        ("5", "shared-pool", "several hubs", f"{results}#several-hubs-on-one-pool"),
-        ("6", "ablation", "by part", f"{results}#what-each-part-earns"),
+        (
+            "1, 2",
+            "a university's weeks 2 to 5, 8 to 16 classes of 20 to 180 people, medians of 20 terms",
+            "term",
+            "learned placeholders",
+            f"{results}#learned-placeholders",
+        ),
+        (
+            "3",
+            "mybinder.org in 2019, without builds: 13,000 starts a day, 5 to 6 nodes of 66 users",
+            "flagship",
+            "what an install gives",
+            f"{results}#what-an-install-gives",
+        ),
+        (
+            "4",
+            "one of its days",
+            "never-worse",
+            "one day",
+            f"{results}#never-worse-than-without-roost",
+        ),
+        (
+            "5",
+            "600 starts a day, 2 to 3 nodes of 26 users",
+            "never-worse-ten-days",
+            "ten days",
+            f"{results}#ten-days-of-a-small-binder",
+        ),
+        (
+            "6",
+            "two replays only",
+            "gpu-course",
+            "learned placeholders",
+            f"{results}#learned-placeholders",
+        ),
+        (
+            "7",
+            "row 4, divided among four hubs",
+            "shared-pool",
+            "several hubs",
+            f"{results}#several-hubs-on-one-pool",
+        ),
+        ("8", "", "ablation", "by part", f"{results}#what-each-part-earns"),
     )
     rows = []
-    for place, name, words, link in sources:
+    for place, replayed, name, words, link in sources:
         measured = read_results(name)
         rows.append(
             [
                 place,
+                replayed,
                 f"`{measured.command}`",
                 f"{measured.how} {measured.commit}",
                 f"[{words}]({link})",
             ]
         )
-    return _markdown(["row", "command", "figures", "table"], rows)
+    return _markdown(["row", "replayed", "command", "figures", "table"], rows)
 
 
 def compared_tuned() -> str:
@@ -291,6 +461,7 @@ def costs() -> str:
     """docs/costs.md: what each kind of hub pays."""
     term = _Term()
     public = _Binder()
+    small = _NeverWorse("never-worse-ten-days", "small binder, Cluster Autoscaler", "25")
     course = read_results("gpu-course").tables[0]
     gpu_hours = course.number("node-hours", *_gpu(course, "none"))
     gpu_more = course.number("against none", *_gpu(course, "learned"))
@@ -310,6 +481,7 @@ def costs() -> str:
             public.hours,
             f"{public.more * NODE_HOUR:+,.0f}",
         ],
+        ["a small BinderHub: 10 days, 25 placeholders on both sides", small.hours, small.cost],
         [
             "GPUs with a weekly course, 4 weeks",
             _hours_today(gpu_hours, f"{gpu_more:+.1f} %"),
@@ -317,7 +489,7 @@ def costs() -> str:
         ],
         ["few images, no classes", "up to +1 %", ""],
     ]
-    return _markdown(["hub", "node-hours", "money"], rows)
+    return _markdown(["hub, and the time that was replayed", "node-hours", "money in it"], rows)
 
 
 def costs_culling() -> str:
@@ -407,18 +579,68 @@ class _Binder:
         before, after = self._both("cold starts")
         return 100 * (1 - after / before)
 
-    def gain(self) -> list[str]:
-        """README's cells: the wait today and with Roost, and node-hours."""
-        half_before, half = self._both("wait, p50, s")
-        before, after = self._both("wait, p95, s")
+    def waits(self) -> list[str]:
+        """README's cells: the wait today and with Roost."""
+        return [f"{seconds:.0f} s" for seconds in self._both("wait, p95, s")]
+
+    def node_hours(self) -> list[str]:
+        """README's cells: node-hours today, and the change with Roost."""
+        before, after = self._both("node-hours")
+        return [f"{before:,.0f}", _change(before, after)]
+
+
+class _NeverWorse:
+    """A hub in replays without Roost and with it, with as many placeholders on both sides."""
+
+    def __init__(self, name: str, hub: str, placeholders: str) -> None:
+        table = read_results(name).tables[0]
+        own = ""
+        for row in table.rows:
+            # A hub stands in its first row only.
+            own = row[0] or own
+            if (own, row[1]) == (hub, placeholders):
+                self._row = row
+                break
+        else:
+            raise ResultsError(f"{name}: no row {hub}, {placeholders} placeholders")
+        self._headings = table.headings
+
+    def _both(self, heading: str) -> tuple[float, float]:
+        """Of the first column with that in its heading: without Roost, and with it."""
+        place = next(at for at, name in enumerate(self._headings) if heading in name)
+        before, after = self._row[place].split(" → ")
+        return float(before.replace(",", "")), float(after.replace(",", ""))
+
+    @property
+    def hours(self) -> str:
+        """Node-hours before and after."""
+        before, after = self._both("node-hours")
+        return f"{before:,.0f} → {after:,.0f} ({_change(before, after)})"
+
+    @property
+    def cost(self) -> str:
+        """What the node-hours cost more, whole."""
+        before, after = self._both("node-hours")
+        return f"{(after - before) * NODE_HOUR:+,.0f}"
+
+    def cells(self, replayed: str) -> list[str]:
+        """README's cells from the wait today to the money."""
+        wait_before, wait = self._both("p95")
+        before, after = self._both("node-hours")
         return [
-            f"half wait {half_before:.0f} s, 5 of 100 wait {before:.0f} s or longer",
-            (
-                f"half wait {half:.0f} s, 5 of 100 wait {after:.0f} s or longer;"
-                f" {self.fewer_cold:.0f} % fewer downloads"
-            ),
-            self.hours,
+            f"{wait_before:.0f} s",
+            f"{wait:.0f} s",
+            replayed,
+            f"{before:,.0f}",
+            _change(before, after),
+            as_money((after - before) * NODE_HOUR),
         ]
+
+
+def _change(before: float, after: float) -> str:
+    """In percent, with its sign; what rounds to nothing has none."""
+    share = round(100 * (after / before - 1), 1)
+    return f"{share:+.1f} %" if share else "0 %"
 
 
 def _hours_today(hours: float, change: str) -> str:

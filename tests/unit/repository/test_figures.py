@@ -174,6 +174,45 @@ def test_money_has_its_sign() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("-41, -41, -47, -44 %", "-47 to -41 %"),
+        ("0, 0, +1, 0 %", "0 to +1 %"),
+        ("4, 4", "4"),
+        ("", ""),
+    ],
+)
+def test_figures_of_several_replays_are_told_by_the_least_and_the_greatest(
+    folder: Path, cell: str, told: str
+) -> None:
+    table = FigureTable(("setting", "wait"), (("usual", cell),))
+    results.write_results("x", Results("python -m x", "abc", "2026-11-28", (table,)))
+    assert f"| usual | {told} |" in write_figures.ranges("x")
+
+
+def test_a_part_of_roost_is_told_of_the_hubs_that_it_changes(folder: Path) -> None:
+    rows = (
+        (write_figures.DEFAULTS_ROW, "-2, 0, +4", "0, 0, 0"),
+        ("no puller", "x6, 0, 0", "+15, +13, -3"),
+        ("no join", "0, +2, -1", "0, 0, 0"),
+        ("popular images", "0, 0, -3", ""),
+    )
+    table = FigureTable(("", "lecture", "research"), rows)
+    results.write_results("ablation", Results("python -m x", "abc", "2026-11-28", (table,)))
+    told = write_figures.ablation()
+    assert [line for line in told.splitlines() if line.startswith("|") and "---" not in line] == [
+        "| hub | cold starts, % | wait p95, % | node-hours, % |",
+        "| lecture | -2 | 0 | +4 |",
+        "| research | 0 | 0 | 0 |",
+        "| part that is away | hub | cold starts, % | wait p95, % | node-hours, % |",
+        "| no puller | lecture | x6 | 0 | 0 |",
+        "|  | research | +15 | +13 | -3 |",
+        "| part that is added | hub | cold starts, % | wait p95, % | node-hours, % |",
+        "| popular images | lecture | 0 | 0 | -3 |",
+    ]
+
+
 @pytest.mark.parametrize("command", results.QUESTIONS.values(), ids=results.QUESTIONS)
 def test_a_questions_command_is_a_benchmark_with_those_options(command: str) -> None:
     python, flag, module, *words = shlex.split(command)
