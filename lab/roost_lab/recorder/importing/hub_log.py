@@ -11,7 +11,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import MAX_US, US
+from roost_lab.pages.dates import US
 from roost_lab.recorder.importing.objects import Unusable
 from roost_lab.recorder.recording.hub_log import EARLY_US, LONGEST_US, HubNews
 from roost_lab.recorder.recording.pod_records import hub_records
@@ -36,10 +36,12 @@ def news_records(store: Store, news: HubNews, failures_us: Sequence[int] = ()) -
     """
     at_us = news.when.at_us
     if news.outcome is Phase.SEATED:
-        # A later pod isn't the request's.
-        failed_us = next((failed for failed in failures_us if failed >= news.asked_us), MAX_US)
-        latest_us = min(news.latest_us, max(failed_us, at_us - EARLY_US))
-        found = _pods(store, news, news.asked_us - EARLY_US, latest_us)[-1:]
+        # Pods of starts that failed before it, and of those after it has failed, aren't its.
+        before = [failed for failed in failures_us if failed < news.asked_us]
+        after = failures_us[len(before) :]
+        since_us = max(news.asked_us - EARLY_US, max(before, default=0) // US * US)
+        until_us = min([news.latest_us, *after[:1]])
+        found = _pods(store, news, since_us, until_us)[-1:]
         return hub_records(found[0], news) if found else []
     if news.outcome in (Phase.OPENED, Phase.UNUSED):
         found = _pods(store, news, news.asked_us - LONGEST_LIFE_US, news.asked_us)[:1]

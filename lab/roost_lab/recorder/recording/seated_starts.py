@@ -29,6 +29,8 @@ class _Pod:
     is_seated: bool
     # When its hub says that it was asked for; None: it has not said so.
     asked_us: int | None = None
+    # When its hub said that its start had failed; None: it has not said so.
+    failed_us: int | None = None
     # OPENED and UNUSED, once they were told.
     told: set[Phase] = field(default_factory=set)
 
@@ -68,7 +70,7 @@ class SeatedStarts:
         request = server.request
         if request is None or pod.is_seated or pod.asked_us is not None:
             return pod.is_seated, []
-        if not _is_created_within(request, created_us):
+        if not _may_be_of(request, pod):
             return False, []
         return True, _seat(server, pod, request)
 
@@ -108,12 +110,12 @@ def _asked(server: _Server, request: HubNews) -> list[Record]:
     as it writes a request's line at the request's end.
     """
     server.request = request
-    for pod in server.pods:
+    for pod in reversed(server.pods):
         if pod.asked_us is not None:
             is_its = request.may_have_begun(pod.asked_us)
         else:
             # A start that failed within the request, of which the hub has told, too.
-            is_its = not request.is_pending and _is_created_within(request, pod.created_us)
+            is_its = not request.is_pending and _may_be_of(request, pod)
         if is_its and not pod.is_seated:
             return _seat(server, pod, request)
     return []
@@ -136,11 +138,13 @@ def _answered(server: _Server, news: HubNews) -> list[Record]:
 def _failed(server: _Server, news: HubNews) -> list[Record]:
     """A start failed: if it was seating's, no later pod is that request's."""
     request = server.request
+    pod = server.pod_at(news.when.at_us)
+    if pod is not None and pod.asked_us is None and pod.failed_us is None:
+        pod.failed_us = news.when.at_us
     if request is None or request.asked_us - EARLY_US > news.when.at_us:
         return []
     server.request = None
-    pod = server.pod_at(news.when.at_us)
-    if pod is None or pod.is_seated or pod.created_us < request.asked_us - EARLY_US:
+    if pod is None or pod.is_seated or not _may_be_of(request, pod):
         return []
     return _seat(server, pod, request)
 
@@ -151,6 +155,8 @@ def _seat(server: _Server, pod: _Pod, request: HubNews) -> list[Record]:
     return hub_records(pod.uid, request)
 
 
-def _is_created_within(request: HubNews, created_us: int) -> bool:
-    """Whether a request may have made a pod; the pod's time is the API server's."""
-    return request.asked_us - EARLY_US <= created_us <= request.latest_us
+def _may_be_of(request: HubNews, pod: _Pod) -> bool:
+    """Whether a request may have made a pod, by when it was created: by the API server's clock."""
+    if pod.failed_us is not None and pod.failed_us < request.asked_us:
+        return False
+    return request.asked_us - EARLY_US <= pod.created_us <= request.latest_us

@@ -1,14 +1,20 @@
 """Whose starts are seating's, whatever the order in which pods and a hub's log arrive."""
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
-from hypothesis import given
+import sqlalchemy as sa
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.tests.recorded import empty_store, pod_record
+from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.recording.reading import US, Step
 from roost_lab.recorder.recording.seated_starts import SeatedStarts
+from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import Phase, PhaseRecord, Record
 
 MS = 1_000
@@ -138,3 +144,25 @@ def test_a_log_that_is_read_again_says_nothing_of_the_pod_that_a_person_asked_fo
         records += seats.told("hub", news)
     records += seats.pod_changed("hub", "ada", last.uid, created_us)[1]
     assert seated(records).get("seated", set()) == ({last.uid} if last.is_seated else set())
+
+
+@given(lives())
+@settings(max_examples=30, deadline=None)
+def test_an_imported_log_tells_seatings_starts_from_a_persons(starts: list[Start]) -> None:
+    pods = [
+        pod_record(start.uid, name="jupyter-ada", created_us=start.created_us // US * US)
+        for start in starts
+        if start.created_us is not None
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        store = empty_store(Path(folder))
+        store.write(pods, {})
+        history = ImportedHistory(store)
+        history._news += [(news, "hub.log:1") for news in log_of(starts)]
+        history._take_news()
+        with store.reading() as connection:
+            query = sa.select(schema.phase.c.pod_uid).where(schema.phase.c.phase == Phase.SEATED)
+            found = set(connection.execute(query).scalars())
+        store.close()
+    with_pod = [start for start in starts if start.created_us is not None]
+    assert found == {start.uid for start in with_pod if start.is_seated}
