@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import tarfile
@@ -13,13 +14,15 @@ from typing import Any
 
 import pytest
 
-from tests.harness.fixtures import require_image
+from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import require_binary, require_image
 from tests.harness.images import Image, read_archive
 from tools.image import LAB, build_images
 
 pytestmark = pytest.mark.e2e
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+WITHOUT_PYTHON = REPOSITORY / "docs/how-to/without-python.md"
 USER = 65532
 PAUSE = "usr/local/lib/roost/pause"
 # What only the Kubernetes client's asynchronous half needs, which no image has.
@@ -130,38 +133,97 @@ def locked(name: str) -> list[str]:
     ]
 
 
+@pytest.fixture(scope="module")
+def lab() -> Image:
+    return require_image(LAB)
+
+
+@pytest.fixture(scope="module")
+def lab_root(
+    image: Image, lab: Image, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """As `root`, of the lab's image."""
+    folder = tmp_path_factory.mktemp("lab") / "root"
+    # Devices as devices: /dev/full read as a file has no end.
+    subprocess.run(["cp", "-a", root, folder], check=True)
+    for layer in lab.layers[len(image.layers) :]:
+        subprocess.run(["tar", "-xzpf", "-", "-C", folder], input=layer, check=True)
+    return folder
+
+
 def test_the_labs_image_adds_a_layer_with_its_packages_alone(
-    image: Image, root: Path, config: dict[str, Any], tmp_path: Path
+    image: Image, lab: Image, root: Path, lab_root: Path, config: dict[str, Any]
 ) -> None:
-    lab = require_image(LAB)
     assert lab.layers[: len(image.layers)] == image.layers
     settings = json.loads(lab.config)["config"]
-    # Devices as devices: /dev/full read as a file has no end.
-    subprocess.run(["cp", "-a", root, tmp_path / "root"], check=True)
-    for layer in lab.layers[len(image.layers) :]:
-        subprocess.run(["tar", "-xzpf", "-", "-C", tmp_path / "root"], input=layer, check=True)
     program = (
         "import importlib.metadata as m; print(*(one.name for one in"
         " m.distributions(path=['/opt/roost-lab'])))"
     )
-    printed = inside(tmp_path / "root", settings, "python", "-c", program)
+    printed = inside(lab_root, settings, "python", "-c", program)
     assert canonical(printed.stdout.split()) == canonical(["roost-lab", *locked("lab")])
     for command in ("record", "why", "report", "records", "top", "view", "simulate"):
-        told = inside(tmp_path / "root", settings, "roost", command, "--help")
+        told = inside(lab_root, settings, "roost", command, "--help")
         assert (told.returncode, told.stderr) == (0, ""), command
     assert inside(root, config, "roost", "record").stderr.endswith(
         "pip install ./lab, or its wheel.\n"
     )
     loaded = inside(
-        tmp_path / "root",
-        settings,
-        "python",
-        "-W",
-        "error",
-        "-c",
-        LOADED.format(packages=("roost_lab",)),
+        lab_root, settings, "python", "-W", "error", "-c", LOADED.format(packages=("roost_lab",))
     )
     assert loaded.returncode == 0, loaded.stderr
+
+
+def test_the_labs_image_asks_a_cluster_as_the_page_without_python_has_it(
+    control_plane: ControlPlane, namespace: str, lab: Image, lab_root: Path, tmp_path: Path
+) -> None:
+    """In the folder that the shell stands in, as its user, by `kubectl proxy`."""
+    kubectl = require_binary("kubectl")
+    work = tmp_path / "work"
+    work.mkdir()
+    (lab_root / "work").mkdir()
+    # As Docker writes it.
+    (lab_root / "etc/hosts").write_text("127.0.0.1 localhost\n", encoding="utf-8")
+    page = WITHOUT_PYTHON.read_text(encoding="utf-8")
+    [kubeconfig] = re.findall(r"--env KUBECONFIG=(\S+)", page)
+    settings = json.loads(lab.config)["config"]
+    environment = dict(entry.split("=", 1) for entry in settings["Env"])
+    environment["PATH"] += f":{os.environ['PATH']}"
+    # HOME: Docker's, of a user whom the image doesn't know.
+    environment |= {"KUBECONFIG": kubeconfig, "HOME": "/"}
+    stranger = f"{USER + 1}:{USER + 1}"
+    script = (
+        f"mount --bind {work} {lab_root}/work && exec chroot --userspec={stranger} {lab_root}"
+        """ sh -c 'cd /work && exec roost "$@"' sh "$@\""""
+    )
+
+    def roost(*arguments: str) -> str:
+        done = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        return done.stdout + done.stderr
+
+    proxy = [str(kubectl), f"--kubeconfig={control_plane.kubeconfig}", "proxy", "--port=0"]
+    with subprocess.Popen(proxy, stdout=subprocess.PIPE, text=True) as serving:
+        try:
+            assert serving.stdout is not None
+            port = serving.stdout.readline().rpartition(":")[2].strip()
+            page = page.replace("localhost:8001", f"localhost:{port}")
+            for line in re.findall(r"^kubectl (config .*)$", page, re.MULTILINE):
+                subprocess.run([kubectl, *shlex.split(line)], cwd=work, check=True)
+            (work / kubeconfig).chmod(0o644)
+            release = ("--release", "roost", "--namespace", namespace)
+            told = roost("doctor", "--set", "image.name=a/b", *release, "--before-install")
+            assert "The cluster takes this install." in told
+            lecture = ("120", "Mon 9:00", "--zone", "Europe/Berlin")
+            told = roost("book", *lecture, "--namespace", namespace)
+            assert f"found no release roost in namespace {namespace}" in told
+        finally:
+            serving.terminate()
 
 
 def canonical(names: list[str]) -> set[str]:

@@ -16,10 +16,12 @@ PAGE: Final = (ROOT / "docs/how-to/without-python.md").read_text(encoding="utf-8
 DOCKERFILE: Final = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 BLOCKS: Final = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 HUB: Final = "singleuser: {image: {name: quay.io/jupyter/scipy-notebook, tag: '2026-11-03'}}\n"
-# Stands in for Docker: notes its arguments, a line each, and runs the image's entry point.
+# Stands in for Docker: notes its arguments, a line each, and runs the image's entry point. Without
+# --interactive it has no stdin.
 DOCKER: Final = f"""#!/bin/sh
 printf '%s\\n' "$@" >>called
 [ "$1" = run ] || exit 0
+case " $* " in *" --interactive "*) ;; *) exec </dev/null ;; esac
 while [ "$1" != roost-lab ]; do shift; done
 shift
 exec {sys.executable} -m roost "$@"
