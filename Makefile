@@ -25,7 +25,7 @@ $(DEMO_STAMP): requirements/demo.txt requirements/build.txt tools/setup.sh
 	@[ -e $(STAMP) ] || tools/setup.sh $(VENV) demo
 	@touch $@
 
-demo: $(DEMO_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, and a replay to play in a browser; HUB=config.yaml: what your hub would gain
+demo: $(DEMO_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, and a replay to play in a browser; HUB=hub.yaml: what your hub would gain
 	@$(PY) -m tools.demo $(HUB)
 
 quick: setup  ## ruff, import directions, the fast unit tests of the rooms that changed since main; under 40 s

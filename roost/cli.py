@@ -20,7 +20,7 @@ _ENTRY_POINTS: Final = "roost.commands"
 _COMPLETION: Final = "_ROOST_COMPLETE"
 _FIRST_STEPS: Final = """\
 First steps:
-  roost import config.yaml > values.yaml    from your hub's values; says what to switch off there
+  roost import hub.yaml > values.yaml       from your hub's values; says what to switch off there
   roost validate -f values.yaml             every fault at once: file, line, key, fix
   roost render -f values.yaml --release roost --namespace jhub --summary     what would be created
 """

@@ -101,9 +101,9 @@ def main(hub_file: str = "") -> int:
         f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s. Next:"
     )
     if hub is None:
-        say("make demo HUB=config.yaml                      what your hub would gain on this day")
+        say("make demo HUB=hub.yaml                         what your hub would gain on this day")
     say(
-        ".venv/bin/python -m roost import config.yaml   values for your hub, from"
+        ".venv/bin/python -m roost import hub.yaml      values for your hub, from"
         " zero-to-jupyterhub's or BinderHub's"
     )
     say(".venv/bin/python -m roost simulate --help      its launches under these and other values")

@@ -1,4 +1,4 @@
-"""Play the demo's day of classes on a hub's own values, for `make demo HUB=config.yaml`.
+"""Play the demo's day of classes on a hub's own values, for `make demo HUB=hub.yaml`.
 
 From the values come the default image, what a user's pod requests, and how many placeholders the
 hub keeps. Made up are the people who come, the nodes, and how long they take to boot and to pull.

@@ -1,4 +1,4 @@
-"""What `make demo HUB=config.yaml` takes from a hub's values, and says of its day."""
+"""What `make demo HUB=hub.yaml` takes from a hub's values, and says of its day."""
 
 import random
 import re
