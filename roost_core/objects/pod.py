@@ -168,6 +168,8 @@ class Pod:
     reason: str = ""
     # Since when its scheduler has reported it unschedulable; None: it hasn't.
     unschedulable_since: float | None = None
+    # When it was bound to its node; None: it isn't bound, or its status doesn't say.
+    bound_at: float | None = None
     # Its kubelet says that its volumes and its sandbox are there.
     has_sandbox: bool = False
 

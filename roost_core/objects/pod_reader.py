@@ -163,22 +163,29 @@ def read_pod(
         ),
         gated=bool(spec.get("schedulingGates")),
         reason=intern(status.get("reason") or ""),
-        unschedulable_since=next(
-            (
-                read_moment(condition.get("lastTransitionTime"))
-                for condition in conditions
-                if condition.get("type") == "PodScheduled"
-                and condition.get("status") == "False"
-                and condition.get("reason") == "Unschedulable"
-            ),
-            None,
-        ),
+        unschedulable_since=_scheduled_since(conditions, "False", reason="Unschedulable"),
+        bound_at=_scheduled_since(conditions, "True"),
         has_sandbox=any(
             condition.get("type") == "PodReadyToStartContainers"
             and condition.get("status") == "True"
             for condition in conditions
         ),
     )
+
+
+def _scheduled_since(
+    conditions: Iterable[JSONObject], status: str, *, reason: str | None = None
+) -> float | None:
+    """Since when the condition PodScheduled has had a status; None: it has another.
+
+    reason: the one that the condition must have; None: any.
+    """
+    for condition in conditions:
+        if condition.get("type") != "PodScheduled" or condition.get("status") != status:
+            continue
+        if reason is None or condition.get("reason") == reason:
+            return read_moment(condition.get("lastTransitionTime"))
+    return None
 
 
 def _pooled(spec: PodSpec, specs: MutableMapping[PodSpec, PodSpec] | None) -> PodSpec:

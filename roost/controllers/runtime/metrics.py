@@ -85,14 +85,16 @@ class ControllersMetrics(Collector):
         self.starts = StartCounts(starts, start_seconds, (STARTED, FAILED))
         self._oldest_pending = self._gauge(
             "oldest_pending_seconds",
-            "Age of the oldest pod whose containers don't run yet, by what it waits for; 0: none.",
+            "Longest wait of a pod whose containers don't run yet, by what it waits for; 0: none."
+            " It waits for its volume or address since it is bound, else since it was created.",
             "pod_class",
             "hub",
             "waits_for",
         )
         self._late_pods = self._gauge(
             "late_pods",
-            "Pods whose containers haven't run for four minutes, by what they wait for.",
+            "Pods that have waited for four minutes as oldest_pending_seconds counts, by what they"
+            " wait for.",
             "pod_class",
             "hub",
             "waits_for",
@@ -162,8 +164,8 @@ class ControllersMetrics(Collector):
         seconds: Mapping[tuple[str, str, str], float],
         late: Mapping[tuple[str, str, str], int],
     ) -> None:
-        """Show the age of the oldest pending pod by class, hub and what it waits for, how many have
-        been pending for long, and no others.
+        """Show how long the oldest pending pod has waited by class, hub and what it waits for, how
+        many have waited for long, and no others. In seconds.
         """
         for gauge, values in ((self._oldest_pending, seconds), (self._late_pods, late)):
             gauge.clear()

@@ -63,10 +63,10 @@ class Starts:
                     start = replace(start, is_over=True)
                     if counts:
                         self._count(start, result, now)
-                age = 0.0 if start.is_over else now - start.created
+                wait = 0.0 if start.is_over else now - _waits_since(pod)
                 for cause in (NODE_OR_IMAGE, VOLUME_OR_ADDRESS):
                     key = (*start.whose, cause)
-                    own = age if cause == _waits_for(pod) else 0.0
+                    own = wait if cause == _waits_for(pod) else 0.0
                     pending[key] = max(own, pending.get(key, 0.0))
                     late[key] += own > LATE_SECONDS
             known[pod.uid] = start
@@ -97,6 +97,15 @@ class Starts:
 def _waits_for(pod: Pod) -> str:
     """A kubelet mounts volumes, then it makes the sandbox with its address, then it pulls."""
     return VOLUME_OR_ADDRESS if pod.node_name and not pod.has_sandbox else NODE_OR_IMAGE
+
+
+def _waits_since(pod: Pod) -> float:
+    """A slow autoscaler is no fault of the storage: only the time on the node counts for volumes.
+    Otherwise it is the pod's age that counts, as for the hub. Unix time.
+    """
+    if _waits_for(pod) == VOLUME_OR_ADDRESS and pod.bound_at is not None:
+        return pod.bound_at
+    return pod.created
 
 
 def _result(pod: Pod) -> str:

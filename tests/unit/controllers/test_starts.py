@@ -7,12 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.runtime.starts import Starts
 from roost_core.objects.pod import Pod
+from roost_core.objects.pod_reader import read_pod
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, policy_document
 
@@ -114,6 +117,89 @@ def test_what_a_pod_waits_for_on_its_node_is_told_apart(
     for cause in ("node-or-image", "volume-or-address"):
         seconds = 30.0 if cause == waits_for else 0.0
         assert Watched().see(1030.0, pod, waits_for=cause)["pending"] == {"user": seconds}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 900),
+            # Seconds until it is bound; None: it isn't yet.
+            st.none() | st.integers(0, 900),
+            # Whether its status says when it was bound, and that its sandbox is there.
+            st.booleans(),
+            st.booleans(),
+        ),
+        max_size=6,
+    )
+)
+def test_only_the_time_on_its_node_is_a_wait_for_a_volume(
+    drawn: list[tuple[int, int | None, bool, bool]],
+) -> None:
+    now = 2000.0
+    pods = []
+    waits: dict[str, list[float]] = {"node-or-image": [], "volume-or-address": []}
+    for number, (age, node_after, is_told, has_sandbox) in enumerate(drawn):
+        created = now - age
+        is_bound = node_after is not None and node_after <= age
+        bound_at = None
+        if node_after is not None and is_bound and is_told:
+            bound_at = created + node_after
+        pods.append(
+            replace(
+                ADA,
+                name=f"jupyter-{number}",
+                uid=f"{number}",
+                created=created,
+                node_name="a" if is_bound else "",
+                bound_at=bound_at,
+                has_sandbox=is_bound and has_sandbox,
+            )
+        )
+        if is_bound and not has_sandbox:
+            waits["volume-or-address"].append(now - (created if bound_at is None else bound_at))
+        else:
+            waits["node-or-image"].append(now - created)
+    for cause, seconds in waits.items():
+        watched = Watched()
+        pending = watched.see(now, *pods, waits_for=cause)["pending"]
+        assert pending == ({"user": max(seconds, default=0.0)} if pods else {})
+        labels = {"pod_class": "user", "hub": f"hub.{NAMESPACE}", "waits_for": cause}
+        late = watched.metrics.registry.get_sample_value(f"{PREFIX}late_pods", labels)
+        assert late == (sum(wait > 240.0 for wait in seconds) if pods else None)
+
+
+def test_pods_whose_node_comes_after_four_minutes_do_not_wait_for_volumes_at_once() -> None:
+    watched = Watched()
+    # As the API server writes it; 1970-01-01T00:20:44Z is 1244.
+    status = {
+        "conditions": [
+            {"type": "Ready", "status": "False", "lastTransitionTime": "1970-01-01T00:25:00Z"},
+            {
+                "type": "PodScheduled",
+                "status": "True",
+                "lastTransitionTime": "1970-01-01T00:20:44Z",
+            },
+        ]
+    }
+    body = {"metadata": {"name": "ada"}, "spec": {"nodeName": "a"}, "status": status}
+    bound_at = read_pod(body).bound_at
+    assert bound_at == 1244.0
+    bound = [
+        replace(ADA, name=f"jupyter-{one}", uid=f"{one}", node_name="a", bound_at=bound_at)
+        for one in range(30)
+    ]
+    labels = {"pod_class": "user", "hub": f"hub.{NAMESPACE}", "waits_for": "volume-or-address"}
+    for now, expected in ((1244.0, 0.0), (1484.0, 0.0), (1485.0, 30.0)):
+        watched.see(now, *bound)
+        late = watched.metrics.registry.get_sample_value(f"{PREFIX}late_pods", labels)
+        assert late == expected
+
+
+def test_a_pod_that_is_not_bound_says_no_time_of_it() -> None:
+    condition = {"type": "PodScheduled", "lastTransitionTime": "1970-01-01T00:20:44Z"}
+    for status in ("False", "Unknown"):
+        body = {"spec": {}, "status": {"conditions": [{**condition, "status": status}]}}
+        assert read_pod(body).bound_at is None
 
 
 def test_pods_are_late_a_minute_before_hubs_give_up_on_them() -> None:
