@@ -89,27 +89,37 @@ def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
 
 @given(
     st.lists(
-        st.tuples(st.integers(0, 900), st.sampled_from(["person", "opened", "unused", "unknown"])),
+        st.tuples(
+            st.integers(0, 900),
+            st.none() | st.integers(1, 300),
+            st.sampled_from(["person", "opened", "unused", "unknown", "start-failed"]),
+            st.integers(1, 600),
+        ),
         max_size=8,
     )
 )
-def test_who_opens_a_seated_server_launches_it_then_and_an_unused_one_is_no_launch(
-    made: list[tuple[int, str]],
+def test_who_opens_a_seated_server_launches_it_then_and_an_unopened_one_is_no_launch(
+    made: list[tuple[int, int | None, str, int]],
 ) -> None:
     records: list[Record] = []
     expected = []
-    for number, (second, kind) in enumerate(made):
+    for number, (second, ready_after, kind, told_after) in enumerate(made):
         uid = f"p{number}"
         created_us = BEGIN + second * SECOND
-        launched_us = created_us + 5 * MINUTE if kind == "opened" else created_us
+        told_us = created_us + told_after * SECOND
+        launched_us = told_us if kind == "opened" else created_us
         records.append(pod_record(uid, created_us=created_us, deleted_us=created_us + HOUR))
-        records.append(phase_record(uid, Phase.READY, created_us + 9 * SECOND))
+        if ready_after is not None:
+            records.append(phase_record(uid, Phase.READY, created_us + ready_after * SECOND))
         if kind != "person":
             records.append(phase_record(uid, Phase.SEATED, created_us - SECOND))
-        if kind in ("opened", "unused"):
-            records.append(phase_record(uid, Phase(kind), created_us + 5 * MINUTE))
-        if kind != "unused":
-            ready_seconds = 0.0 if kind == "opened" else 9.0
+        if kind in ("opened", "unused", "start-failed"):
+            records.append(phase_record(uid, Phase(kind), told_us))
+        if kind in ("person", "opened"):
+            ready_seconds = ready_after
+            if ready_after is not None and kind == "opened":
+                # Its user may come while it starts, and waits for the rest.
+                ready_seconds = max(0, ready_after - told_after)
             seconds = (created_us + HOUR - launched_us) / SECOND
             expected.append((launched_us, f"hub/{uid}", ready_seconds, seconds))
     with tempfile.TemporaryDirectory() as folder:
