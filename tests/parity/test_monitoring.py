@@ -182,6 +182,30 @@ def test_alerts_of_what_users_feel_need_no_recorder(tmp_path: Path) -> None:
     }
 
 
+# Names are cut at 63 characters and get a hash.
+NAMES = ("hub", "jupyterhub", "roost-production", "h" * 53)
+
+
+def rendered_as(name: str, folder: Path) -> list[JSONObject]:
+    file = folder / "values.yaml"
+    file.write_text(ALL_ON)
+    return list(roost_render([file], RELEASE._replace(name=name)).values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stuck_rollout_is_seen_whatever_the_releases_name(name: str, tmp_path: Path) -> None:
+    objects = rendered_as(name, tmp_path)
+    (stuck,) = (
+        rule["expr"]
+        for rule in rules_of(groups_of(objects))
+        if rule["alert"] == "RoostRolloutStuck"
+    )
+    (selected,) = re.findall(r'deployment=~"([^"]*)"', stuck)
+    deployments = [found["metadata"]["name"] for found in objects if found["kind"] == "Deployment"]
+    assert deployments
+    assert all(re.fullmatch(selected, deployment) for deployment in deployments)
+
+
 # Prometheus reads and fires them
 
 
@@ -194,6 +218,14 @@ def promtool(*arguments: object) -> str:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("name", NAMES)
+def test_prometheus_reads_the_rules_of_any_release(name: str, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump({"groups": groups_of(rendered_as(name, tmp_path))}))
+    promtool("check", "rules", rules)
 
 
 @pytest.mark.e2e
