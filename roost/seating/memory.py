@@ -20,7 +20,7 @@ def dump(memory: Memory) -> str:
     body = {
         "version": 1,
         "ready": [[*at, ready_at] for at, ready_at in memory.ready_at.items()],
-        "used": sorted(memory.used),
+        "used": sorted([*at, *key] for at, key in memory.used.items()),
         "starting": sorted(memory.starting),
         "classes": classes,
         "came": dict(list(memory.came.items())[-_MOST_PEOPLE:]),
@@ -44,7 +44,10 @@ def parse(text: str) -> Memory:
         memory.ready_at = {
             (str(name), float(at)): float(ready) for name, at, ready in body["ready"]
         }
-        memory.used = {(str(name), float(at)) for name, at in body["used"]}
+        memory.used = {
+            (str(name), float(at)): ClassKey(str(booking), int(start))
+            for name, at, booking, start in body["used"]
+        }
         memory.starting = {(str(name), float(at)) for name, at in body["starting"]}
         for booking, start, tries, skipped in body["classes"]:
             key = ClassKey(str(booking), int(start))

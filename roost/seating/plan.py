@@ -29,8 +29,6 @@ _CLOCK_SECONDS: Final = 10.0
 # A person whose server was starting at one look and is ready at the next didn't use it in between,
 # if the two looks are no further apart.
 LOOK_SECONDS: Final = 10.0
-# While a class is seated it is learned that its first start could have been so much later.
-_LEARNED_SECONDS: Final = 3600.0
 # What is older is forgotten.
 _FORGET_SECONDS: Final = 86_400.0
 
@@ -80,8 +78,8 @@ class Memory:
     ready_at: dict[tuple[str, float], float] = field(default_factory=dict)
     # Servers that were seen while they started.
     starting: set[tuple[str, float]] = field(default_factory=set)
-    # Servers that were used.
-    used: set[tuple[str, float]] = field(default_factory=set)
+    # Servers that were used, by user and by when they started: the class that each was started for.
+    used: dict[tuple[str, float], ClassKey] = field(default_factory=dict)
     # For each class: how often a person's server was asked for.
     tries: dict[ClassKey, dict[str, int]] = field(default_factory=dict)
     # For each class: who is not tried again, and why.
@@ -172,7 +170,7 @@ def observe(view: View, memory: Memory) -> None:
             if view.now - view.looked_at <= LOOK_SECONDS:
                 memory.ready_at.setdefault(at, view.now)
         if at not in memory.used and was_used(user, server, memory.ready_at.get(at)):
-            memory.used.add(at)
+            memory.used[at] = ClassKey(server.mark.booking, server.mark.class_start)
             if at in memory.ready_at:
                 last_seen = max(user.last_activity or 0.0, server.last_activity or 0.0)
                 memory.came[user.name] = last_seen - server.mark.class_start
@@ -188,7 +186,7 @@ def forget(view: View, memory: Memory) -> None:
     before = view.now - _FORGET_SECONDS
     for at in [at for at in memory.ready_at if at[1] < before and at not in present]:
         del memory.ready_at[at]
-    memory.used = {at for at in memory.used if at[1] >= before or at in present}
+    memory.used = {at: key for at, key in memory.used.items() if at[1] >= before or at in present}
     memory.starting &= present
     memory.ended = {name: at for name, at in memory.ended.items() if at >= before}
     for key in [key for key in (*memory.tries, *memory.skipped) if key.start < before]:
@@ -242,9 +240,7 @@ def is_of_its_request(name: str, mark: Mark, started: float, memory: Memory) -> 
 
 def who_came(seated: SeatedClass, memory: Memory) -> set[str]:
     """Who was seated for a class and used their server; they may have stopped it since."""
-    since = min(seated.begins_at, seated.key.start - _LEARNED_SECONDS)
-    asked = memory.tries.get(seated.key, {})
-    return {name for name, started in memory.used if started >= since and asked.get(name)}
+    return {name for (name, _), key in memory.used.items() if key == seated.key}
 
 
 def _still_expects(now: float, seated: SeatedClass, name: str, limits: Limits) -> bool:

@@ -21,6 +21,7 @@ from roost.seating.plan import (
     count_failure,
     observe,
     plan_seating,
+    who_came,
 )
 from roost_core.release.events import seating_seconds
 
@@ -271,6 +272,44 @@ def test_a_group_that_grows_is_seated_up_to_the_bookings_people() -> None:
     memory.tries[KEY] = {"ada": 1, "bob": 1}
     plan = plan_seating(view(START - 200.0, *EVERYBODY), [seated(people=3)], memory, LIMITS)
     assert [start.name for start in plan.starts] == ["ada", "bob", "cyd"]
+
+
+@given(
+    # Minutes between two classes with the same people.
+    st.integers(5, 120),
+    # By person: whether they used a server of the first class and of the second one, which they
+    # stopped, and how often theirs was asked for in vain.
+    st.dictionaries(
+        st.sampled_from(NAMES), st.tuples(st.booleans(), st.booleans(), st.integers(0, 2))
+    ),
+    st.sampled_from(["biology", "chemistry"]),
+)
+def test_who_used_a_server_of_another_class_did_not_come_to_this_one(
+    minutes: int, people: dict[str, tuple[bool, bool, int]], booking: str
+) -> None:
+    first = ClassKey(booking, START - 60 * minutes)
+    memory = Memory()
+    memory.tries[first] = dict.fromkeys(people, 1)
+    memory.tries[KEY] = {name: tries for name, (_, _, tries) in people.items()}
+    for is_second, key in enumerate((first, KEY)):
+        started = key.start - 60.0
+        mark = Mark(key.booking, key.start, started)
+        users = []
+        for name, uses in people.items():
+            if uses[is_second]:
+                in_use = Server(started, started + 50.0, "", True, mark)
+                memory.ready_at[name, started] = started + 10.0
+                memory.tries[key][name] += 1
+                users.append(HubUser(name, started + 50.0, in_use, 1))
+        observe(view(started + 55.0, *users), memory)
+    memory = parse(dump(memory))
+    came = {name for name, (_, used_here, _) in people.items() if used_here}
+    assert who_came(seated(), memory) == came
+    used_first = {name for name, (used_there, _, _) in people.items() if used_there}
+    assert who_came(SeatedClass(first, 8, NAMES, 0.0), memory) == used_first
+    for name in NAMES:
+        plan = plan_seating(view(START, *EVERYBODY), [seated((name,))], memory, LIMITS)
+        assert bool(plan.starts) == (name not in came)
 
 
 def test_who_came_early_last_time_is_started_first_and_who_never_was_there_last() -> None:
