@@ -4,6 +4,9 @@
 # it. Needs docker; as root on Debian, `CI=true make test` does without. What can't run fails, because CI is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+case ${1:-test} in
+  -*) echo "ci_debian.sh: found option $1, expected a target of the Makefile, or nothing" >&2; exit 2 ;;
+esac
 # The newest Go is needed, which Debian doesn't have; everything else is Debian's.
 image=golang:1.26-trixie
 inside='

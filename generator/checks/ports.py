@@ -34,10 +34,12 @@ def check(report: LintReport, _release: Release) -> None:
     """Find ports that programs on the host network share: Kubernetes treats them as ports of the
     node.
     """
-    on_host = [program for program in _PROGRAMS if _is_on_host_network(report, program)]
     # Port -> the first program that has it, and that program's key.
     taken: dict[object, tuple[_Program, str]] = {}
-    for program in on_host:
+    for program in _PROGRAMS:
+        # Here and not before: a faulty key of the last program ends the check.
+        if not _is_on_host_network(report, program):
+            continue
         for key in program.ports:
             port = of_core_pod(report, program.part, key) or at(report.values, program.part, key)
             other, other_key = taken.setdefault(port, (program, key))

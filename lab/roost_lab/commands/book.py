@@ -344,7 +344,7 @@ def _book(bookings: Bookings, entry: dict[str, Any], now: float, *, is_named: bo
     bookings.entries[event.name] = entry
     bookings.forget_past(now)
     bookings.write()
-    was = "" if before is None else before_of(before, now)
+    was = "" if before is None else before_of(before, entry, now)
     head = f"{'Changed' if before else 'Booked'}: {line_of(entry, event, now).rstrip()}{was}"
     return f"{head}.\n{_meaning(bookings, event, start)}"
 
@@ -372,7 +372,7 @@ def _book_timetable(bookings: Bookings, classes: _Classes, rules: TimetableRules
             booked += 1
         elif before != weekly.entry:
             verdict = "Changed"
-            was = before_of(before, rules.now)
+            was = before_of(before, weekly.entry, rules.now)
             changed += 1
         line = line_of(weekly.entry, weekly.event, rules.now).rstrip()
         lines.append(f"{verdict}: {line}{was}.\n")

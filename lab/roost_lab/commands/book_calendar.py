@@ -90,7 +90,9 @@ def _replace(
             verdict = "as before"
         changes[verdict] += 1
         line = line_of(booking.entry, booking.event, now).rstrip()
-        more = before_of(was, now) if was is not None and verdict == "changed" else ""
+        more = ""
+        if was is not None and verdict == "changed":
+            more = before_of(was, booking.entry, now)
         lines.append(f"{verdict.capitalize()}: {line}{more}.\n")
         bookings.entries[booking.event.name] = dict(booking.entry)
     kept = [name for name in before if _may_be_of(name, reading.faulty)]

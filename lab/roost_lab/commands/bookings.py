@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from roost.doctor.seats import Seats
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.objects.foreign_yaml import load_foreign
 from roost_core.objects.node import Node, node_or_none
-from roost_core.placement.headroom_windows import local_time
+from roost_core.placement.headroom_windows import local_datetime, local_time
 from roost_core.placement.labels import (
     EVENTS_KEY,
     EVENTS_LABEL,
@@ -212,7 +212,7 @@ def line_of(entry: Mapping[str, Any], event: Event, now: float) -> str:
         if later:
             often = f", then {len(later)} times until {local_time(later[-1], zone)}"
     elif start is not None and first_start_after(event, start) is not None:
-        often = f", then {_repeats(entry, now)}"
+        often = f", then {_repeats(entry, local_datetime(int(now), zone).date())}"
     image = f", {event.image}" if event.image else ""
     calendar = f" ({entry['calendar']})" if entry.get("calendar") else ""
     seated = ""
@@ -223,15 +223,21 @@ def line_of(entry: Mapping[str, Any], event: Event, now: float) -> str:
     return f"{event.name}: {event.people} people, {when}{often}{image}{seated}{calendar}\n"
 
 
-def _repeats(entry: Mapping[str, Any], now: float) -> str:
-    """When an entry comes again, in words; its one time, if it doesn't. now: Unix time."""
-    today = datetime.fromtimestamp(now, UTC).date()
+def _repeats(entry: Mapping[str, Any], today: date) -> str:
+    """When an entry comes again, in words; its one time, if it doesn't."""
     return repeats_in_words(str(entry.get("start")), str(entry.get("until") or ""), today)
 
 
-def before_of(entry: Mapping[str, Any], now: float) -> str:
-    """What a booking was before it was changed."""
+def before_of(entry: Mapping[str, Any], changed: Mapping[str, Any], now: float) -> str:
+    """What a booking was before it was changed. now: Unix time."""
     start = entry.get("start")
-    when = f"{len(start)} times" if isinstance(start, list) else _repeats(entry, now)
+    if isinstance(start, list):
+        when = f"{len(start)} times"
+    else:
+        today = datetime.fromtimestamp(now, UTC).date()
+        when = _repeats(entry, today)
+        # The words leave out in which month it begins, which may be all that changed.
+        if start != changed.get("start") and when == _repeats(changed, today):
+            when = f"{start} until {entry.get('until')}"
     # The ConfigMap may say anything there.
     return one_line(f" (before: {entry.get('people')} people, {when})")

@@ -112,6 +112,18 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(
     assert (broken.code, broken.err) == (1, f"1 error, 0 warnings in {values}\n")
 
 
+def test_a_faulty_key_hides_no_warning_about_others(tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text(
+        "corePods: {hostNetwork: true}\nscheduler: {port: 8443}\nwebhook: {port: 8443}\n"
+        'controllers: {hostNetwork: "yes"}\n'
+    )
+    found = roost("validate", "-f", values)
+    assert "controllers.hostNetwork: found" in found.out + found.err
+    assert "warning: webhook.port: scheduler.port is 8443 too" in found.out
+    assert "1 error, 2 warnings" in found.err
+
+
 def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(
     roost: _Run, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from lab.tests.told import cases
 from lab.tests.unit.commands.test_book_command import BOOKINGS, NOW, RELEASE, Cluster
 from roost.cli import run
 from roost_lab.commands import book
+from roost_lab.commands.bookings import before_of
 
 Captured = pytest.CaptureFixture[str]
 HEADER = "weekday,time,people,until"
@@ -229,3 +231,13 @@ def test_a_release_that_reads_no_bookings_says_so_once(desk: Desk) -> None:
     desk.cluster = Cluster(enabled=False)
     (told,) = desk.refused(table(MONDAY, TUESDAY))
     assert told.startswith("release roost in namespace hub reads no bookings")
+
+
+def test_what_a_booking_was_never_reads_as_what_it_is() -> None:
+    was = {"people": 30, "start": "0 9 * 11,12 1", "until": "2026-12-31"}
+    changed = {**was, "start": "0 9 * 9,10,11,12 1"}
+    now = datetime(2026, 9, 10, tzinfo=UTC).timestamp()
+    assert before_of(was, changed, now) == (" (before: 30 people, 0 9 * 11,12 1 until 2026-12-31)")
+    assert before_of(was, {**was, "people": 60}, now) == (
+        " (before: 30 people, every Monday 09:00 until 2026-12-31)"
+    )
