@@ -240,6 +240,38 @@ def test_a_new_pod_that_saw_nothing_stops_nobody_who_may_have_come(
     assert sorted(hub.posts) == PEOPLE
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_new_pod_knows_of_a_used_server_only_if_it_saw_it(
+    is_seen: bool, hub: FakeHub, room: Room
+) -> None:
+    """As docs/seated.md says what a pod forgets that is replaced."""
+    room.turns(2)
+    hub.use("ada", time.time() + 60.0)
+    room.turn()
+    if not is_seen:
+        hub.users["ada"] = {}
+    (room.folder / "state.json").unlink()
+    room.restart()
+    room.service.turn()
+    if is_seen:
+        hub.users["ada"] = {}
+    room.turns(2)
+    assert sorted(hub.posts) == (PEOPLE if is_seen else ["ada", *PEOPLE])
+    assert ("ada" in seated(hub)) != is_seen
+
+
+def test_a_new_pod_tries_again_whose_start_failed(hub: FakeHub, room: Room) -> None:
+    hub.fails["bob"] = "Spawn failed: no room"
+    room.turns(4)
+    hub.fails = {}
+    room.turns(1)
+    assert seated(hub) == {*PEOPLE} - {"bob"}
+    (room.folder / "state.json").unlink()
+    room.restart()
+    room.turns(2)
+    assert seated(hub) == {*PEOPLE}
+
+
 def test_a_booking_that_is_taken_back_leaves_no_server_behind(hub: FakeHub, room: Room) -> None:
     room.turns(2)
     (room.folder / "events.yaml").write_text("[]")
