@@ -22,7 +22,7 @@ from roost_lab.report.removals import Removals, removed_others, removed_users, r
 from roost_lab.report.seated import Seated, seated_about
 from roost_lab.report.sentence import idle_seconds, more_seconds
 from roost_lab.report.slow_starts import StartTimes
-from roost_lab.report.start_phases import WindowStarts, is_peoples, leading_classes, show, until
+from roost_lab.report.start_phases import WindowStarts, is_launched, leading_classes, show, until
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 
@@ -48,12 +48,10 @@ class Usage:
         """Nodes last until they were seen to go, or until the record's end."""
         pod = schema.pod.c
         node = schema.node.c
-        start = schema.start.c
-        is_left = sa.and_(sa.not_(is_peoples), start.opened_us.is_(None))
         chosen = (
             query.within(pod.created_us, pod.uid),
             pod.pod_class.in_(leading_classes(query)),
-            pod.uid.not_in(sa.select(start.pod_uid).where(is_left)),
+            is_launched(pod.uid),
         )
         named = sa.select(pod.namespace, pod.name).where(*chosen).distinct().subquery()
         (users,) = query.rows(sa.select(count()).select_from(named))

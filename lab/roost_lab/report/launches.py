@@ -21,7 +21,7 @@ from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.store import schema
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import Query, count
-from roost_lab.report.start_phases import leading_classes
+from roost_lab.report.start_phases import is_launched, leading_classes
 from roost_lab.report.statistics import busiest
 from roost_lab.report.subject import Field, Report, Section, TableOf
 
@@ -65,7 +65,8 @@ class Launches:
 
     @classmethod
     def read(cls, query: Query) -> Self:
-        """Launches: pods of the classes that key figures are about.
+        """Launches: pods of the classes that key figures are about, without seated ones that their
+        users didn't come to.
 
         Used: any class's pod found the image there.
         """
@@ -73,7 +74,11 @@ class Launches:
         pod = schema.pod.c
         known = (sa.func.nullif(pod.repo, ""), sa.func.nullif(pod.image, ""))
         repository = sa.func.coalesce(*known, "not known").label("repository")
-        chosen = (query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
+        chosen = (
+            query.within(pod.created_us, pod.uid),
+            pod.pod_class.in_(leading_classes(query)),
+            is_launched(pod.uid),
+        )
         by_repository = sa.select(repository, count()).where(*chosen).group_by(repository)
         found = {row.repository: row.number for row in query.rows(by_repository)}
         numbers = cls({name: found.pop(name) for name in busiest(found, MAX_IMAGES)})
@@ -156,7 +161,7 @@ def _figure(report: Report) -> Figure | None:
     }
     caption = (
         "The share of launches of each repository; of an image, where the record knows no"
-        " repository."
+        " repository. A seated server is one if its user came."
     )
     return stack.figure(TABLE.name, caption, (), [bars], axis) if rows else None
 

@@ -183,6 +183,14 @@ def leading_classes(query: Query) -> list[str]:
     return [USER] if USER in classes else _chosen_classes(classes)
 
 
+def is_launched(pod_uid: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """Whether a person asked for the pod of that uid or came to it: not one that seating asked for
+    and nobody is known to have opened.
+    """
+    is_left = sa.and_(sa.not_(is_peoples), _START.opened_us.is_(None))
+    return pod_uid.not_in(sa.select(_START.pod_uid).where(is_left))
+
+
 def _chosen_classes(classes: set[str]) -> list[str]:
     # Placeholders start an image of nothing; pods of no class are the cluster's own, unless there
     # are no others.
