@@ -112,8 +112,7 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(
     assert (broken.code, broken.err) == (1, f"1 error, 0 warnings in {values}\n")
 
 
-def test_a_faulty_key_hides_no_warning_about_others(tmp_path: Path) -> None:
-    values = tmp_path / "values.yaml"
+def test_a_faulty_key_hides_no_warning_about_others(roost: _Run, values: Path) -> None:
     values.write_text(
         "corePods: {hostNetwork: true}\nscheduler: {port: 8443}\nwebhook: {port: 8443}\n"
         'controllers: {hostNetwork: "yes"}\n'
