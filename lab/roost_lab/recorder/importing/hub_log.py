@@ -44,10 +44,8 @@ def news_records(store: Store, news: HubNews, failures_us: Sequence[int] = ()) -
         found = _pods(store, news, since_us, until_us)[-1:]
         return hub_records(found[0], news) if found else []
     if news.outcome in (Phase.OPENED, Phase.UNUSED):
-        found = _pods(store, news, news.asked_us - LONGEST_LIFE_US, news.asked_us)[:1]
-        if not found or not _is_seated(store, found[0]):
-            return []
-        return hub_records(found[0], news)
+        seated = _newest_if_seated(store, news)
+        return hub_records(seated, news) if seated is not None else []
     since_us = at_us - (news.span_us or LONGEST_US) - EARLY_US
     found = _pods(store, news, since_us, at_us + EARLY_US)
     if not found:
@@ -55,10 +53,39 @@ def news_records(store: Store, news: HubNews, failures_us: Sequence[int] = ()) -
     return hub_records(found[0], news)
 
 
+def _newest_if_seated(store: Store, news: HubNews) -> str | None:
+    """The uid of the pod that somebody opened, or that was stopped, if it was seating's.
+
+    Each visit of each user to a server is such news, so a server that isn't seating's skips
+    nothing. Raises Unusable, StoreError.
+    """
+    found = _find(store, news, news.asked_us - LONGEST_LIFE_US, news.asked_us)
+    newest: dict[str, str] = {}
+    for uid, namespace in found:
+        newest.setdefault(namespace, uid)
+    if not any(_is_seated(store, uid) for uid in newest.values()):
+        return None
+    return _of_one_namespace(found)[0]
+
+
 def _pods(store: Store, news: HubNews, since_us: int, until_us: int) -> Sequence[str]:
     """The pods of its server that were created in a time, by uid, the newest first.
 
     Raises Unusable, StoreError.
+    """
+    return _of_one_namespace(_find(store, news, since_us, until_us))
+
+
+def _of_one_namespace(found: Sequence[tuple[str, str]]) -> Sequence[str]:
+    if len({namespace for _, namespace in found}) > 1:
+        raise Unusable(SEVERAL)
+    return [uid for uid, _ in found]
+
+
+def _find(store: Store, news: HubNews, since_us: int, until_us: int) -> Sequence[tuple[str, str]]:
+    """The pods that may be of its server in any namespace, by uid and namespace, the newest first.
+
+    Raises StoreError.
     """
     user, _, server = news.who.partition(":")
     pod = schema.pod.c
@@ -74,10 +101,8 @@ def _pods(store: Store, news: HubNews, since_us: int, until_us: int) -> Sequence
         names, pod.created_us.between(since_us, until_us)
     )
     with store.reading() as connection:
-        found = connection.execute(query.order_by(pod.created_us.desc())).all()
-    if len({row.namespace for row in found}) > 1:
-        raise Unusable(SEVERAL)
-    return [row.uid for row in found]
+        found = connection.execute(query.order_by(pod.created_us.desc()))
+        return [(row.uid, row.namespace) for row in found]
 
 
 def _is_seated(store: Store, uid: str) -> bool:

@@ -1,16 +1,20 @@
 """Whose starts are seating's, whatever the order in which pods and a hub's log arrive."""
 
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.tests.recorded import empty_store, pod_record
+from lab.tests.recorded import empty_store, phase_record, pod_record
 from roost_lab.recorder.importing.history import ImportedHistory
+from roost_lab.recorder.importing.hub_log import SEVERAL, news_records
+from roost_lab.recorder.importing.objects import Unusable
 from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.recording.reading import US, Step
 from roost_lab.recorder.recording.seated_starts import SeatedStarts
@@ -166,3 +170,42 @@ def test_an_imported_log_tells_seatings_starts_from_a_persons(starts: list[Start
         store.close()
     with_pod = [start for start in starts if start.created_us is not None]
     assert found == {start.uid for start in with_pod if start.is_seated}
+
+
+@given(
+    # Pods of one user: the minute, the namespace, and whether seating asked for it.
+    st.lists(
+        st.tuples(st.integers(1, 60), st.sampled_from(["art", "law"]), st.booleans()), max_size=4
+    ),
+    st.sampled_from([Phase.OPENED, Phase.UNUSED]),
+)
+@settings(max_examples=50, deadline=None)
+def test_a_visit_to_a_server_that_is_not_seatings_is_no_news_in_however_many_namespaces(
+    made: list[tuple[int, str, bool]], outcome: Phase
+) -> None:
+    begin_us = 1_000_000 * US
+    newest: dict[str, tuple[int, str, bool]] = {}
+    records: list[Record] = []
+    for number, (minute, namespace, is_seated) in enumerate(made):
+        uid = f"pod-{number}"
+        # Of two in the same minute the later one.
+        created_us = begin_us + minute * 60 * US + number
+        records.append(
+            pod_record(uid, name="jupyter-ada", namespace=namespace, created_us=created_us)
+        )
+        if is_seated:
+            records.append(phase_record(uid, Phase.SEATED, created_us))
+        newest[namespace] = max(newest.get(namespace, (0, "", False)), (created_us, uid, is_seated))
+    news = HubNews(Step(begin_us + 3600 * US + US, MS), outcome, "ada")
+    with tempfile.TemporaryDirectory() as folder:
+        store = empty_store(Path(folder))
+        store.write(records, {})
+        seated_pods = [uid for _, uid, is_seated in newest.values() if is_seated]
+        if seated_pods and len(newest) > 1:
+            with pytest.raises(Unusable, match=re.escape(SEVERAL)):
+                news_records(store, news)
+        else:
+            assert seated(news_records(store, news)) == (
+                {str(outcome): set(seated_pods)} if seated_pods else {}
+            )
+        store.close()
