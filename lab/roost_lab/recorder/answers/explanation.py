@@ -115,6 +115,9 @@ def _seated(story: PodStory) -> str:
         return f"{said} Its user came {show_time(opened_us)}."
     if unused_us is not None:
         return f"{said} Nobody used it: seating stopped it {show_time(unused_us)}."
+    if story.failure is not None:
+        # It never became a server that anybody could come to.
+        return said
     return f"{said} Whether its user came isn't recorded."
 
 
