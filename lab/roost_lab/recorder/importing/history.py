@@ -26,7 +26,7 @@ from roost_lab.recorder.importing.wrappers import (
 )
 from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import Phase, PodRecord, Record
+from roost_lab.recorder.store.records import Phase, PhaseRecord, PodRecord, Record
 
 # Rows of one transaction.
 BATCH: Final = 5_000
@@ -64,6 +64,8 @@ class ImportedHistory:
     _news: list[tuple[HubNews, str]] = field(default_factory=list)
     # When starts of each server failed, by its name in hubs' logs.
     _failures_us: dict[str, list[int]] = field(default_factory=dict)
+    # Uids of the pods that hubs' news told of.
+    _told: set[str] = field(default_factory=set)
 
     def read(self, names: Iterable[str]) -> None:
         """Import these files.
@@ -128,8 +130,12 @@ class ImportedHistory:
             if column:
                 self.counts.skip(f"{kind} with a value that no database holds ({column})", place)
                 return
-        if kind != HUB_NEWS or item.outcome in (Phase.ANSWERED, Phase.FAILED):
+        if kind != HUB_NEWS:
             self.counts.used[kind] += 1
+        elif records:
+            # A start counts once, whatever its log says of it.
+            self._told |= {record.pod_uid for record in records if isinstance(record, PhaseRecord)}
+            self.counts.used[kind] = len(self._told)
         for record in records:
             if isinstance(record, PodRecord) and not self.pods.get(record.uid):
                 self.pods[record.uid] = record.pod_class

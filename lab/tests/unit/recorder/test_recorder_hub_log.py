@@ -2,12 +2,17 @@
 
 import gzip
 import json
+import tempfile
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kubespawner import slugs
 
 from lab.tests.history import BEGIN as START
@@ -15,8 +20,11 @@ from lab.tests.history import Events, listed
 from lab.tests.moments import BEGIN
 from lab.tests.told import cases
 from roost.cli import run
+from roost_lab.commands.records import command as records_command
 from roost_lab.recorder.importing.hub_log import NO_POD, arrivals_us, pod_names
 from roost_lab.recorder.recording.hub_log import is_hub_line, log_checkpoint, read_hub_line
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
 
 TIMED = "2027-01-15T09:00:00.250999999+01:00 "
 
@@ -151,6 +159,49 @@ def test_a_hubs_log_file_tells_which_starts_seating_asked_for(
     assert (
         "Before classes 2 servers started with nobody waiting: 1 opened, 1 stopped unused." in head
     )
+
+
+@given(
+    st.lists(
+        st.sampled_from(["seated", "answered", "opened", "unused", "own failure"]),
+        min_size=1,
+        unique=True,
+    ),
+    st.integers(1, 2),
+)
+@settings(max_examples=20, deadline=None)
+def test_a_log_of_which_anything_was_stored_is_not_refused(said: list[str], times: int) -> None:
+    """Pods are known from an earlier import; each start counts once."""
+    seating = "(roost-seating@10.0.0.1)"
+    lines = {
+        "seated": line(-0.5, f"202 POST /hub/api/users/ada/server {seating} 775.70ms"),
+        "answered": line(4, "User ada took 5.000 seconds to start"),
+        "opened": line(400, "302 GET /hub/spawn/ada -> /user/ada/ (ada@::1) 44.47ms"),
+        "unused": line(600, f"204 DELETE /hub/api/users/ada/server {seating} 296.88ms"),
+        "own failure": line(120, "bob-x's server failed to start in 60 seconds, giving up."),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        database = imported(Path(folder), [])
+        log = Path(folder) / "more.log"
+        log.write_text("\n".join(lines[kind] for kind in said for _ in range(times)))
+        before = phases_in(database)
+        result = CliRunner().invoke(
+            records_command, ["import", str(log), "--database", database], standalone_mode=False
+        )
+        is_stored = phases_in(database) > before
+    starts = ("seated" in said or "answered" in said) + ("own failure" in said)
+    assert is_stored == bool(starts)
+    assert result.return_value == (0 if is_stored else 2)
+    found = f"{starts} starts in hubs' logs" if starts else "Nothing"
+    assert f"{found} read: 0 pods\n" in result.output
+
+
+def phases_in(database: str) -> int:
+    store = Store.open(database)
+    with store.reading() as connection:
+        number = connection.execute(sa.select(sa.func.count()).select_from(schema.phase)).scalar()
+    store.close()
+    return number or 0
 
 
 def test_a_log_that_is_not_a_hubs_is_refused_by_name_and_the_rest_is_read(
