@@ -1,9 +1,11 @@
 """Tell which pods are of servers that seating asked for before a class, which of these their users
 came to, and which seating stopped unused. Pure.
 
-A hub's log says whose server seating asked for, and when; the pod is the next one of that server.
-Guarantee: a start that its user asked for is not taken for seating's, in whatever order pods and
-log arrive: by the hub's own word on a start, it was asked for within seating's request.
+A hub's log says whose server seating asked for, and when. Once the hub says when a start was asked
+for, that decides: it is seating's if that lies within seating's request. Before that word, the
+server's next pod counts as seating's if it was created within two minutes; that isn't taken back.
+Guarantee: whatever the order in which pods and log arrive, a start that its user asked for is not
+taken for seating's, if the hub tells how seating's own start ended before.
 """
 
 from __future__ import annotations
