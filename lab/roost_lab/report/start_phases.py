@@ -183,12 +183,22 @@ def leading_classes(query: Query) -> list[str]:
     return [USER] if USER in classes else _chosen_classes(classes)
 
 
-def is_launched(pod_uid: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-    """Whether a person asked for the pod of that uid or came to it: not one that seating asked for
-    and nobody is known to have opened.
+def seated_pods(*conditions: sa.ColumnElement[bool]) -> sa.Subquery:
+    """Starts that seating asked for, of which the conditions hold: pod_uid. To be left out by an
+    outer join.
+
+    PostgreSQL hashes what it joins, however much that is. It hashes the rows of NOT IN only if they
+    fit into its memory for one step, and else goes through them for each pod.
     """
-    is_left = sa.and_(sa.not_(is_peoples), _START.opened_us.is_(None))
-    return pod_uid.not_in(sa.select(_START.pod_uid).where(is_left))
+    chosen = sa.select(_START.pod_uid).where(sa.not_(is_peoples), *conditions)
+    return chosen.offset(0).subquery("seated")
+
+
+def unopened_pods() -> sa.Subquery:
+    """Starts that seating asked for and nobody is known to have opened: pod_uid. Nobody launched
+    these.
+    """
+    return seated_pods(_START.opened_us.is_(None))
 
 
 def _chosen_classes(classes: set[str]) -> list[str]:
@@ -295,13 +305,15 @@ def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
         )
     image = image.label("image")
     index = step_index(pull.pull_and_wait_us).label("step_index")
+    seated = seated_pods()
     return query.rows(
         sa.select(image, index, count(), total(bounded(pull.pull_and_wait_us)).label("sum_us"))
+        .select_from(schema.pull.outerjoin(seated, seated.c.pod_uid == pull.pod_uid))
         .where(
             query.within(pull.at_us, pull.pod_uid),
             sa.not_(pull.warm),
             pull.pull_and_wait_us.is_not(None),
-            pull.pod_uid.not_in(sa.select(_START.pod_uid).where(sa.not_(is_peoples))),
+            seated.c.pod_uid.is_(None),
         )
         .group_by(image, index)
     )

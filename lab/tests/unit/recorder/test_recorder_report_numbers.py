@@ -8,6 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -310,6 +311,23 @@ def told(report: Report) -> Iterator[str]:
         if figure is not None
     )
     yield make_page(report, "about")
+
+
+def test_no_query_of_a_report_goes_through_other_rows_for_each_row(
+    fresh_store: Callable[[], Store],
+) -> None:
+    """PostgreSQL does that for NOT IN with a query, once its rows outgrow the memory for it."""
+    store = fresh_store()
+    store.write([*started("p", 1), phase_record("p", Phase.SEATED, BEGIN)], {})
+    said: list[str] = []
+
+    def listen(_connection: object, _cursor: object, statement: str, *_about: object) -> None:
+        said.append(" ".join(statement.split()))
+
+    sa.event.listen(store.engine, "before_cursor_execute", listen)
+    tables_of(gather(store))
+    assert any("seated" in query for query in said)
+    assert [query for query in said if "NOT IN (SELECT" in query] == []
 
 
 @stories("reports")
