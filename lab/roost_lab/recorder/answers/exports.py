@@ -65,7 +65,7 @@ def launch_lines(
     µs), class, hub (the namespace), repository, image, image_bytes
     (null: unknown), cpu_millicores, memory_bytes, ready_seconds and seconds (from then until
     ready and until gone; null: not yet, or not seen), status. A server of seating's that nobody
-    used is no launch.
+    opened is no launch.
     """
     pod = schema.pod.c
     start = schema.start.c
@@ -74,7 +74,7 @@ def launch_lines(
     is_known = sa.or_(pod.source != PodSource.EVENT, sa.exists().where(decision.pod_uid == pod.uid))
     of_pod = sa.and_(start.created_us == pod.created_us, start.pod_uid == pod.uid)
     query = (
-        sa.select(schema.pod, start.ready_us, start.opened_us, start.unused_us)
+        sa.select(schema.pod, start.ready_us, start.seated_us, start.opened_us)
         .outerjoin(schema.start, of_pod)
         .where(pod.pod_class.in_(sorted(classes)), is_known)
     )
@@ -84,13 +84,19 @@ def launch_lines(
     for row in itertools.chain.from_iterable(_by_creation(store, query, since_us)):
         while later and later[0][0] < row["created_us"]:
             yield heapq.heappop(later)[-1]
+        ready_us = row["ready_us"]
+        if row["seated_us"] is None:
+            yield _launch_line(row, row["created_us"], ready_us, sizes)
+            continue
         opened_us = row["opened_us"]
-        if opened_us is not None:
-            # Whoever came found it ready.
-            line = _launch_line(row, opened_us, opened_us, sizes)
-            heapq.heappush(later, (opened_us, row["uid"], line))
-        elif row["unused_us"] is None:
-            yield _launch_line(row, row["created_us"], row["ready_us"], sizes)
+        if opened_us is None:
+            # Nobody has come, or it isn't known.
+            continue
+        if ready_us is not None:
+            # Whoever came later found it ready.
+            ready_us = max(opened_us, ready_us)
+        line = _launch_line(row, opened_us, ready_us, sizes)
+        heapq.heappush(later, (opened_us, row["uid"], line))
     while later:
         yield heapq.heappop(later)[-1]
 
