@@ -268,7 +268,9 @@ def test_top_says_which_servers_run_and_have_not_answered_yet(
             while True:
                 drawn.append(os.read(ours, 1 << 16).decode(errors="replace"))
 
-    command = [sys.executable, "-m", "roost", "top", "--kubeconfig", str(cluster.kubeconfig)]
+    # In the background of a shell, tests and all that they start ignore an interrupt.
+    command = ["env", "--default-signal=INT", sys.executable, "-m", "roost", "top"]
+    command += ["--kubeconfig", str(cluster.kubeconfig)]
     size = {"COLUMNS": "120", "LINES": "40"}
     with subprocess.Popen(command, stdout=theirs, env=os.environ | size) as top, beside(read):
         os.close(theirs)
