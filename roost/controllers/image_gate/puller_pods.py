@@ -265,35 +265,35 @@ _BY_REASON: Final = {
 }
 _SENTENCES: Final = {
     Cause.REGISTRY: (
-        "its registry does not answer; see that the registry is up and that the node reaches it"
+        "its registry does not answer. See that the registry is up and that the node reaches it"
     ),
-    Cause.MISSING: "the registry has no such image; fix its name and tag in the values, or push it",
+    Cause.MISSING: "the registry has no such image. Fix its name and tag in the values, or push it",
     Cause.CREDENTIALS: (
-        "the registry refuses the credentials; fix the Secrets named in imagePullSecrets"
+        "the registry refuses the credentials. Fix the Secrets named in imagePullSecrets"
     ),
     Cause.CERTIFICATE: (
-        "the registry's certificate is not trusted; fix it, or make the node trust it"
+        "the registry's certificate is not trusted. Fix it, or make the node trust it"
     ),
     Cause.THROTTLED: (
-        "the registry limits pulls; wait, or use credentials with a higher limit in"
+        "the registry limits pulls. Wait, or use credentials with a higher limit in"
         " imagePullSecrets"
     ),
-    Cause.DISK: "the node's disk is full; free some space, or use larger disks",
-    Cause.NAME: "it is not a valid image name; fix it in the values",
-    Cause.NEVER: "its pull policy is Never; change it to IfNotPresent",
+    Cause.DISK: "the node's disk is full. Free some space, or use larger disks",
+    Cause.NAME: "it is not a valid image name. Fix it in the values",
+    Cause.NEVER: "its pull policy is Never. Change it to IfNotPresent",
     Cause.RENAMED: (
-        "name that one in the values, or exempt Roost's puller from what renames images and"
+        "Name that one in the values, or exempt Roost's puller from what renames images and"
         " restart it"
     ),
     Cause.OTHER: "the runtime's message is in the status of the puller's pod",
 }
 _MEANWHILE: Final = {
-    GateMode.REQUIRE_LABEL: "its users go to other nodes that hold it, if any",
-    GateMode.PREFER: "its users may still start on this node",
+    GateMode.REQUIRE_LABEL: "Its users go to other nodes that hold it, if any",
+    GateMode.PREFER: "Its users may still start on this node",
     GateMode.STARTUP_TAINT: (
-        "a new node stays closed until its images are there or its deadline has passed"
+        "A new node stays closed until its images are there or its deadline has passed"
     ),
-    GateMode.OFF: "its users may still start on this node",
+    GateMode.OFF: "Its users may still start on this node",
 }
 
 
@@ -361,15 +361,16 @@ def find_warnings(
 
 
 def _describe_fault(fault: PullFault, cause: Cause, node: str, mode: GateMode) -> str:
-    """Say in one sentence which image can't be pulled, to which node, why, what to do, and the
-    effect until then.
+    """Say which image can't be pulled, to which node, and why; what to do; and the effect until
+    then: a sentence each.
     """
     subject = f"Image {fault.reference} can't be pulled to node {node}"
     if fault.reference != fault.image.reference:
         subject = f"The puller's own image {fault.reference} can't be pulled to node {node}"
     if fault.reason == RENAMED:
         subject = f"{subject}: admission changed the puller's image to {fault.message}"
-    return f"{subject}: {_SENTENCES[cause]} ({_MEANWHILE[mode]})."
+        return f"{subject}. {_SENTENCES[cause]}. {_MEANWHILE[mode]}."
+    return f"{subject}: {_SENTENCES[cause]}. {_MEANWHILE[mode]}."
 
 
 def count_any(things: Sized, singular: str, plural: str) -> str:
