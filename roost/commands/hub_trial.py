@@ -272,9 +272,10 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
     comes_anywhere = bool(brought) or not world.pullers
     if goes_to == holder.name and (gated or prefers_holder) and comes_anywhere:
         promises.add(GATE)
-        says[GATE] = (
-            f"gate on {count_of(gated, 'image')}" if gated else "prefer nodes with their image"
-        )
+        if gated:
+            says[GATE] = f"gate on {count_of(gated, 'image')}"
+        else:
+            says[_PREFERENCE] = "prefer nodes with their image"
     if world.placeholders:
         fit = sum(
             count
@@ -329,6 +330,8 @@ def _say_fit(placeholders: int) -> str:
     return "1 placeholder fits" if placeholders else "no placeholder fits"
 
 
+# Said in the place of GATE where Roost only prefers. It holds whatever a pod's priority is.
+_PREFERENCE: Final = "preference"
 # Promises that can't be made if something of a user isn't known, and what is said instead.
 _Doubt = tuple[frozenset[str], str]
 
@@ -337,13 +340,13 @@ def _doubts(unknown: Mapping[str, str]) -> list[_Doubt]:
     """What isn't promised to users of whom something isn't known. unknown: by what it is set."""
     if PROFILES in unknown:
         text = "their profiles are set in Python: image and nodes aren't known here"
-        return [(frozenset({IMAGES, GATE, PLACEHOLDERS}), text)]
+        return [(frozenset({IMAGES, GATE, _PREFERENCE, PLACEHOLDERS}), text)]
     if WHERE in unknown:
         text = (
             f"where they go is set {unknown[WHERE]}: whether their image is brought and"
             " placeholders fit isn't known"
         )
-        return [(frozenset({IMAGES, GATE, PLACEHOLDERS}), text)]
+        return [(frozenset({IMAGES, GATE, _PREFERENCE, PLACEHOLDERS}), text)]
     doubts = []
     if PRIORITY in unknown:
         # A pod that may pre-empt others isn't held back, and placeholders give way to higher ones.

@@ -22,7 +22,7 @@ from roost_lab.report.removals import Removals, removed_others, removed_users, r
 from roost_lab.report.seated import Seated, seated_about
 from roost_lab.report.sentence import idle_seconds, more_seconds
 from roost_lab.report.slow_starts import StartTimes
-from roost_lab.report.start_phases import WindowStarts, leading_classes, show, unopened_pods, until
+from roost_lab.report.start_phases import WindowStarts, launched_pods, show, until
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 
@@ -48,15 +48,7 @@ class Usage:
         """Nodes last until they were seen to go, or until the record's end."""
         pod = schema.pod.c
         node = schema.node.c
-        unopened = unopened_pods()
-        chosen = (
-            query.within(pod.created_us, pod.uid),
-            pod.pod_class.in_(leading_classes(query)),
-            unopened.c.pod_uid.is_(None),
-        )
-        launched = schema.pod.outerjoin(unopened, unopened.c.pod_uid == pod.uid)
-        names = sa.select(pod.namespace, pod.name).select_from(launched).where(*chosen)
-        named = names.distinct().subquery()
+        named = launched_pods(query, pod.namespace, pod.name).distinct().subquery()
         (users,) = query.rows(sa.select(count()).select_from(named))
         numbers = cls(users.number)
         from_us = max(query.window.from_us, query.extent.from_us)

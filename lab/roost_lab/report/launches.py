@@ -21,7 +21,7 @@ from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.store import schema
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import Query, count
-from roost_lab.report.start_phases import leading_classes, unopened_pods
+from roost_lab.report.start_phases import launched_pods
 from roost_lab.report.statistics import busiest
 from roost_lab.report.subject import Field, Report, Section, TableOf
 
@@ -74,15 +74,7 @@ class Launches:
         pod = schema.pod.c
         known = (sa.func.nullif(pod.repo, ""), sa.func.nullif(pod.image, ""))
         repository = sa.func.coalesce(*known, "not known").label("repository")
-        unopened = unopened_pods()
-        chosen = (
-            query.within(pod.created_us, pod.uid),
-            pod.pod_class.in_(leading_classes(query)),
-            unopened.c.pod_uid.is_(None),
-        )
-        launched = schema.pod.outerjoin(unopened, unopened.c.pod_uid == pod.uid)
-        launches = sa.select(repository, count()).select_from(launched).where(*chosen)
-        by_repository = launches.group_by(repository)
+        by_repository = launched_pods(query, repository, count()).group_by(repository)
         found = {row.repository: row.number for row in query.rows(by_repository)}
         numbers = cls({name: found.pop(name) for name in busiest(found, MAX_IMAGES)})
         if found:

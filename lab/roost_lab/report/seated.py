@@ -58,7 +58,6 @@ class Seated:
         is_unused = sa.and_(
             start.unused_us.is_not(None), start.opened_us.is_(None), sa.not_(is_failed)
         )
-        numbers = cls({})
         by_hub: dict[str, SeatedOfHub] = {}
         of_pods = schema.start.join(schema.pod, pod.uid == start.pod_uid)
         for row in query.rows(
@@ -92,8 +91,7 @@ class Seated:
             .group_by(pod.hub, index)
         ):
             by_hub[row.hub].whole.add(edge_at(row.step_index), row.number, row.sum_us)
-        numbers.by_hub = by_hub
-        return numbers
+        return cls(by_hub)
 
     @property
     def all(self) -> SeatedOfHub:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from itertools import islice
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -194,11 +194,22 @@ def seated_pods(*conditions: sa.ColumnElement[bool]) -> sa.Subquery:
     return chosen.offset(0).subquery("seated")
 
 
-def unopened_pods() -> sa.Subquery:
-    """Starts that seating asked for and nobody is known to have opened: pod_uid. Nobody launched
-    these.
+def launched_pods(query: Query, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """These columns of the pods of the leading classes, without those that seating asked for and
+    nobody is known to have opened: nobody launched these.
     """
-    return seated_pods(_START.opened_us.is_(None))
+    pod = schema.pod.c
+    unopened = seated_pods(_START.opened_us.is_(None))
+    launched = schema.pod.outerjoin(unopened, unopened.c.pod_uid == pod.uid)
+    return (
+        sa.select(*columns)
+        .select_from(launched)
+        .where(
+            query.within(pod.created_us, pod.uid),
+            pod.pod_class.in_(leading_classes(query)),
+            unopened.c.pod_uid.is_(None),
+        )
+    )
 
 
 def _chosen_classes(classes: set[str]) -> list[str]:
