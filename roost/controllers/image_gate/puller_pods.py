@@ -282,7 +282,7 @@ _SENTENCES: Final = {
     Cause.NAME: "it is not a valid image name. Fix it in the values",
     Cause.NEVER: "its pull policy is Never. Change it to IfNotPresent",
     Cause.RENAMED: (
-        "Name that one in the values, or exempt Roost's puller from what renames images and"
+        "name that one in the values, or exempt Roost's puller from what renames images and"
         " restart it"
     ),
     Cause.OTHER: "the runtime's message is in the status of the puller's pod",
@@ -369,7 +369,6 @@ def _describe_fault(fault: PullFault, cause: Cause, node: str, mode: GateMode) -
         subject = f"The puller's own image {fault.reference} can't be pulled to node {node}"
     if fault.reason == RENAMED:
         subject = f"{subject}: admission changed the puller's image to {fault.message}"
-        return f"{subject}. {_SENTENCES[cause]}. {_MEANWHILE[mode]}."
     return f"{subject}: {_SENTENCES[cause]}. {_MEANWHILE[mode]}."
 
 
