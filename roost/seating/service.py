@@ -95,6 +95,9 @@ class Service:
         self.memory: Memory = stored.load(state_path)
         self._saved = ""
         self._running: dict[str, tuple[Start, float, Future[Outcome]]] = {}
+        # Starts that the hub said failed, by name, until the next look at it. A hub that is stopped
+        # fails the starts that it has in hand: then nobody's server failed.
+        self._failed: dict[str, tuple[Start, Outcome]] = {}
         self._pool = ThreadPoolExecutor(_MOST_THREADS, "start")
         self._everyone: dict[str, HubUser] = {}
         self._everyone_at = float("-inf")
@@ -143,6 +146,8 @@ class Service:
             wait = self._seat(now)
         except HubError as error:
             self.metrics.hub_errors.inc()
+            if not isinstance(error, AnswerError):
+                self._doubt_failures()
             # While nobody listens, no server becomes ready, and nobody opens one that was not. Of a
             # hub that answers nothing is known meanwhile.
             if isinstance(error, RefusedConnectionError) and now - self._looked_at <= LOOK_SECONDS:
@@ -179,6 +184,7 @@ class Service:
             # A start that took long, or failed, says nothing of the next class.
             self.memory.window = Memory().window
         users = self._look(now, classes)
+        self._count_failures()
         view = View(self._clock(), users, frozenset(self._running), self._looked_at)
         observe(view, self.memory)
         self._looked_at = now
@@ -330,29 +336,51 @@ class Service:
                 outcome = future.result()
             except Exception as error:  # noqa: BLE001 - one start's fault ends no other's
                 outcome = Outcome(Result.UNKNOWN, f"asking for it failed ({type(error).__name__})")
-            now = self._clock()
             if outcome.result is Result.READY and not self._note_ready(start, asked_at, outcome):
                 continue
             del self._running[name]
-            self.metrics.starts.labels(outcome.result.value).inc()
             if outcome.result is Result.FAILED:
-                log.warning(
-                    "%s: the server of %s did not start: %s",
-                    _class_words(start.key),
-                    name,
-                    outcome.words,
-                )
-                count_failure(
-                    self.memory, start.key, name, outcome.words, now, is_refusal=outcome.is_refusal
-                )
-            elif outcome.result is Result.UNKNOWN:
-                log.info("whether the server of %s starts isn't known: %s", name, outcome.words)
-                self.memory.ended[name] = now
+                self._failed[name] = (start, outcome)
+                continue
+            self.metrics.starts.labels(outcome.result.value).inc()
+            if outcome.result is Result.UNKNOWN:
+                self._note_unknown(name, outcome)
             elif outcome.result is Result.BUSY:
                 log.info("the hub is busy: %s", outcome.words)
                 # It was not tried.
                 self.memory.tries[start.key][name] -= 1
-                count_busy(self.memory, outcome.retry_seconds, now)
+                count_busy(self.memory, outcome.retry_seconds, self._clock())
+
+    def _note_unknown(self, name: str, outcome: Outcome) -> None:
+        log.info("whether the server of %s starts isn't known: %s", name, outcome.words)
+        self.memory.ended[name] = self._clock()
+
+    def _count_failures(self) -> None:
+        """The hub answers, so the starts that it said failed did."""
+        for name, (start, outcome) in self._failed.items():
+            self.metrics.starts.labels(Result.FAILED.value).inc()
+            log.warning(
+                "%s: the server of %s did not start: %s",
+                _class_words(start.key),
+                name,
+                outcome.words,
+            )
+            count_failure(
+                self.memory,
+                start.key,
+                name,
+                outcome.words,
+                self._clock(),
+                is_refusal=outcome.is_refusal,
+            )
+        self._failed.clear()
+
+    def _doubt_failures(self) -> None:
+        """The hub went away before it was looked at again: nothing is known of these starts."""
+        for name, (_, outcome) in self._failed.items():
+            self.metrics.starts.labels(Result.UNKNOWN.value).inc()
+            self._note_unknown(name, outcome)
+        self._failed.clear()
 
     def _note_ready(self, start: Start, asked_at: float, outcome: Outcome) -> bool:
         """Keep when a server was first ready; False: the hub can't be asked about it just now."""

@@ -17,6 +17,7 @@ from roost.seating.people import MARK_KEY, Mark
 from roost.seating.plan import FAILURE_PAUSE_SECONDS
 from roost.seating.service import SeatingTimes, Service
 from roost_core.release.events import Limits
+from tests.harness.waiting import wait_until
 from tests.unit.seating.fake_hub import FakeHub, stamp
 
 GRACE = 1200.0
@@ -459,6 +460,28 @@ def test_a_server_that_was_ready_when_the_hub_came_back_is_stopped_if_unused(
     room.after_grace()
     room.turn()
     assert hub.deletes == ["ada"]
+
+
+def test_starts_that_a_hub_fails_while_it_is_stopped_are_tried_again(
+    hub: FakeHub, room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    hub.refuses = dict.fromkeys(PEOPLE, (500, "Internal Server Error"))
+    room.service.turn()
+    wait_until(lambda: all(future.done() for *_, future in room.service._running.values()))
+    asked = len(hub.posts)
+    assert asked >= 2
+    # Nobody listens.
+    room.service._hub._url = "http://127.0.0.1:1/hub/api"
+    room.now += 1.0
+    room.service.turn()
+    hub.refuses = {}
+    room.service._hub._url = hub.url
+    room.now += 4.0
+    room.turns(4)
+    assert seated(hub) == set(PEOPLE)
+    assert "did not start" not in caplog.text
+    assert caplog.text.count("starts isn't known: 500 Internal Server Error") == asked
 
 
 def test_after_four_failures_nobody_is_tried_until_somebodys_start_succeeds(
