@@ -9,7 +9,8 @@ import contextlib
 import json
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -20,7 +21,7 @@ from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.e2e.controllers.test_gate_never_hides import VALUES, Hub
 from tests.e2e.pods import IMAGE, pod
 from tests.e2e.relays import POLL_SECONDS, Balancer, CuttableProxy
-from tests.e2e.storm import Storm
+from tests.e2e.storm import LATER_SECONDS, Storm
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import own_cluster
 from tests.harness.nodes import FakeNodes
@@ -35,6 +36,10 @@ pytestmark = pytest.mark.e2e
 # Stale after six seconds, from thirty: a partition needn't last minutes to be one.
 FAST = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
 LARGE: JSONObject = {"cpu": "64", "memory": "64Gi", "pods": 5000}
+# Placeholders take 240 CPU of a node with 256; each makes room for 48 users.
+FULL: JSONObject = {**LARGE, "cpu": "256"}
+PLACEHOLDERS = {"name": "default", "replicas": 20, "resources": {"requests": {"cpu": "12"}}}
+USER_REQUESTS = {"cpu": "250m", "memory": "1Mi"}
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +53,27 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 class World:
     """A hub whose webhook and controllers reach the API server by a way that can be cut."""
 
-    def __init__(self, cluster: ControlPlane, nodes: FakeNodes, proxy: CuttableProxy) -> None:
+    def __init__(
+        self,
+        cluster: ControlPlane,
+        nodes: FakeNodes,
+        proxy: CuttableProxy,
+        *,
+        values: JSONObject | None = None,
+        leader_election: Mapping[str, str] = FAST,
+        holder: JSONObject = LARGE,
+    ) -> None:
+        """holder: the node that holds the image."""
         self.cluster = cluster
         self.namespace = cluster.create_namespace()
         self.proxy = proxy
+        self._holder = holder
         self.stack = Stack(
             cluster,
             self.namespace,
-            VALUES,
+            {**VALUES, **(values or {})},
             webhook=False,
-            leader_election=FAST,
+            leader_election=leader_election,
             own_certificates=True,
         )
         self.hub = Hub(cluster, self.namespace, nodes, self.stack)
@@ -66,7 +82,7 @@ class World:
         self.stack.start()
         self.stack.start_controllers(self._through("controllers")).wait_leading()
         self.stack.start_webhook(self._through("webhook")).wait_ready()
-        self.hub.hold("holds", **LARGE)
+        self.hub.hold("holds", **self._holder)
         wait_until(lambda: self.is_placed("holds"), 30, "a user to be placed", interval_seconds=0.5)
         return self
 
@@ -89,6 +105,33 @@ class World:
         terms = spec.get("affinity", {}).get("nodeAffinity", {})
         is_gated = "requiredDuringSchedulingIgnoredDuringExecution" in terms
         return is_gated and spec["schedulerName"] == self.stack.scheduler_name("user")
+
+    def placeholders(self) -> list[str]:
+        """Names of those that have a node."""
+        return [
+            one["metadata"]["name"]
+            for one in self._pods("component=user-placeholder")
+            if one["spec"].get("nodeName") and "deletionTimestamp" not in one["metadata"]
+        ]
+
+    def waits(self) -> dict[str, float]:
+        """For how many seconds each user of a storm had no node."""
+
+        def moment(text: str) -> float:
+            return datetime.fromisoformat(text).timestamp()
+
+        return {
+            one["metadata"]["name"]: moment(condition["lastTransitionTime"])
+            - moment(one["metadata"]["creationTimestamp"])
+            for one in self._pods("component=singleuser-server")
+            if one["metadata"]["name"].startswith("storm-")
+            for condition in one["status"]["conditions"]
+            if condition["type"] == "PodScheduled" and condition["status"] == "True"
+        }
+
+    def _pods(self, selector: str) -> list[JSONObject]:
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        return self.cluster.api.list(path, labelSelector=selector)
 
     def storm(self) -> Storm:
         return Storm(self.cluster, self.namespace, IMAGE)
@@ -142,6 +185,47 @@ def test_an_etcd_that_was_compacted_while_watches_were_down_is_read_anew(world: 
     for replica in (*world.stack.webhooks, *world.stack.controllers):
         assert replica.process.log_lines("Expired"), "the server still knew where we stood"
         assert "Traceback" not in replica.process.log()
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_a_scheduler_that_restarts_in_a_burst_keeps_no_user_waiting_for_30_seconds(
+    cluster: ControlPlane, how: str
+) -> None:
+    """With kube-scheduler's own Lease, and users who pre-empt placeholders all the time."""
+    with (
+        FakeNodes(cluster.api) as nodes,
+        PodKeeper(cluster.api),
+        CuttableProxy(cluster) as proxy,
+        World(
+            cluster,
+            nodes,
+            proxy,
+            values={"placeholders": [PLACEHOLDERS]},
+            leader_election={},
+            holder=FULL,
+        ) as world,
+    ):
+        placeholders = world.placeholders
+        wait_until(lambda: len(placeholders()) == 20, 60, "all placeholders to have a node")
+        (first,) = world.stack.schedulers
+        body = pod("user", requests=USER_REQUESTS)
+        with Storm(cluster, world.namespace, body=body, pause_seconds=0.1) as storm:
+            wait_until(lambda: len(placeholders()) < 20, 60, "a user to pre-empt a placeholder")
+            first.kill() if how == "killed" else first.stop()
+            left = len(placeholders())
+            world.stack.start_scheduler().wait_leading()
+            ours = world.stack.scheduler_name("user")
+            wait_until(
+                lambda: storm.wait_for_more(5)[-1]["spec"]["schedulerName"] == ours,
+                30,
+                "the new scheduler to be named",
+            )
+            storm.wait_for_more(100)
+        storm.check()
+        waits = world.waits()
+        assert len(waits) == len(storm.pods)
+        assert max(waits.values()) <= LATER_SECONDS, waits
+        assert len(placeholders()) < left, "nobody pre-empted a placeholder afterwards"
 
 
 # Beyond five minutes the last beliefs have ended, too.
