@@ -186,10 +186,14 @@ def read_rules(kinds: Mapping[str, list[Any]]) -> Rulebook | None:
 
 def world_of(values: JSONObject) -> TrialWorld:
     """What whole values render, as far as users' pods meet it."""
+    # As many placeholders as stand at first: of others the controllers set the number, and none is
+    # rendered.
     sets = [
-        {**placeholder_set, "learn": None} for placeholder_set in values["placeholders"]
-    ]  # as many as stand at first
-    kinds = by_kind({**values, "placeholders": sets}, _RELEASE)
+        {**placeholder_set, "learn": None, "windows": []}
+        for placeholder_set in values["placeholders"]
+    ]
+    events = {**values["events"], "enabled": False}
+    kinds = by_kind({**values, "placeholders": sets, "events": events}, _RELEASE)
     data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
     configurations = [
         yaml.load(section["config.yaml"], Loader=yaml.CSafeLoader)

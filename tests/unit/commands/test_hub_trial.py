@@ -8,9 +8,11 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+import yaml
 
 from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
+from generator.importing.seating import HUB_LINES
 from generator.importing.trial_pods import user_pods
 from roost.__main__ import main
 from roost.commands.hub_trial import try_import
@@ -39,6 +41,19 @@ def profiles(*overrides: str) -> str:
 @pytest.mark.parametrize(("hub", "lines"), rows("commands/hub-users"))
 def test_how_users_fare_is_told_by_their_pods(hub: str, lines: list[str]) -> None:
     assert tried(hub).tried == [line.replace("ALL", ALL) for line in lines]
+
+
+@pytest.mark.parametrize(("hub", "lines"), rows("commands/hub-users"))
+def test_users_of_a_hub_that_seats_people_fare_the_same(hub: str, lines: list[str]) -> None:
+    bare = tried(hub)
+    assert bare.hub is not None
+    service = yaml.safe_load(HUB_LINES)
+    for key in reversed(bare.hub.path):
+        service = {key: service}
+    result = import_layers([("hub.yaml", dedent(hub)), ("seating.yaml", yaml.safe_dump(service))])
+    try_import(result)
+    assert result.values["seating"] == {"enabled": True}
+    assert result.tried == [line.replace("ALL", ALL) for line in lines]
 
 
 def test_options_multiply_and_pods_do_not() -> None:
