@@ -130,12 +130,19 @@ class Day(NamedTuple):
     weight: float
     # The most who came from then on within the time ahead.
     still: int
-    # The fewest and the most who had come within WAVE_MINUTES, if the wave comes LATE_MINUTES late
-    # or not.
+    # How many had come within WAVE_MINUTES of that minute, and of LATE_MINUTES before it, because
+    # today's wave may be late: the smaller number, and the larger one.
     fewest: int
     most: int
     # How many had come within LONG_MINUTES; None: that says nothing, for a wave may come early.
     lately: int | None
+
+
+class _WeighedNeed(NamedTuple):
+    """One of Needs: seats that may be needed, and what that counts."""
+
+    seats: float
+    weight: float
 
 
 class Outlook(NamedTuple):
@@ -189,13 +196,10 @@ def look_ahead(
     if len(found) < LEAST_DAYS:
         return None
     before, after = steady or steady_needs(history, minute, time_zone, rises)
-    most = max(
-        [
-            0.0,
-            *(need for need, _ in (*before[:1], *after[:1])),
-            *(rises.at(history, at) for at, _, _ in found),
-        ]
-    )
+    # Needs begin with the most seats.
+    most_steady = [needs[0][0] for needs in (before, after) if needs]
+    rises_then = [rises.at(history, at) for at, _, _ in found]
+    most = max([0.0, *most_steady, *rises_then])
     shifts = (0, *DELAYS_MINUTES)
     if not any(rises.at(history, at - shift) > 0 for at, _, _ in found for shift in shifts):
         return Outlook((), len(found), most, before, after, history)
@@ -266,9 +270,11 @@ def forecast_need(outlook: Outlook, came: float | None, worth: Worth, room: int 
     came: who came in the last WAVE_MINUTES; None: as on each day. room: how many seats users' nodes
     have left.
     """
-    # Nobody came on any day: then all weight says so.
     lately = None if came is None else _came_lately(outlook.history, came)
-    today = [_as_today(day, came, lately) for day in outlook.days] or [(0.0, 1.0)]
+    today = [_as_today(day, came, lately) for day in outlook.days]
+    if not today:
+        # Nobody came on any day: all weight says that nobody will.
+        today = [_WeighedNeed(seats=0.0, weight=1.0)]
     others = _other_waves(outlook, came)
     of_waves = seats_worth(today, worth, room)
     if others:
@@ -328,50 +334,67 @@ def _came_lately(history: History, came: float) -> float | None:
     return None if UNSEEN in (five_ago, long_ago) else came + five_ago - long_ago
 
 
-def _as_today(day: Day, came: float | None, lately: float | None = None) -> tuple[float, float]:
-    """What would come if today were that day, and what the day counts: the less, the fewer or more
-    had come then.
+def _as_today(day: Day, came: float | None, lately: float | None = None) -> _WeighedNeed:
+    """Return how many would still come if today went on as that day, and the day's weight.
+
+    The further that day's count is from today's, the smaller the weight.
     """
     if came is None:
-        return day.still, day.weight
+        return _WeighedNeed(day.still, day.weight)
     nearest = min(max(came, day.fewest), day.most)
     still = day.still - EARLY_SHARE * max(0.0, came - nearest)
     unlikeness = _unlikeness(came, nearest)
     if day.lately is not None and lately is not None:
         unlikeness += _unlikeness(lately, day.lately)
-    return max(0.0, still), day.weight / (1 + unlikeness)
+    return _WeighedNeed(max(0.0, still), day.weight / (1 + unlikeness))
 
 
 def _other_waves(outlook: Outlook, came: float | None) -> Needs:
-    """What came after like minutes of other waves, if too many have come for the days' same
+    """What came after like minutes of other waves, if today's wave is too large for the days' same
     minutes.
     """
     if came is None or came < LEAST_WAVE:
         return ()
-    lost = sum(day.weight - _as_today(day, came)[1] for day in outlook.days if came > day.most)
-    if not outlook.days:
+    if outlook.days:
+        lost = _lost_weight(outlook.days, came)
+        if lost < sum(day.weight for day in outlook.days) / 2:
+            return ()
+    else:
+        # All of the weight 1 that a forecast without days has: nobody came then.
         lost = 1.0
-    elif lost < sum(day.weight for day in outlook.days) / 2:
-        return ()
-    levels = outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :]
-    ahead = outlook.history.ahead_minutes
-    came_late = levels[-1] - levels[-1 - LATE_MINUTES]
-    # For each minute: the level five minutes before, two minutes before, and then.
-    known = zip(
-        levels, levels[WAVE_MINUTES - LATE_MINUTES :], levels[WAVE_MINUTES:-ahead], strict=False
-    )
-    # Fewer are too unlike. Most minutes have fewer, and the rest costs ten times as much: each plan
-    # asks for this.
+    rises = _rises_after_like_waves(outlook.history, came)
+    return [_WeighedNeed(rise, OTHER_SHARE * lost / len(rises)) for rise in rises]
+
+
+def _lost_weight(days: Sequence[Day], came: float) -> float:
+    """The weight that earlier days lose because more people have come than then."""
+    return sum(day.weight - _as_today(day, came).weight for day in days if came > day.most)
+
+
+def _rises_after_like_waves(history: History, came: float) -> list[int]:
+    """By how many users the level rose after each minute of the last OTHER_DAYS to which about as
+    many people had come as to now. came: within WAVE_MINUTES.
+    """
+    levels = history.levels[-OTHER_DAYS * DAY_MINUTES :]
+    ahead = history.ahead_minutes
+    came_in_two = levels[-1] - levels[-1 - LATE_MINUTES]
+    # This follows from _unlikeness(came, other) <= 1. Most minutes have fewer, and are left before
+    # what costs ten times as much: each plan asks for this.
     least = came - sqrt(1 + 2 * came)
-    found = [
-        max(levels[at : at + ahead + 1]) - level
-        for at, (five_ago, two_ago, level) in enumerate(known, WAVE_MINUTES)
-        if level - five_ago >= least
-        and UNSEEN not in (five_ago, two_ago)
-        and _unlikeness(came, level - five_ago) <= 1
-        and _unlikeness(came_late, level - two_ago) <= 1
-    ]
-    return [(still, OTHER_SHARE * lost / len(found)) for still in found]
+    rises: list[int] = []
+    for at in range(WAVE_MINUTES, len(levels) - ahead):
+        level = levels[at]
+        five_ago = levels[at - WAVE_MINUTES]
+        # Also leaves out a minute that is UNSEEN itself.
+        if level - five_ago < least:
+            continue
+        two_ago = levels[at - LATE_MINUTES]
+        if UNSEEN in (five_ago, two_ago):
+            continue
+        is_like = _unlikeness(came, level - five_ago) <= 1
+        if is_like and _unlikeness(came_in_two, level - two_ago) <= 1:
+            rises.append(max(levels[at : at + ahead + 1]) - level)
+    return rises
 
 
 def _unlikeness(count: float, other: float) -> float:
