@@ -10,6 +10,11 @@ from typing import Final
 import pytest
 
 from generator.importing.importer import import_layers
+from generator.locations import chart_folder
+from generator.pipeline import render
+from generator.values.helm_release import Release
+from generator.values.loader import load
+from generator.values.merge import merge_values
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = (ROOT / "docs/how-to/without-python.md").read_text(encoding="utf-8")
@@ -72,3 +77,20 @@ def test_kubectl_and_the_function_mean_the_same_file() -> None:
     assert set(re.findall(r"--kubeconfig (\S+)", PAGE)) == {of_function}
     [served] = re.findall(r"http://localhost:(\d+) --kubeconfig", PAGE)
     assert f"kubectl proxy --port {served} &" in PAGE
+
+
+def test_nodes_run_the_image_that_the_page_pushes(tmp_path: Path) -> None:
+    [written] = re.findall(r"^echo .*>image\.yaml$", PAGE, re.MULTILINE)
+    subprocess.run(["sh", "-euc", written], cwd=tmp_path, check=True)
+    layer = load((tmp_path / "image.yaml").read_bytes(), "image.yaml")
+    defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+    manifests, _ = render(merge_values(defaults, [layer]), Release())
+    [pushed] = re.findall(r"^docker push (\S+)$", PAGE, re.MULTILINE)
+    assert f"--tag {pushed} ." in PAGE
+    programs = [
+        image
+        for manifest in manifests
+        if manifest.identity.kind == "Deployment"
+        for image in re.findall(r'image: "(\S+)"', manifest.text)
+    ]
+    assert programs.count(pushed) == 2, programs
