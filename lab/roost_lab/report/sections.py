@@ -24,7 +24,7 @@ from roost_lab.report import (
     seated,
     slow_starts,
     start_phases,
-    start_waits,
+    waits_after_binding,
 )
 from roost_lab.report.launches import AHEAD, BY_REPOSITORY
 from roost_lab.report.statistics import FEWEST
@@ -32,7 +32,7 @@ from roost_lab.report.subject import Report, Section
 
 SECTIONS: Final[tuple[Section, ...]] = (
     key_figures.SECTION,
-    *(slow_starts.SECTION, slow_starts.SLOWEST, start_waits.SECTION),
+    *(slow_starts.SECTION, slow_starts.SLOWEST, waits_after_binding.SECTION),
     *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, new_nodes.SECTION),
     seated.SECTION,
     *(BY_REPOSITORY, pulls.SECTION, AHEAD, occupancy.SECTION),

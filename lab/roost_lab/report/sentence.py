@@ -18,9 +18,9 @@ from roost_lab.report.removals import room_given
 from roost_lab.report.seated import seated_sentence
 from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.start_phases import WindowStarts
-from roost_lab.report.start_waits import StartWaits
 from roost_lab.report.statistics import FEWEST, Spans
 from roost_lab.report.subject import Report
+from roost_lab.report.waits_after_binding import WaitsAfterBinding
 
 _HOUR: Final = 3_600
 
@@ -96,14 +96,14 @@ def _waits_of_one(report: Report) -> str:
     return " and ".join(
         f"{show_span(of_kind.longest_us)} for {of_kind.what}"
         f"{f': {of_kind.cause}' if of_kind.cause else ''}"
-        for of_kind in report[StartWaits].explained
+        for of_kind in report[WaitsAfterBinding].explained
     )
 
 
 def _other_waits(report: Report) -> str:
     """What starts waited for besides a node and an image."""
     times = report[StartTimes]
-    waits = report[StartWaits].explained
+    waits = report[WaitsAfterBinding].explained
     if not waits or times.cold.count + times.others.count == 1:
         return ""
     parts = [
@@ -123,7 +123,7 @@ def more_seconds(report: Report) -> int:
         return 0
     # Pods have whole seconds: less isn't known.
     more = max(0, round(_middle(times.cold) - _middle(times.others)))
-    if not report[StartWaits].explained:
+    if not report[WaitsAfterBinding].explained:
         return more
     # Volumes and init containers take their time in some of them, which isn't the images'.
     return min(more, round(_middle(times.pulled)))

@@ -1,8 +1,8 @@
 """Read one line of a trace: its `schema` and `version` say which format it has, and that format's
 module reads it.
 
-A new format is a module with SCHEMA, VERSIONS and `read_entry`, as archive.py and recorder.py, and
-its line in FORMATS.
+A new format is a module with SCHEMA, VERSIONS and `read_entry`, as binderhub_launches.py and
+recorder.py, and its line in FORMATS.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any, Final
 
 import orjson
 
-from roost_lab.traces import archive, recorder
+from roost_lab.traces import binderhub_launches, recorder
 from roost_lab.traces.counts import InputCounts, show
 from roost_lab.traces.files import UNREADABLE
 from roost_lab.traces.launch_line import LaunchDetails, LaunchLine, UnusableLine, read_stamp
 
 # Schema -> the versions that are known, and what reads an entry of one; it raises UnusableLine.
 FORMATS: Final[Mapping[object, tuple[range, Callable[[Mapping[str, Any]], LaunchDetails]]]] = {
-    archive.SCHEMA: (archive.VERSIONS, archive.read_entry),
+    binderhub_launches.SCHEMA: (binderhub_launches.VERSIONS, binderhub_launches.read_entry),
     recorder.SCHEMA: (recorder.VERSIONS, recorder.read_entry),
 }
 

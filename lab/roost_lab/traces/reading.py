@@ -3,8 +3,8 @@
 The steps of a trace, each in a module of its own:
 
 1. files.py: a file's bytes, plain or gzip, become lines.
-2. line_formats.py: each line becomes a launch. Its `schema` says whether archive.py or recorder.py
-reads it.
+2. line_formats.py: each line becomes a launch. Its `schema` says whether
+binderhub_launches.py or recorder.py reads it.
 3. order.py: the launches of one file are sorted, and those with one rounded time are spread inside
 it.
 4. reading.py, here: the launches of all files are merged and numbered: Attempts (attempt.py).

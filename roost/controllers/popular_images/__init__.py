@@ -1,6 +1,6 @@
 """Popular images: bring what many users run to nodes that lack it.
 
-`demand.py` counts the users of images, `node_disks.py` says which nodes have room for more,
+`user_counts.py` counts the users of images, `node_disks.py` says which nodes have room for more,
 `plan.py` which images are pulled where,
 `pull_pods.py` writes and reads the pods that pull, `settings.py` reads release.json.
 """

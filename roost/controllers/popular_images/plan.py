@@ -31,13 +31,13 @@ from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images import pull_pods
-from roost.controllers.popular_images.demand import ImageDemand, count_users, images_of
 from roost.controllers.popular_images.node_disks import NodeDisk, disk_bytes_of, read_disk
 from roost.controllers.popular_images.settings import (
     HALF_LIFE_SECONDS,
     PopularSettings,
     read_popular_settings,
 )
+from roost.controllers.popular_images.user_counts import ImageDemand, count_users, images_of
 from roost_core.objects.node import node_admits
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS

@@ -14,7 +14,7 @@ from roost.doctor.evidence import (
     some,
     users_of,
 )
-from roost.doctor.now import by_cause, find_waits, what_to_do
+from roost.doctor.pod_waits import by_cause, find_waits, what_to_do
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import USER_CLASS

@@ -9,7 +9,6 @@ import pytest
 
 from roost.controllers.contract.actions import EvictPod, Planned
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.popular_images.demand import ImageDemand, count_users
 from roost.controllers.popular_images.plan import (
     ASSUMED_IMAGE_BYTES,
     FIRST_REST_SECONDS,
@@ -18,6 +17,7 @@ from roost.controllers.popular_images.plan import (
 )
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
 from roost.controllers.popular_images.pull_pods import PULL_SECONDS
+from roost.controllers.popular_images.user_counts import ImageDemand, count_users
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Taint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roost.doctor.causes import group_by_cause
+from roost.doctor.cause_tree import group_by_cause
 from roost.doctor.checks import INSTALLED, run_checks
 from roost_core.kube.client import ApiError
 from tests.unit.doctor.whole_cluster import APPS, PODS, SECRETS, Cluster

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.values.helm_release import Release
-from roost.doctor.causes import group_by_cause
+from roost.doctor.cause_tree import group_by_cause
 from roost.doctor.checks import INSTALLED, run_checks
 from roost_core.kube.client import ApiError
 from roost_core.kube.pki import certificate_facts, is_trusted, make_authority, sign_leaf

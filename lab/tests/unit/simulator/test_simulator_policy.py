@@ -33,7 +33,7 @@ from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
-from roost_lab.traces.archive import read_launch
+from roost_lab.traces.binderhub_launches import read_launch
 from roost_lab.traces.synthetic import synthetic_attempts
 from tests.recorded_data import rows
 from webhook.facts.facts import Facts

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.commands.doctor import _as_json, _as_text, _exit_code
-from roost.doctor.causes import group_by_cause
+from roost.doctor.cause_tree import group_by_cause
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.conditions import Condition, State, component_of, conditions
 from roost.doctor.contract import CheckOutcome, Finding, error, warning

@@ -62,7 +62,7 @@ class WaitsOfKind:
 
 
 @dataclass(slots=True)
-class StartWaits:
+class WaitsAfterBinding:
     """What users' starts of the window waited for after their binding, those of most starts
     first.
     """
@@ -164,7 +164,7 @@ def _seconds(span_us: float | None) -> float | None:
 SECTION: Final = Section(
     "start-waits",
     "What starts waited for after they were bound",
-    StartWaits,
+    WaitsAfterBinding,
     (
         TableOf[WaitsOfKind](
             "start_waits",
@@ -191,7 +191,7 @@ SECTION: Final = Section(
                 Field("cause", "its cause", Unit.TEXT, lambda row: row.cause),
                 Field("why", "command that tells its story", Unit.COMMAND, lambda row: row.command),
             ),
-            lambda report: report[StartWaits].kinds,
+            lambda report: report[WaitsAfterBinding].kinds,
         ),
     ),
     about=(

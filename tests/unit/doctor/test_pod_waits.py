@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.doctor.now import find_waits, show_waits
+from roost.doctor.pod_waits import find_waits, show_waits
 from roost_core.objects.fields import JSONObject
 from tests.recorded_data import printed, rows
 
