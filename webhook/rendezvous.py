@@ -8,13 +8,15 @@ Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM ToN 6(1
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from heapq import nlargest
 from typing import Final
 
 # BinderHub's.
 _DIGEST_BYTES: Final = 8
+# Nodes among which the best are looked for at a time, for each that is wanted.
+_KEPT: Final = 8
 
 
 def encode_name(node: str) -> bytes:
@@ -26,37 +28,46 @@ def _decode(scored: bytes) -> str:
     return scored[_DIGEST_BYTES:].decode(errors="surrogatepass")
 
 
-def _digests(key: str, names: Iterable[bytes]) -> list[bytes]:
-    """The digest of `<key>-<node>` for each name, which BinderHub compares as a number."""
-    start = blake2b(encode_name(f"{key}-"), digest_size=_DIGEST_BYTES).copy
-    digests = []
-    for name in names:
-        # The common prefix is hashed once.
-        state = start()
-        state.update(name)
-        digests.append(state.digest())
-    return digests
+def _starts(key: str) -> Callable[[], blake2b]:
+    """Makes hashes that have taken in what is the same for all nodes: the common prefix is hashed
+    once.
+    """
+    return blake2b(encode_name(f"{key}-"), digest_size=_DIGEST_BYTES).copy
 
 
-def best_nodes(key: str, nodes: Collection[bytes], count: int) -> list[str]:
+def best_nodes(key: str, nodes: Iterable[bytes], count: int) -> list[str]:
     """The first `count` of `rank_nodes`, of names as `encode_name` gives them; none for 0."""
     if count == 0:
         return []
-    digests = _digests(key, nodes)
-    # Names are looked at only where digests are high enough: of thousands, few are.
-    highest = nlargest(count, digests)
-    scored = [
-        digest + name for digest, name in zip(digests, nodes, strict=True) if digest >= highest[-1]
-    ]
-    return list(map(_decode, nlargest(count, scored)))
+    # Of thousands of nodes few come near the best so far, and only those are looked at again. With
+    # one pass and nothing kept of the others, little is left but hashing.
+    most_kept = _KEPT * count
+    best: list[bytes] = []
+    least = b""
+    start = _starts(key)
+    for name in nodes:
+        state = start()
+        state.update(name)
+        digest = state.digest()
+        if digest >= least:
+            best.append(digest + name)
+            if len(best) > most_kept:
+                best = nlargest(count, best)
+                least = best[-1][:_DIGEST_BYTES]
+    return list(map(_decode, nlargest(count, best)))
 
 
 def rank_nodes(key: str, nodes: Iterable[str]) -> list[str]:
     """Order `nodes` from the best home for `key` to the worst; the same in every process.
 
-    BinderHub compares (digest, name). UTF-8 keeps the order of names, so a digest and a name, one
-    after the other as bytes, compare just as these pairs do.
+    BinderHub compares (digest, name), the digest of `<key>-<node>` as a number. UTF-8 keeps the
+    order of names, so a digest and a name, one after the other as bytes, compare just as these
+    pairs do.
     """
-    names = list(map(encode_name, nodes))
-    scored = [digest + name for digest, name in zip(_digests(key, names), names, strict=True)]
+    start = _starts(key)
+    scored = []
+    for name in map(encode_name, nodes):
+        state = start()
+        state.update(name)
+        scored.append(state.digest() + name)
     return list(map(_decode, sorted(scored, reverse=True)))

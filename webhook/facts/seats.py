@@ -7,7 +7,7 @@ once for all pods that come before the next change.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, compress, islice, repeat
 from operator import itemgetter, lt
 from typing import Final, NamedTuple
@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, NodeTerm, node_term_matches
 from roost_core.placement.warm_sets import MAX_NODES, NEW_NODE_IMAGES, Spare, slots_of
+from webhook.facts.holders import Holders
 from webhook.facts.warm import WarmFacts
 
-# Holders are looked up one by one while they are fewer than this share of the free nodes.
+# Holders are looked up one by one while they are fewer than this part of the free nodes.
 _FEW: Final = 4
 
 
@@ -131,13 +132,15 @@ class FreeSeats:
         self._places: Mapping[str, int] | None = None
         self._to_pull: Sequence[str] | None = None
 
-    def holders(self, held: Set[str]) -> list[str]:
-        """The set's nodes that are in `held`, those with the fewest pods first."""
-        if _FEW * len(held) > len(self.in_set):
-            return [name for name in self.in_set if name in held]
+    def holders(self, held: Holders) -> Iterable[str]:
+        """The set's nodes that are in `held`, those with the fewest pods first; found as they are
+        asked for where they are many.
+        """
+        if _FEW * held.most > len(self.in_set):
+            return held.among(self.in_set)
         if self._places is None:
             self._places = {name: place for place, name in enumerate(self.in_set)}
-        return sorted(self._places.keys() & held, key=self._places.__getitem__)
+        return sorted(self._places.keys() & held.all(), key=self._places.__getitem__)
 
     def to_pull(self, facts: WarmFacts) -> Sequence[str]:
         """The set's, for a pod whose image they lack: those that pull least first, of these those

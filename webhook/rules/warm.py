@@ -4,8 +4,9 @@ images.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Final, NamedTuple, cast
 
 from roost_core.objects.fields import MalformedObjectError
@@ -14,6 +15,7 @@ from roost_core.objects.selectors import NodeRules, NodeTerm, read_node_term
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.placement.warm_sets import MAX_HOLDERS, doubt, with_weights
 from roost_core.release.pod_classes import PodClass, Warm
+from webhook.facts.holders import Holders, ImageHolders
 from webhook.facts.seats import Seats, SeatsQuestion
 from webhook.facts.warm import WarmFacts
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
@@ -140,25 +142,10 @@ def order_warm_nodes(
     images: the pod's, normalised, with the nodes whose label says that they have it now.
     """
     free = seats.free(warm.spare, facts)
-    known = (
-        facts.holders(image) | labelled if labelled else facts.holders(image)
-        for image, labelled in images.items() or _NONE
+    held = Holders(
+        ImageHolders(facts.holders(image), labelled) for image, labelled in images.items()
     )
-    held = frozenset.intersection(*known)
-
-    def since(name: str) -> int:
-        return max(
-            (
-                facts.images_since(name, image)
-                for image, labelled in images.items()
-                if name not in labelled
-            ),
-            default=0,
-        )
-
-    holders = free.holders(held)[:MAX_HOLDERS]
-    holders.sort(key=lambda name: doubt(since(name)))
-    names = holders[: warm.nodes]
+    names = _least_doubtful(warm.nodes, islice(free.holders(held), MAX_HOLDERS), facts, images)
     if len(names) < warm.nodes:
         to_pull = (name for name in free.to_pull(facts) if name not in held)
         names += islice(to_pull, warm.nodes - len(names))
@@ -166,8 +153,29 @@ def order_warm_nodes(
     return WarmChoice(with_weights(names), sum(name in held for name in names), free.set_size)
 
 
-# A pod without images is held nowhere.
-_NONE: Final = (("", frozenset[str]()),)
+def _least_doubtful(
+    count: int, holders: Iterable[str], facts: WarmFacts, images: Mapping[str, frozenset[str]]
+) -> list[str]:
+    """The first `count` of the holders, those that least doubtfully still have the images first;
+    no more holders are asked for than that takes.
+    """
+    sure: list[str] = []
+    doubtful: list[tuple[int, str]] = []
+    for name in holders:
+        since = 0
+        for image, labelled in images.items():
+            if name not in labelled:
+                since = max(since, facts.images_since(name, image))
+        if rank := doubt(since):
+            doubtful.append((rank, name))
+            continue
+        sure.append(name)
+        if len(sure) == count:
+            return sure
+    # Sorting is stable: the order of the holders decides among those that are as doubtful.
+    doubtful.sort(key=itemgetter(0))
+    return [*sure, *(name for _, name in doubtful)][:count]
+
 
 RULE: Final = Rule(
     prefer_warm,

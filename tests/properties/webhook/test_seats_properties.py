@@ -1,6 +1,8 @@
 """What is kept of nodes from one change to the next is what the plain computation finds anew."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import cast
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,10 +27,13 @@ from roost_core.placement.warm_sets import (
     with_weights,
 )
 from roost_core.release.pod_classes import Warm
+from tests.warm_rule import KnownNodes, WarmNode
+from webhook.facts.holders import Holders, ImageHolders
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.seats import Seats, SeatsQuestion
 from webhook.facts.warm import WarmFacts
 from webhook.rendezvous import best_nodes, encode_name, rank_nodes
+from webhook.rules import warm as warm_rule
 from webhook.rules.home import RingQuestion
 from webhook.rules.require_images import HolderQuestion
 from webhook.rules.warm import WarmChoice, order_warm_nodes
@@ -126,8 +131,11 @@ def test_answers_of_nodes_that_changed_step_by_step_are_those_of_the_nodes_there
         nodes=st.integers(1, 5),
     ),
     left_out=st.frozensets(st.sampled_from(NAMES), max_size=2),
-    labelled=st.frozensets(st.sampled_from(NAMES)),
+    labels=st.fixed_dictionaries(
+        dict.fromkeys(IMAGES, st.just(frozenset[str]()) | st.frozensets(st.sampled_from(NAMES)))
+    ),
     images=st.lists(st.sampled_from(IMAGES), unique=True),
+    most_holders=st.sampled_from([1, 3, MAX_HOLDERS]),
     history=st.lists(st.tuples(node_changes, pod_changes), max_size=6),
 )
 def test_a_warm_set_is_that_of_the_plain_rule(
@@ -135,26 +143,79 @@ def test_a_warm_set_is_that_of_the_plain_rule(
     question: SeatsQuestion,
     warm: Warm,
     left_out: frozenset[str],
-    labelled: frozenset[str],
+    labels: dict[str, frozenset[str]],
     images: list[str],
+    most_holders: int,
     history: list[tuple[dict[str, Node | None], dict[str, PlacedPod | None]]],
 ) -> None:
     kept, facts = Nodes(), WarmFacts()
-    held = {image: labelled if image == "x" else frozenset[str]() for image in images}
+    labelled = {image: labels[image] for image in images}
     for changes, changed_pods in history:
         kept, facts = kept.updated(renamed(changes)), facts.updated(changed_pods)
         slots = plain_slots(question, kept)
         seats = kept.answers(question).made(Seats.of)
-        # Asked again, it says the same.
-        for _ in range(2):
-            assert order_warm_nodes(warm, seats, facts, held) == plain_order(
-                warm, slots, facts, held
-            )
-        for name in left_out:
-            slots.pop(name, None)
-        assert order_warm_nodes(warm, seats.without(left_out), facts, held) == plain_order(
-            warm, slots, facts, held
-        )
+        with mock.patch.object(warm_rule, "MAX_HOLDERS", most_holders):
+            expected = plain_order(warm, slots, facts, labelled, most_holders)
+            # Asked again, it says the same.
+            for _ in range(2):
+                assert order_warm_nodes(warm, seats, facts, labelled) == expected
+            for name in left_out:
+                slots.pop(name, None)
+            expected = plain_order(warm, slots, facts, labelled, most_holders)
+            assert order_warm_nodes(warm, seats.without(left_out), facts, labelled) == expected
+
+
+class UsedNodes(KnownNodes):
+    """Nodes that hold images of which some were used long ago."""
+
+    def __init__(self, used: Sequence[tuple[int, Mapping[str, int]]]) -> None:
+        """used: of each node its pods, and how many images came after each that it has."""
+        nodes = [
+            WarmNode(name, pods, 9, True) for name, (pods, _) in zip(NAMES, used, strict=False)
+        ]
+        super().__init__(nodes, sum(pods for pods, _ in used))
+        self._since = {name: since for name, (_, since) in zip(NAMES, used, strict=False)}
+
+    def holders(self, reference: str) -> frozenset[str]:
+        return frozenset(name for name, since in self._since.items() if reference in since)
+
+    def images_since(self, node: str, reference: str) -> int:
+        return self._since[node].get(reference, 0)
+
+
+images_since = st.sampled_from([0, 15, 16, 20, 31, 40, 90])
+
+
+@given(
+    used=st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.fixed_dictionaries({"x": images_since}, optional={"y": images_since}),
+        ),
+        min_size=3,
+        max_size=len(NAMES),
+    ),
+    labels=st.fixed_dictionaries(
+        dict.fromkeys(IMAGES, st.frozensets(st.sampled_from(NAMES), max_size=2))
+    ),
+    images=st.sampled_from([["x"], ["x", "y"]]),
+    most_holders=st.sampled_from([1, 3, MAX_HOLDERS]),
+    count=st.integers(1, 4),
+)
+def test_holders_come_by_the_doubt_that_they_hold_the_images_still(
+    used: list[tuple[int, dict[str, int]]],
+    labels: dict[str, frozenset[str]],
+    images: list[str],
+    most_holders: int,
+    count: int,
+) -> None:
+    facts = cast("WarmFacts", UsedNodes(used))
+    warm = Warm(pods_per_node=0, spare=Spare(1000, 0), nodes=count)
+    slots = dict.fromkeys(NAMES[: len(used)], 9)
+    labelled = {image: labels[image] for image in images}
+    with mock.patch.object(warm_rule, "MAX_HOLDERS", most_holders):
+        expected = plain_order(warm, slots, facts, labelled, most_holders)
+        assert order_warm_nodes(warm, Seats(slots), facts, labelled) == expected
 
 
 def plain_slots(question: SeatsQuestion, known: Nodes) -> dict[str, int]:
@@ -178,7 +239,11 @@ def plain_slots(question: SeatsQuestion, known: Nodes) -> dict[str, int]:
 
 
 def plain_order(
-    warm: Warm, slots: Mapping[str, int], facts: WarmFacts, images: Mapping[str, frozenset[str]]
+    warm: Warm,
+    slots: Mapping[str, int],
+    facts: WarmFacts,
+    images: Mapping[str, frozenset[str]],
+    most_holders: int,
 ) -> WarmChoice:
     loads = {name: facts.pods_on(name) for name in slots}
     running = facts.pods_on("") + sum(loads.values())
@@ -200,7 +265,7 @@ def plain_order(
         return max(counts, default=0)
 
     holders = sorted(
-        [name for name in free if name in held][:MAX_HOLDERS], key=lambda name: doubt(since(name))
+        [name for name in free if name in held][:most_holders], key=lambda name: doubt(since(name))
     )
     pulling = [name for name in free if name not in held]
     pulling.sort(
@@ -210,6 +275,33 @@ def plain_order(
     return WarmChoice(with_weights(names), sum(name in held for name in names), size)
 
 
-@given(st.text(), st.sets(st.text()), st.integers(0, 5))
+@given(st.text(), st.sets(st.text(), max_size=80), st.integers(0, 5))
 def test_the_best_nodes_are_the_first_of_the_ranked(key: str, names: set[str], count: int) -> None:
     assert best_nodes(key, list(map(encode_name, names)), count) == rank_nodes(key, names)[:count]
+
+
+def test_of_thousands_the_best_nodes_are_the_first_of_the_ranked() -> None:
+    names = [f"node-{number}" for number in range(3000)]
+    for key in map(str, range(20)):
+        best = best_nodes(key, list(map(encode_name, names)), 3)
+        assert best == rank_nodes(key, names)[:3]
+
+
+image_holders = st.builds(
+    ImageHolders,
+    st.frozensets(st.sampled_from(NAMES)),
+    st.just(frozenset[str]()) | st.frozensets(st.sampled_from(NAMES)),
+)
+
+
+@given(st.lists(image_holders, max_size=3), st.permutations(NAMES))
+def test_the_holders_of_some_images_hold_each_of_them(
+    images: list[ImageHolders], names: list[str]
+) -> None:
+    each = [frozenset(image.known | image.labelled) for image in images]
+    all_of_them = frozenset.intersection(*each) if each else frozenset[str]()
+    held = Holders(images)
+    assert list(held.among(names)) == [name for name in names if name in all_of_them]
+    assert held.all() == all_of_them
+    assert {name for name in NAMES if name in held} == all_of_them
+    assert held.most >= len(all_of_them)

@@ -3,7 +3,8 @@ that is counted.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Set
+from typing import cast
 
 import orjson
 import pytest
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import Taint
+from roost_core.placement.warm_sets import Spare
+from roost_core.release.pod_classes import Warm
 from tests.builders import (
     IMAGE,
     PREFERRED,
@@ -33,6 +36,10 @@ from tests.builders import (
 from webhook import bounds
 from webhook.admission import ReviewResult
 from webhook.bounds import Bound
+from webhook.facts.placed_pod import PlacedPod
+from webhook.facts.seats import Seats
+from webhook.facts.warm import WarmFacts
+from webhook.rules.warm import order_warm_nodes
 
 ANY = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
 KNOWN = facts(node("n1", IMAGE, labels={"pool": "user"}))
@@ -216,6 +223,34 @@ def test_the_dearest_review_within_bounds_calls_3_functions_a_step_on_5000_nodes
     assert calls_of(lambda: desk.answer(body)) < 3 * bounds.MAX_STEPS
     # None of them was saved by a bound.
     assert [decision.result for decision in desk.decisions] == [ReviewResult.PATCHED]
+
+
+class NeverCopied(Set[str]):
+    """Names that can be looked up, but not gone through."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = frozenset(names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("all holders of an image were gone through")
+
+
+def test_a_pod_whose_images_all_nodes_hold_asks_few_of_them() -> None:
+    names = [f"node-{number}" for number in range(5000)]
+    everywhere = cast("frozenset[str]", NeverCopied(names))
+    pods = {name: PlacedPod("user", name, ("x",)) for name in names}
+    known = WarmFacts(pods)
+    seats = Seats(dict.fromkeys(names, 8))
+    warm = Warm(pods_per_node=0, spare=Spare(1, 0), nodes=10)
+    images = {"x": everywhere, "y": everywhere}
+    order_warm_nodes(warm, seats, known, images)
+    assert calls_of(lambda: order_warm_nodes(warm, seats, known, images)) < 500
 
 
 def head(uid: str = "705ab4f5-6393-11e8-b7cc-42010a800002") -> bytes:
