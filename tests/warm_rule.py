@@ -1,4 +1,4 @@
-"""The rule of warm sets, asked with a few plain nodes."""
+"""The rule of warm sets, asked with a few plain nodes, and a set's size in its plainest form."""
 
 from __future__ import annotations
 
@@ -10,11 +10,27 @@ from webhook.facts.seats import Seats
 from webhook.rules.warm import order_warm_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from webhook.facts.warm import WarmFacts
 
 IMAGE = "an-image"
+
+
+def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
+    """Return how many nodes, in the order in which a set takes them, hold this many pods; at least
+    1 if any.
+
+    `Seats` answers the same at once, for thousands of nodes.
+    """
+    size = 0
+    remaining = pods + spare.pods
+    for more in slots:
+        size += 1
+        remaining -= more
+        if 100 * remaining + spare.percent * more <= 0:
+            break
+    return size
 
 
 class WarmNode(NamedTuple):

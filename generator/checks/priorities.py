@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from generator.checks.contract import LintReport, mapping, number
 from generator.checks.placeholders import is_wanted, placeholder_sets
 from generator.values.helm_release import Release
 from roost_core.placement.labels import USER_CLASS
-
-# cluster-autoscaler's --expendable-pods-priority-cutoff.
-AUTOSCALER_CUTOFF: Final = -10
+from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 
 
 def check(report: LintReport, _release: Release) -> None:

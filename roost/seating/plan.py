@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from roost.seating.people import HubUser, Mark, Server, was_used
-from roost_core.release.events import FIRST_SEATS, SEATS_A_SECOND, most_seating
+from roost_core.release.seating_pace import FIRST_SEATS, SEATS_A_SECOND, most_seating
 
 # After this, nobody is seated any more: people come by themselves.
 LATE_SECONDS: Final = 300.0

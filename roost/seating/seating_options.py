@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from roost_core import options
-from roost_core.release.events import SEATING_START_SECONDS
+from roost_core.release.seating_pace import SEATING_START_SECONDS
 
 _ABOVE_0: Final = click.FloatRange(0, min_open=True)
 

@@ -1,4 +1,6 @@
-"""Which priorities pods can have that aren't there to give way: those of PriorityClasses."""
+"""Priorities of pods: which PriorityClasses are for pods that aren't there to give way, and below
+which priority autoscalers ignore a pod.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,9 @@ from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 NO_CLASS: Final = 0
 # The lowest that there is.
 LOWEST_PRIORITY: Final = -(2**31)
+# cluster-autoscaler's default of --expendable-pods-priority-cutoff, and what GKE's has: pods below
+# it neither request nor keep a node.
+AUTOSCALER_CUTOFF: Final = -10
 # How the names of Roost's PriorityClasses end whose pods users may pre-empt: they are there for
 # that.
 _FILLERS: Final = (".roost-placeholder", ".roost-puller")

@@ -1,4 +1,5 @@
-"""Compute a class's warm set: slots of nodes, how many nodes the class needs, and weights in order.
+"""The parts of a class's warm set: slots of nodes, spare room, doubt and weights in order. How many
+nodes a set has is worked out in `webhook/facts/seats.py`.
 
 Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it
 holds; an image's holder alone empties no node. So the set keeps load together, and in it the pod
@@ -28,20 +29,6 @@ class Spare(NamedTuple):
     pods: int = 0
     # A percentage of the slots of the set's last node.
     percent: int = 0
-
-
-def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
-    """Return how many nodes, in the order in which a set takes them, hold this many pods; at least
-    1 if any.
-    """
-    size = 0
-    remaining = pods + spare.pods
-    for more in slots:
-        size += 1
-        remaining -= more
-        if 100 * remaining + spare.percent * more <= 0:
-            break
-    return size
 
 
 def doubt(images_since: int) -> int:

@@ -34,17 +34,6 @@ MOST_IN_ALL: Final = 2000
 # So many minutes after an event's beginning its last placeholders go: people who haven't come by
 # then rarely come.
 SETTLE_MINUTES: Final = 15
-# What a start takes, until seating has seen some.
-SEATING_START_SECONDS: Final = 30.0
-# Servers that seating starts first, before any of them answers; and of one second. A hub ends
-# itself when five starts fail in a row (z2jh's consecutiveFailureLimit), so fewer are begun before
-# the next look.
-FIRST_SEATS: Final = 3
-SEATS_A_SECOND: Final = 4
-# Without a `concurrentSpawnLimit` of the hub: z2jh's default.
-_USUAL_SPAWN_LIMIT: Final = 64
-# The last of them answers so long before the class.
-_SEATED_BEFORE_SECONDS: Final = 120.0
 # Date-times of one event: a daily one's of a year, and some.
 MOST_STARTS: Final = 400
 # The first and last year of a date: calendars end beyond them.
@@ -335,28 +324,6 @@ def first_start_after(event: Event, moment: int) -> int | None:
     start = event.starts.first_after(moment)
     event.searches.append((moment, start))
     return start
-
-
-def seating_seconds(people: int, concurrent_spawn_limit: int, start_seconds: float) -> float:
-    """How long before a class its people's servers are started, so that the last answers in time.
-
-    concurrent_spawn_limit: the hub's; 0: it has none. start_seconds: of one start, in the nine in
-    ten that are fastest.
-    """
-    at_once = most_seating(concurrent_spawn_limit)
-    rounds = -(-people // at_once)
-    # The number that starts at once doubles in each of the first rounds.
-    window = FIRST_SEATS
-    while window < min(people, at_once):
-        window *= 2
-        rounds += 1
-    at_pace = people / SEATS_A_SECOND
-    return _SEATED_BEFORE_SECONDS + start_seconds + max(at_pace, rounds * start_seconds)
-
-
-def most_seating(concurrent_spawn_limit: int) -> int:
-    """How many people's servers may be starting: half of what the hub starts at once."""
-    return max(1, (concurrent_spawn_limit or _USUAL_SPAWN_LIMIT) // 2)
 
 
 def hub_limits(people: int, events: Mapping[str, object]) -> Iterator[tuple[str, str]]:

@@ -34,7 +34,7 @@ from tests.scheduling import filter_nodes
 SCAN_SECONDS = 4.0
 # How long a node must be ready to be a template; a minute there, as its boots are longer, too.
 STABLE_SECONDS = 6.0
-# --expendable-pods-priority-cutoff.
+# --expendable-pods-priority-cutoff. Not Roost's constant: if that is wrong, pods wait here.
 PRIORITY_CUTOFF = -10
 DEFAULT_PROFILE = read_profiles(
     scheduler_config({"schedulerName": "default-scheduler"}), NEWEST_MINOR

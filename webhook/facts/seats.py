@@ -105,7 +105,10 @@ class Seats:
         return FreeSeats(size, [name for _, name in free], list(islice(beyond, MAX_NODES)))
 
     def _set_size(self, pods: int, spare: Spare) -> int:
-        """The number of nodes that `set_size` returns, worked out once for each spare."""
+        """How many nodes, the oldest first, hold this many pods and the spare; at least 1 if any.
+
+        What each number of nodes reaches is worked out once for each spare.
+        """
         if (reach := self._reaches.get(spare)) is None:
             # A set is large enough once its slots are, less the part of its last node that is to
             # be free.

@@ -22,13 +22,12 @@ from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import base_name, object_name
 from roost_core.release.events import (
     MOST_NAME,
-    SEATING_START_SECONDS,
     SETTLE_MINUTES,
     Event,
     first_start_after,
     hub_limits,
-    seating_seconds,
 )
+from roost_core.release.seating_pace import SEATING_START_SECONDS, seating_seconds
 from roost_lab.booking import checked, entry_of, event_options, read_users, read_zone, with_profile
 from roost_lab.calendars.source import MOST_BYTES, CalendarOrder, CalendarSource, is_calendar
 from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked

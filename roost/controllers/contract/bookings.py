@@ -10,16 +10,15 @@ from typing import Final, NamedTuple
 
 from roost_core.release.events import (
     MOST_IN_ALL,
-    SEATING_START_SECONDS,
     SETTLE_MINUTES,
     Event,
     Limits,
     bookable_sets,
     first_start_after,
     parse_events,
-    seating_seconds,
 )
 from roost_core.release.reader import Document, Reader
+from roost_core.release.seating_pace import SEATING_START_SECONDS, seating_seconds
 
 # From so long before the beginning on, users who come are taken for the event's people.
 EARLY_SECONDS: Final = 300.0

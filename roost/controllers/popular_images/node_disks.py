@@ -72,9 +72,16 @@ def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
     )
 
 
-def disk_bytes_of(image_bytes: float) -> int:
-    """Estimate, rather high, the disk space of images with this many reported bytes."""
-    return int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
+def free_disk_bytes(state: Node, settings: PopularSettings, image_bytes: int) -> float | None:
+    """How much of the share of a node's disk that images may fill is left beside these.
+
+    image_bytes: as reported, so the disk space is estimated, rather high. Negative: they fill more.
+    None: the disk's size is unknown.
+    """
+    disk = state.allocatable.get(EPHEMERAL_STORAGE)
+    if disk is None:
+        return None
+    return disk * settings.disk_share - int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
 
 
 def _why_closed(state: Node, settings: PopularSettings) -> str:
@@ -101,10 +108,10 @@ def _why_closed(state: Node, settings: PopularSettings) -> str:
 
 
 def _why_full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: bool) -> str:
-    disk = state.allocatable.get(EPHEMERAL_STORAGE)
-    if disk is None:
+    free = free_disk_bytes(state, settings, image_bytes)
+    if free is None:
         return "disk-unknown"
-    if disk_bytes_of(image_bytes) >= disk * settings.disk_share:
+    if free <= 0:
         return "full"
     # Any number of smaller images may fill the remaining disk.
     return "disk-unknown" if is_cut else ""

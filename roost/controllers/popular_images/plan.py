@@ -31,7 +31,7 @@ from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images import pull_pods
-from roost.controllers.popular_images.node_disks import NodeDisk, disk_bytes_of, read_disk
+from roost.controllers.popular_images.node_disks import NodeDisk, free_disk_bytes, read_disk
 from roost.controllers.popular_images.settings import (
     HALF_LIFE_SECONDS,
     PopularSettings,
@@ -40,7 +40,7 @@ from roost.controllers.popular_images.settings import (
 from roost.controllers.popular_images.user_counts import ImageDemand, count_users, images_of
 from roost_core.objects.node import node_admits
 from roost_core.objects.pod import Pod
-from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
+from roost_core.objects.requests import PODS
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 
 NAME: Final = "popular-images"
@@ -456,8 +456,9 @@ class _Work:
         unreported = sum(
             pull.image_bytes for name, pull in pulled.items() if name not in view.holds
         )
-        used = disk_bytes_of(view.image_bytes + unreported + self._size(image))
-        return used <= view.state.allocatable[EPHEMERAL_STORAGE] * self.settings.disk_share
+        held_then = view.image_bytes + unreported + self._size(image)
+        free_then = free_disk_bytes(view.state, self.settings, held_then)
+        return free_then is not None and free_then >= 0
 
     def _start(self, view: NodeDisk, image: str) -> None:
         pull = pull_pods.PopularPull(image, view.state.name, self._size(image))

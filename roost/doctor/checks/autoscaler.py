@@ -3,7 +3,6 @@
 import re
 from typing import Final
 
-from generator.checks.priorities import AUTOSCALER_CUTOFF
 from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import (
     HUB_VALUES,
@@ -14,6 +13,7 @@ from roost.doctor.evidence import (
     users_of,
 )
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
+from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
 _SPARE: Final = "karpenter.sh/do-not-disrupt"

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from generator.checks.priorities import AUTOSCALER_CUTOFF
 from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import GKE_SCHEDULER, path_of
+from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 
 # The scheme of a node's spec.providerID.
 _PROVIDERS: Final = {"gce": "GKE", "aws": "EKS", "azure": "AKS"}

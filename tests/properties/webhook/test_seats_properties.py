@@ -22,12 +22,11 @@ from roost_core.placement.warm_sets import (
     NEW_NODE_IMAGES,
     Spare,
     doubt,
-    set_size,
     slots_of,
     with_weights,
 )
 from roost_core.release.pod_classes import Warm
-from tests.warm_rule import KnownNodes, WarmNode
+from tests.warm_rule import KnownNodes, WarmNode, set_size
 from webhook.facts.holders import Holders, ImageHolders
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.seats import Seats, SeatsQuestion

@@ -7,8 +7,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.placement.warm_sets import MAX_NODES, Spare, set_size, with_weights
-from tests.warm_rule import WarmNode, choose_warm
+from roost_core.placement.warm_sets import MAX_NODES, Spare, with_weights
+from tests.warm_rule import WarmNode, choose_warm, set_size
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.warm import WarmFacts
 

@@ -23,7 +23,7 @@ from roost.seating.plan import (
     plan_seating,
     who_came,
 )
-from roost_core.release.events import seating_seconds
+from roost_core.release.seating_pace import seating_seconds
 
 START: Final = 1_800_000_000
 GRACE: Final = 1200.0

@@ -13,7 +13,7 @@ from roost_core.objects.node import Node, node_or_none, read_node
 from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.warm_sets import Spare, set_size, slots_of
+from roost_core.placement.warm_sets import Spare, slots_of
 from roost_core.release.pod_classes import Warm
 from roost_core.release.reader import SettingsError
 from roost_core.release.release_settings import ReleaseSettings
@@ -29,7 +29,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.recorded_data import rows
-from tests.warm_rule import WarmNode, choose_warm
+from tests.warm_rule import WarmNode, choose_warm, set_size
 from webhook.facts.facts import Facts
 from webhook.facts.placed_pod import FailedPull, PlacedPod, read_placed_pod
 from webhook.facts.warm import WarmFacts

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION, STARTUP_PREFIXES
+from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.free_room import (
     Room,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from roost_core.scheduler.state import ClusterState
     from roost_lab.simulator.setup.assumptions import Assumptions
 
-# Pods below it neither request nor keep a node (--expendable-pods-priority-cutoff).
-PRIORITY_CUTOFF: Final = -10
 # --max-empty-bulk-delete, --max-drain-parallelism.
 EMPTY_AT_ONCE: Final = 10
 DRAINED_AT_ONCE: Final = 1
@@ -58,7 +57,7 @@ def plan_scale_up(
     whatever label new nodes get (see `group_template`). Preferred terms count for nothing; neither
     do startup taints.
     """
-    pods = pods_waiting(unschedulable, PRIORITY_CUTOFF)
+    pods = pods_waiting(unschedulable, AUTOSCALER_CUTOFF)
     if not pods or allowed <= 0:
         return 0
     rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()] + rooms_coming(
@@ -111,7 +110,7 @@ def _read_node(row: NodeRow) -> _NodeFacts:
     movable: list[Pod] = []
     expendable: list[Pod] = []
     for pod in row.pods.values():
-        if pod.priority < PRIORITY_CUTOFF:
+        if pod.priority < AUTOSCALER_CUTOFF:
             # Ignored.
             expendable.append(pod)
         elif is_daemon(pod):

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
-from roost_core.release.events import (
+from roost_core.release.events import Event
+from roost_core.release.seating_pace import (
     FIRST_SEATS,
     SEATING_START_SECONDS,
     SEATS_A_SECOND,
-    Event,
     most_seating,
     seating_seconds,
 )
