@@ -10,7 +10,7 @@ KubeSpawner 7, traits; zero-to-jupyterhub 4.4, jupyterhub_config.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from generator.checks.contract import mapping
 from generator.importing.chart_traits import chart_traits
@@ -48,13 +48,33 @@ _CHART_SETS: Final = frozenset(
     }
 )
 _UNSET: tuple[object, Path] = (None, ())
-# Traits that take users out of Roost's reach: if one is UNKNOWN, users aren't placed until what
-# stands beside it.
+_SAME_SCHEDULER: Final = "replaceSchedulers has the scheduler that {setter}"
+# Traits that take users out of Roost's reach, each with what must be so before users are placed if
+# the trait is UNKNOWN. {setter}: which key sets it, on which line.
 _OUT_OF_REACH: Final = {
-    "namespace": "podClasses.user.match.namespaceSelector selects the namespace",
-    "component_label": "podClasses.user.match.labels.component is the component_label",
-    **dict.fromkeys(("scheduler_name", "extra_pod_config"), "replaceSchedulers has the scheduler"),
+    "namespace": "podClasses.user.match.namespaceSelector selects the namespace that {setter}",
+    "component_label": "podClasses.user.match.labels.component is the component_label that"
+    " {setter}",
+    "scheduler_name": _SAME_SCHEDULER,
+    "extra_pod_config": _SAME_SCHEDULER,
 }
+
+
+class AnyTrait(NamedTuple):
+    """What may set any trait of the spawner."""
+
+    # A statement of the hub's Python, or a class, for people.
+    words: str
+    # The key that holds it, below the hub's values.
+    keys: Path
+
+
+class HubTraits(NamedTuple):
+    """What the hub sets of its spawner beside the chart's keys."""
+
+    traits: _Traits
+    # The last that may set any of them; None: nothing does.
+    any_trait: AnyTrait | None
 
 
 def map_class_match(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
@@ -63,7 +83,8 @@ def map_class_match(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]
     Returns what must be so before users are placed, a clause for each reason; and the traits that
     were followed.
     """
-    traits = traits_of(hub)
+    hub_traits = traits_of(hub)
+    traits = hub_traits.traits
     followed = _followed_traits(traits)
     # `component` of extra_labels is overwritten by it.
     component, keys = traits.get("component_label", _UNSET)
@@ -82,7 +103,7 @@ def map_class_match(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]
     unmet = [
         *_unmet_by_namespaces(hub, traits),
         *_unmet_by_scheduler(draft, traits),
-        *_unmet_by_python(draft, hub, traits),
+        *_unmet_by_python(draft, hub, hub_traits),
     ]
     return unmet, followed
 
@@ -146,27 +167,26 @@ def _unmet_by_scheduler(draft: Draft, traits: _Traits) -> list[str]:
     return [f"replaceSchedulers has {name}, the scheduler that the hub names in its users' pods"]
 
 
-def _unmet_by_python(draft: Draft, hub: HubSection, traits: _Traits) -> list[str]:
+def _unmet_by_python(draft: Draft, hub: HubSection, hub_traits: HubTraits) -> list[str]:
     """What must be so of traits that the hub's Python sets, and nobody knows to what."""
     unmet: list[str] = []
-    if ANY in traits:
-        statement, keys = traits[ANY]
+    if hub_traits.any_trait is not None:
+        words, keys = hub_traits.any_trait
         line = draft.places.of((*hub.path, *keys))[1]
         unmet.append(
             f"podClasses.user.match and replaceSchedulers fit what {hub.show(keys)} does in Python"
-            f" (line {line}: {statement})"
+            f" (line {line}: {words})"
         )
-    for trait, (value, keys) in traits.items():
+    for trait, (value, keys) in hub_traits.traits.items():
         if trait in _OUT_OF_REACH and UNKNOWN in (value, child(value, "schedulerName")):
             line = draft.places.of((*hub.path, *keys))[1]
-            unmet.append(
-                f"{_OUT_OF_REACH[trait]} that {hub.show(keys)} sets in Python (line {line})"
-            )
+            setter = f"{hub.show(keys)} sets in Python (line {line})"
+            unmet.append(_OUT_OF_REACH[trait].format(setter=setter))
     return unmet
 
 
-def traits_of(hub: HubSection) -> _Traits:
-    """What the hub sets of its spawner beside the chart's keys, by trait."""
+def traits_of(hub: HubSection) -> HubTraits:
+    """What the hub sets of its spawner beside the chart's keys."""
     found: _Traits = {}
     for key, trait in (("extraPodConfig", "extra_pod_config"), ("extraLabels", "extra_labels")):
         value = mapping(child(hub.data, "singleuser", key))
@@ -186,7 +206,7 @@ def traits_of(hub: HubSection) -> _Traits:
         own = child(hub.data, *at)
         if own not in (None, ""):
             found[trait] = (own, at)
-    _read_python(hub, found, chart)
+    any_trait = _read_python(hub, found, chart)
     pod_config, keys = found.get("extra_pod_config", _UNSET)
     if isinstance(pod_config, Mapping):
         # KubeSpawner takes either spelling.
@@ -195,8 +215,8 @@ def traits_of(hub: HubSection) -> _Traits:
     spawner, keys = found.get("spawner_class", _UNSET)
     is_named = isinstance(spawner, str) and spawner != UNKNOWN
     if is_named and not str(spawner).lower().startswith("kubespawner"):
-        found[ANY] = (f"the class {spawner}", keys)
-    return found
+        any_trait = AnyTrait(f"the class {spawner}", keys)
+    return HubTraits(found, any_trait)
 
 
 def _reaches_pods(
@@ -206,36 +226,46 @@ def _reaches_pods(
 
     chart: the traits that the chart's own keys set.
     """
-    # An empty one takes the chart's away.
-    may_be_empty = trait in PLACEHOLDER_TRAITS
-    if value in (None, "") or not (value or may_be_empty):
+    if value in (None, ""):
         return False
-    if class_name not in _READ_CLASSES and may_be_empty:
+    is_of_placeholders = trait in PLACEHOLDER_TRAITS
+    # Of placeholders' traits an empty one counts, too: it takes the chart's away.
+    if not value and not is_of_placeholders:
         return False
-    if class_name == "Spawner":
-        # The chart tells KubeSpawner itself of these, and that counts more.
-        is_told_by_chart = trait in _CHART_SETS or (may_be_empty and bool(chart.get(trait)))
-        return not is_told_by_chart
-    return True
+    if is_of_placeholders and class_name not in _READ_CLASSES:
+        return False
+    if class_name != "Spawner":
+        return True
+    # What the chart tells KubeSpawner itself counts more.
+    if trait in _CHART_SETS:
+        return False
+    return not (is_of_placeholders and chart.get(trait))
 
 
-def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -> None:
-    """Add what the hub's Python sets, over what was found before; hooks run last."""
+def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -> AnyTrait | None:
+    """Add what the hub's Python sets, over what was found before; hooks run last.
+
+    Returns the last statement that may set any trait.
+    """
     # All code runs in one module: what one piece makes, hooks of the next may name.
     known = set(KNOWN_NAMES)
     has_profiles = bool(child(hub.data, "singleuser", "profileList"))
     codes = python_of(hub)
     hook = spawn_hook([code for _, code in codes])
+    any_trait: AnyTrait | None = None
     late: list[tuple[TraitValue, Path]] = []
     for keys, code in codes:
         listed = has_profiles or "profile_list" in found
         for setting in assigned(code, known, hook, has_profiles=listed):
-            if setting.in_hook:
+            if setting.trait == ANY:
+                any_trait = AnyTrait(str(setting.value), keys)
+            elif setting.in_hook:
                 late.append((setting, keys))
             else:
                 _set_trait(found, setting, keys, chart)
     for setting, keys in late:
         _set_trait(found, setting, keys, chart)
+    return any_trait
 
 
 def _set_trait(

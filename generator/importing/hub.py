@@ -64,7 +64,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_scheduler(draft, hub)
     _map_core_pods(draft, hub)
     _map_priorities(draft, hub)
-    traits = traits_of(hub)
+    traits = traits_of(hub).traits
     _map_limits(draft, hub, traits)
     note_culling(draft, hub)
     map_seating(draft, hub)

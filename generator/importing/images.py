@@ -49,23 +49,24 @@ def map_images(draft: Draft, charts: Charts, traits: SetTraits) -> None:
 def _map_image(draft: Draft, hub: HubSection, traits: SetTraits, *, is_binder: bool) -> None:
     """The image that users get who choose none."""
     at: Path = ("singleuser", "image")
+    # Both are read in any case: what isn't text there is noted, even if another image is used.
     name = hub.text("singleuser.image.name")
-    tag = _tag(hub)
-    # Reading notes there what isn't text.
-    is_misread = any((*at, key) in hub.misfits for key in ("name", "tag"))
-    spawners = _image_of_spawner(traits)
-    if spawners is not None:
+    tag = _read_tag(hub)
+    of_spawner = _image_of_spawner(traits)
+    if of_spawner is not None:
         # The spawner's own setting takes the place of the chart's.
-        reference, keys = spawners
+        reference, keys = of_spawner
         if reference:
             _put_image(draft, hub, traits, {"name": reference}, keys)
-    elif name and "tag" not in mapping(child(hub.data, *at)):
+        return
+    is_misfit = hub.is_misfit("singleuser.image.name") or hub.is_misfit("singleuser.image.tag")
+    if name and "tag" not in mapping(child(hub.data, *at)):
         draft.notes.append(
             f"{hub.show((*at, 'tag'))} is not in this file, and pods run the chart's own tag:"
             " no image is brought for it. Name the tag, or import what Helm made of all: helm get"
             " values RELEASE --all."
         )
-    elif name and not is_misread:
+    elif name and not is_misfit:
         _put_image(draft, hub, traits, {"name": name, "tag": tag} if tag else {"name": name}, at)
     elif name is None and not is_binder:
         draft.notes.append(
@@ -218,8 +219,9 @@ def _map_secrets(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> N
         common.append(object_name(hub, draft.release, "image-pull-secret"))
     put_pull_secrets(draft, common, (*hub.path, "imagePullSecrets"))
     users = secret_names(hub.items("singleuser.image.pullSecrets"))
-    for override in (override for profile in profiles for override in overrides(profile)):
-        users += secret_names(override.get("image_pull_secrets"))
+    for profile in profiles:
+        for override in overrides(profile):
+            users += secret_names(override.get("image_pull_secrets"))
     at = (*hub.path, "singleuser", "image", "pullSecrets")
     draft.put(
         "singleuser.image.pullSecrets",
@@ -229,15 +231,18 @@ def _map_secrets(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> N
     )
 
 
-def _tag(hub: HubSection) -> str | None:
-    """A tag is text to the chart; an unquoted number (2024) is what an older chart took."""
+def _read_tag(hub: HubSection) -> str | None:
+    """The tag of the users' image; None: there is none, or what stands there is noted as a misfit.
+
+    A tag is text to the chart; an unquoted number (2024) is what an older chart took.
+    """
     tag = hub.get("singleuser.image.tag", "any")
     if isinstance(tag, int) and not isinstance(tag, bool):
         return str(tag)
     if isinstance(tag, str):
         return tag or None
     if tag is not None:
-        hub.misfits[("singleuser", "image", "tag")] = (tag, "string")
+        hub.note_misfit("singleuser.image.tag", tag, "string")
     return None
 
 
@@ -252,10 +257,14 @@ def profile_images(
     """
     entry = _override(profile, base, is_usual=is_usual)
     override = mapping(child(profile, "kubespawner_override"))
-    base = {**base, **{key: overridden(base.get(key), override[key]) for key in override}}
+    # What choices add to: the profile's own lists, and the hub's where it has none.
+    base_of_choices = {
+        **base,
+        **{key: overridden(base.get(key), value) for key, value in override.items()},
+    }
     options: dict[str, object] = {}
     for option_name, option in mapping(child(profile, "profile_options")).items():
-        read_option = _option(option, base, is_usual=is_usual)
+        read_option = _option(option, base_of_choices, is_usual=is_usual)
         if read_option:
             options[option_name] = read_option
     if options:

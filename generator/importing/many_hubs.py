@@ -92,16 +92,18 @@ class ManyHubs:
                 " called like the hub:"
             ),
             *(
-                f"  kubectl label namespace {namespace} {USERS_LABEL}=true"
-                for namespace in self._namespaces()
+                f"  kubectl label namespace {target} {USERS_LABEL}=true"
+                for target in self._kubectl_targets()
             ),
         ]
         return "".join(f"# {one_line(line)}\n" for line in head) + print_yaml(
             self.values, self.comments
         )
 
-    def _namespaces(self) -> list[str]:
-        """Namespaces of users and builds, as kubectl takes them."""
+    def _kubectl_targets(self) -> list[str]:
+        """Namespaces of users and builds, as arguments of kubectl, each text for a command of its
+        own: first all names, then an option -l for each selector.
+        """
         names: list[str] = []
         selectors: list[str] = []
         for hub in self.hubs:
@@ -431,10 +433,12 @@ def _images_by_nodes(values: Values) -> dict[str, set[str]]:
     groups = puller_groups(values["singleuser"], values["prePuller"])
     images: dict[str, set[str]] = {}
     for group in groups:
-        wider = (
-            other for other in groups if other.node_selector.items() <= group.node_selector.items()
-        )
-        images[to_json(group.node_selector)] = {image for other in wider for image in other.images}
+        labels = group.node_selector.items()
+        # A puller that asks for fewer labels runs on these nodes, too.
+        pullers_there = [other for other in groups if other.node_selector.items() <= labels]
+        images[to_json(group.node_selector)] = {
+            image for puller in pullers_there for image in puller.images
+        }
     return images
 
 

@@ -111,7 +111,7 @@ def propose(
         if "placeholders" in proposal.values
     ]
     listed = (child(result.hub.data, "singleuser", "profileList"), ())
-    profiles = traits_of(result.hub).get("profile_list", listed)[0]
+    profiles = traits_of(result.hub).traits.get("profile_list", listed)[0]
     return proposals + _pools(
         result, now, listing(rooms[0] if rooms else now.get("placeholders")), profiles
     )

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-_ADDERS: Final = frozenset(
+# Calls that leave a list or dictionary among their arguments as it is: `x.append(name)` changes x,
+# not what the name stands for.
+_LEAVE_ARGUMENTS_ALONE: Final = frozenset(
     ["append", "extend", "insert", "update", "setattr", "set_trait", "list", "dict", "tuple"]
 )
 _BODIES: Final = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -164,10 +166,8 @@ def _stays(
     ]
     if not uses:
         return False
-    if isinstance(value, ast.Attribute | ast.Subscript):
-        # `c.KubeSpawner` itself: a trait's value may be given anew.
-        is_class = isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name)
-        return is_class and ast.unparse(value).startswith("c.") and assign in tree.body
+    if isinstance(value, ast.Attribute):
+        return _is_configuration_class(value) and assign in tree.body
     if sum(1 for _ in ast.walk(value)) > _MAX_SIZE:
         return False
     try:
@@ -179,16 +179,30 @@ def _stays(
     return all(_only_reads(parents.get(use), parents) for use in uses)
 
 
+def _is_configuration_class(value: ast.expr) -> bool:
+    """Whether an expression is a class of the configuration, such as `c.KubeSpawner`.
+
+    No other attribute stays what it is: a trait's value may change later.
+    """
+    return (
+        isinstance(value, ast.Attribute)
+        and isinstance(value.value, ast.Name)
+        and value.value.id == "c"
+    )
+
+
 def _only_reads(around: ast.AST | None, parents: Mapping[ast.AST, ast.AST]) -> bool:
     """Whether what is around a name leaves its list or dictionary as it is."""
     if isinstance(around, ast.Call):
         called = around.func
         word = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-        return word in _ADDERS
+        return word in _LEAVE_ARGUMENTS_ALONE
+    if isinstance(around, ast.keyword):
+        return _only_reads(parents.get(around), parents)
+    if isinstance(around, ast.Starred):
+        return True
     if isinstance(around, ast.Assign):
         return len(around.targets) == 1 and not isinstance(around.targets[0], ast.Name)
-    if isinstance(around, ast.keyword | ast.Starred):
-        return _only_reads(parents.get(around), parents) or isinstance(around, ast.Starred)
     return isinstance(
         around, ast.List | ast.Tuple | ast.Dict | ast.BinOp | ast.AugAssign | ast.Compare
     )
@@ -207,8 +221,8 @@ class _Names(ast.NodeTransformer):
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST | None:
         target = node.targets[0]
-        is_class = isinstance(node.value, ast.Attribute)
-        if isinstance(target, ast.Name) and target.id in self._values and is_class:
+        is_replaced = isinstance(target, ast.Name) and target.id in self._values
+        if is_replaced and _is_configuration_class(node.value):
             # The spawner's configuration by another name: each use was replaced.
             return ast.copy_location(ast.Pass(), node)
         return self.generic_visit(node)

@@ -247,13 +247,15 @@ class Draft(ImportResult):
         self, dotted: str, values: Mapping[str, object], source: Path, *comments: str
     ) -> None:
         """`put` for a mapping that is merged into a default which is not empty: each key by
-        itself.
+        itself. The comments stand above the first of them.
         """
-        for key, value in values.items():
-            path = (*dotted.split("."), key)
-            if child(self.defaults, *path) != value:
-                self.pieces.append(Piece(path, copy.deepcopy(value), comments, source))
-                comments = ()
+        chosen = {(*dotted.split("."), key): value for key, value in values.items()}
+        changed = [
+            (path, value) for path, value in chosen.items() if child(self.defaults, *path) != value
+        ]
+        for place, (path, value) in enumerate(changed):
+            above = comments if place == 0 else ()
+            self.pieces.append(Piece(path, copy.deepcopy(value), above, source))
 
     def reject(self, section: HubSection, keys: Path, reason: str) -> None:
         """Note that the key `keys` of `section` has no place in Roost's values."""

@@ -120,6 +120,14 @@ class HubSection:
             return None
         return int(float(str(value))) if kind == "integer" else value
 
+    def note_misfit(self, dotted: str, value: object, kind: Kind) -> None:
+        """Note that the value at `dotted` isn't of the kind that is read there."""
+        self.misfits[tuple(dotted.split("."))] = (value, kind)
+
+    def is_misfit(self, dotted: str) -> bool:
+        """Whether a value was read at `dotted`, and noted as one of another kind."""
+        return tuple(dotted.split(".")) in self.misfits
+
     def tick_off(self, dotted: str) -> None:
         """Count what stands at `dotted`, and below it, as read: nothing more follows from it."""
         self.get(dotted, "any")

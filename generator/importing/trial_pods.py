@@ -56,13 +56,15 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     names = listing(result.values.get("replaceSchedulers")) or [""]
     of_chart = chart_traits(result.hub.data, is_binder=result.is_binder)
     usual = {"scheduler_name": names[0], "namespace": namespace, **of_chart}
-    set_traits = traits_of(result.hub)
-    usual |= {name: value for name, (value, _) in set_traits.items()}
-    if ANY in usual:
-        usual["namespace"] = UNKNOWN
+    hub_traits = traits_of(result.hub)
+    usual |= {name: value for name, (value, _) in hub_traits.traits.items()}
+    set_by = {name: keys for name, (_, keys) in hub_traits.traits.items()}
+    if hub_traits.any_trait is not None:
+        usual |= {ANY: UNKNOWN, "namespace": UNKNOWN}
+        set_by[ANY] = hub_traits.any_trait.keys
     where = {
         name: f"{result.hub.show(keys)}{result.line_of((*result.hub.path, *keys))}"
-        for name, (_, keys) in set_traits.items()
+        for name, keys in set_by.items()
     }
     groups: list[profile_pools.Kind] = [((), usual)]
     for name, override in groups_of(usual.get("group_overrides")):
