@@ -5,7 +5,7 @@ weighs them.
 from __future__ import annotations
 
 from itertools import combinations, pairwise, permutations
-from typing import Final
+from typing import Final, NamedTuple
 
 from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.faulty_keys import sound_items
@@ -102,10 +102,10 @@ def _lint_unread_nodes(report: LintReport, path: Path, pod_class: dict[str, obje
         or at(report.values, "admission", "mode") != "webhook"
     ):
         return
-    for key, lacks in (("warm", "nodes"), ("resources", "PriorityClasses")):
+    for key, unread in (("warm", "nodes"), ("resources", "PriorityClasses")):
         if pod_class.get(key) is not None and not report.is_default((*path, key)):
             reason = (
-                f"does nothing while the webhook can't read {lacks} (webhook.readNodes: false)."
+                f"does nothing while the webhook can't read {unread} (webhook.readNodes: false)."
             )
             report.warn((*path, key), reason, f"Set webhook.readNodes to true, or {key} to null.")
 
@@ -128,62 +128,81 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
     """Both directions of a pair add up in kube-scheduler: only one side may set it, with a small
     enough weight.
     """
-
-    def chosen_weight(name: str, side: str, other: str) -> float:
-        # Roost's default `avoid` only breaks ties, so it contradicts nothing: it counts as 0.
-        if side == "avoid" and report.is_default(("podClasses", name, side, other)):
-            return 0
-        return number(mapping(classes[name].get(side)).get(other))
-
-    def lint_sum(first: str, second: str) -> None:
-        pairs = ((first, second), (second, first))
-        preferences = [
-            (name, side, other)
-            for name, other in pairs
-            for side in _SIDES
-            if chosen_weight(name, side, other) > 0
-        ]
-        if len(preferences) > 1:
-            first_name, side, other = preferences[0]
-            last, last_side, last_other = preferences[-1]
-            pair = f"{first_name}.{side}.{other} and {last}.{last_side}.{last_other}"
-            reason = f"{pair} are both set, and their weights add up."
-            report.warn(("podClasses", last, last_side, last_other), reason, "Keep one of them.")
-
-    def lint_self(name: str) -> None:
-        if chosen_weight(name, "join", name) and chosen_weight(name, "avoid", name):
-            reason = f"{name} joins and avoids itself."
-            report.refuse(("podClasses", name, "avoid", name), reason, "Keep one of them.")
-
-    def lint_repelled(name: str, other: str) -> None:
-        # The new pod and each one there have the term, and kube-scheduler adds both weights.
-        attracts = 2 * chosen_weight(name, "join", name)
-        if not attracts:
-            return
-        mine = chosen_weight(name, "avoid", other)
-        theirs = chosen_weight(other, "avoid", name)
-        if (mine + theirs) * _MAX_PODS_A_NODE >= attracts:
-            path: Path = (
-                ("podClasses", name, "avoid", other)
-                if mine
-                else ("podClasses", other, "avoid", name)
-            )
-            enough = int(attracts // (mine + theirs))
-            reason = (
-                f"from {enough} {other} pods on, a node repels a {name} more than one {name} there"
-                " attracts it."
-            )
-            report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
-
     for first, second in combinations(sorted(classes), 2):
         with report.part():
-            lint_sum(first, second)
+            _lint_sum(report, classes, first, second)
     for name in classes:
         with report.part():
-            lint_self(name)
+            _lint_self(report, classes, name)
     for name, other in permutations(classes, 2):
         with report.part():
-            lint_repelled(name, other)
+            _lint_repelled(report, classes, name, other)
+
+
+class _Preference(NamedTuple):
+    """What a class says of another: `podClasses.NAME.SIDE.OTHER`."""
+
+    name: str
+    # One of _SIDES.
+    side: str
+    other: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}.{self.side}.{self.other}"
+
+    @property
+    def path(self) -> Path:
+        return ("podClasses", *self)
+
+    def weight(self, report: LintReport, classes: _Classes) -> float:
+        """The weight that somebody chose; 0: none."""
+        # Roost's default `avoid` only breaks ties, so it contradicts nothing.
+        if self.side == "avoid" and report.is_default(self.path):
+            return 0
+        return number(mapping(classes[self.name].get(self.side)).get(self.other))
+
+
+def _lint_sum(report: LintReport, classes: _Classes, first: str, second: str) -> None:
+    preferences = [
+        _Preference(name, side, other)
+        for name, other in ((first, second), (second, first))
+        for side in _SIDES
+    ]
+    chosen = [preference for preference in preferences if preference.weight(report, classes) > 0]
+    if len(chosen) < 2:
+        return
+    kept, *_, last = chosen
+    reason = f"{kept.key} and {last.key} are both set, and their weights add up."
+    report.warn(last.path, reason, "Keep one of them.")
+
+
+def _lint_self(report: LintReport, classes: _Classes, name: str) -> None:
+    joins = _Preference(name, "join", name)
+    avoids = _Preference(name, "avoid", name)
+    if joins.weight(report, classes) and avoids.weight(report, classes):
+        report.refuse(avoids.path, f"{name} joins and avoids itself.", "Keep one of them.")
+
+
+def _lint_repelled(report: LintReport, classes: _Classes, name: str, other: str) -> None:
+    """Check that pods of another class don't repel more than pods of the class itself attract."""
+    # The new pod and each one there have the term, and kube-scheduler adds both weights.
+    attracts = 2 * _Preference(name, "join", name).weight(report, classes)
+    if not attracts:
+        return
+    own_side = _Preference(name, "avoid", other)
+    other_side = _Preference(other, "avoid", name)
+    own_weight = own_side.weight(report, classes)
+    repels = own_weight + other_side.weight(report, classes)
+    if repels * _MAX_PODS_A_NODE < attracts:
+        return
+    enough = int(attracts // repels)
+    reason = (
+        f"from {enough} {other} pods on, a node repels a {name} more than one {name} there"
+        " attracts it."
+    )
+    cause = own_side if own_weight else other_side
+    report.warn(cause.path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
 
 
 def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
@@ -193,7 +212,8 @@ def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
         return
     for name, pod_class in classes.items():
         own = at(pod_class, "match", "namespaceSelector")
-        if own is not None and shared not in (own, {}):
+        selects_all = shared == {}
+        if own is not None and own != shared and not selects_all:
             reason = f"replaces podClasses.{name}.match.namespaceSelector in every join and avoid."
             report.warn(
                 path, reason, f"It must select the namespaces of podClasses.{name} as well."

@@ -41,7 +41,7 @@ class LintReport:
         """
         self.with_hints = with_hints
         self.values = guarded(merged.values, unfit)
-        # For names that others refer to: a faulty name is one, too.
+        # With faulty keys: what has a faulty name is still there to be referred to.
         self.written = merged.values
         self._defaults = merged.defaults
         self._places = merged.places
@@ -49,7 +49,9 @@ class LintReport:
 
     @contextmanager
     def part(self) -> Iterator[None]:
-        """Run what reads keys of its own: it ends where one of them is faulty, and alone."""
+        """Run a part of a check on its own: if a key that it reads is faulty, this part ends there,
+        and the rest of the check goes on.
+        """
         try:
             yield
         except FaultyKeyError:

@@ -1,6 +1,7 @@
-"""Values in which some keys have faults: whoever reads such a key is told so, and stops.
+"""Values in which some keys have faults: a check that reads such a key stops there.
 
-So a check across keys isn't run where a key that it reads is faulty, and says all else.
+It could say nothing of use about a value that doesn't fit the schema. Checks that don't read the
+key go on, so that all other faults are still found.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ class _Map(dict[str, Any]):
         return super().get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        if key in self._faulty and key not in self._names:
+        is_written = key in self._names
+        # A faulty key that isn't written is one that is missing: its own fault says so already.
+        if not is_written and key in self._faulty:
             raise FaultyKeyError
-        return key in self._names
+        return is_written
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -66,7 +69,12 @@ class _List(list[Any]):
         self._faulty = faulty
 
     def __getitem__(self, index: SupportsIndex | slice) -> Any:  # noqa: ANN401 - as a list's
-        if isinstance(index, slice) or range(len(self))[index] in self._faulty:
+        if isinstance(index, slice):
+            raise FaultyKeyError
+        position = int(index)
+        if position < 0:
+            position += len(self)
+        if position in self._faulty:
             raise FaultyKeyError
         return super().__getitem__(index)
 

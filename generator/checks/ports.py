@@ -32,7 +32,7 @@ _PROGRAMS: Final = (
 
 def check(report: LintReport, _release: Release) -> None:
     """Find ports that programs on the host network share: Kubernetes treats them as ports of the
-    node.
+    node. Warn of a scheduler there, whose leader the webhook doesn't know.
     """
     # Port -> the first program that has it, and that program's key.
     taken: dict[object, tuple[_Program, str]] = {}
@@ -52,15 +52,16 @@ def check(report: LintReport, _release: Release) -> None:
                 )
                 report.warn((program.part, key), reason, "Use another port.")
         if program.part == "scheduler":
-            reason = (
-                "the webhook can't tell if the scheduler that leads has the values' profiles"
-                " (docs/beliefs.md)."
-            )
-            report.warn(
-                ("scheduler", "hostNetwork"),
-                reason,
-                "Add a profile in one upgrade, use it in the next.",
-            )
+            _warn_of_unknown_leader(report)
+
+
+def _warn_of_unknown_leader(report: LintReport) -> None:
+    reason = (
+        "the webhook can't tell if the scheduler that leads has the values' profiles"
+        " (docs/beliefs.md)."
+    )
+    fix = "Add a profile in one upgrade, use it in the next."
+    report.warn(("scheduler", "hostNetwork"), reason, fix)
 
 
 def _is_on_host_network(report: LintReport, program: _Program) -> bool:

@@ -16,6 +16,8 @@ from generator.values.helm_release import Release
 from generator.values.merge import Values
 
 _COLD: Final = "never get the images in advance: users there start cold"
+# The key of a toleration that tolerates every taint.
+_ANY_KEY: Final = ""
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 # Keys of a profile that send its users to nodes that a single puller for all users doesn't reach.
 _STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_RESOURCES)
@@ -35,7 +37,9 @@ def check(report: LintReport, _release: Release) -> None:
         with report.part():
             lint(report)
     tolerated = {
-        group.component: {text(toleration.get("key") or "") for toleration in group.tolerations}
+        group.component: {
+            text(toleration.get("key") or _ANY_KEY) for toleration in group.tolerations
+        }
         for group in report.pullers
     }
     for placeholder_set in placeholder_sets(report):
@@ -158,6 +162,8 @@ def _lint_set(
 ) -> None:
     """A puller should run wherever placeholders can: otherwise the user who takes their room waits
     for a pull.
+
+    tolerated: by the puller's component, the keys of its tolerations.
     """
     selector = mapping(placeholder_set.value("nodeSelector"))
     groups = report.pullers
@@ -181,18 +187,18 @@ def _lint_set(
         for toleration in listing(placeholder_set.value("tolerations"))
         if at(toleration, "key")
     ]
-    # By puller: what placeholders tolerate and it doesn't. Which value a taint of that key has,
-    # nobody knows here.
-    missing = [
-        [
+    # Keys alone are compared: which value a taint of that key has, nobody knows here.
+    missing: dict[str, list[str]] = {}
+    for group in pullers:
+        keys = tolerated[group.component]
+        missing[group.component] = [
             show_toleration(toleration)
             for toleration in tolerations
-            if tolerated[group.component].isdisjoint({"", text(toleration["key"])})
+            if _ANY_KEY not in keys and text(toleration["key"]) not in keys
         ]
-        for group in pullers
-    ]
-    if all(missing):
-        least = min(missing, key=len)
+    is_reached = any(not lacking for lacking in missing.values())
+    if not is_reached:
+        least = min(missing.values(), key=len)
         reason = (
             f"no puller tolerates {' and '.join(least)}, as these placeholders do: nodes with that"
             f" taint {_COLD}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.checks.contract import LintReport, at, listing, mapping, text
+from generator.checks.contract import LintReport, at, listing, mapping, named_by, text
 from generator.faults import Path
 from generator.values.helm_release import Release
 from roost_core.objects.quantities import parse_quantity
@@ -29,14 +29,12 @@ def check(report: LintReport, _release: Release) -> None:
     secret = text(at(recorder, "database", "existingSecret"))
     if not secret:
         _lint_file(report, mapping(at(recorder, "database", "persistence")))
-    named_by = "corePods" if recorder.get("extraEnv") is None else "recorder"
-    for index, entry in enumerate(listing(at(report.values, named_by, "extraEnv"))):
+    extra_env = named_by(report, "recorder", "extraEnv")
+    for index, entry in enumerate(listing(at(report.values, *extra_env))):
         if at(entry, "name") == _VARIABLE:
             reason = f"{_VARIABLE} is already set by recorder.database."
             report.refuse(
-                (named_by, "extraEnv", index),
-                reason,
-                "Give the URL in recorder.database.existingSecret.",
+                (*extra_env, index), reason, "Give the URL in recorder.database.existingSecret."
             )
 
 

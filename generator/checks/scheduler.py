@@ -148,7 +148,7 @@ def _lint_name(report: LintReport, path: Path, name: str, point: str, minor: int
 def _lint_since(
     report: LintReport, path: Path, key: str, since: Mapping[str, int], minor: int
 ) -> None:
-    if minor < since.get(key, minor):
+    if key in since and minor < since[key]:
         expected = f"nothing, for kube-scheduler 1.{minor}: it came with 1.{since[key]}"
         report.error(path, Phrase(key), expected, "kube-scheduler would not start, or ignore it.")
 
@@ -178,13 +178,12 @@ def _lint_plugins(
             report, (*path, point, "enabled"), point, listing(plugin_set.get("enabled")), minor
         )
         for index, name in enumerate(_names(plugin_set.get("enabled"))):
-            off = [
-                gate
-                for gate in (PLUGINS[name].gates if name in PLUGINS else ())
-                if not is_on(gate, minor, gates)
-            ]
-            if off:
-                reason = f"{name} is behind the feature gate {off[0]}, which is off."
+            if name not in PLUGINS:
+                continue
+            closed = (gate for gate in PLUGINS[name].gates if not is_on(gate, minor, gates))
+            first_closed = next(closed, None)
+            if first_closed is not None:
+                reason = f"{name} is behind the feature gate {first_closed}, which is off."
                 report.warn(
                     (*path, point, "enabled", index), reason, "Set it in scheduler.featureGates."
                 )
