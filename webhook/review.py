@@ -71,23 +71,30 @@ class Review(NamedTuple):
     body: object
 
 
-def uid_of_oversized(body: bytes) -> str | None:
-    """The uid of a review that is too large to be parsed, read from its first bytes; None for any
-    other body.
+def _is_oversized(body: bytes) -> bool:
+    """Whether a request is too large to be parsed."""
+    # Each part has at least one byte, so a body of the usual size needn't be searched.
+    if len(body) <= MAX_JSON_PARTS:
+        return False
+    if len(body) > MAX_BODY_BYTES:
+        return True
+    if body.count(b"{") + body.count(b"[") > MAX_JSON_PARTS:
+        return True
+    return body.count(b'"') > 2 * MAX_JSON_TEXTS
+
+
+def _answer_oversized(body: bytes) -> tuple[Answer, Decision]:
+    """Admit the pod of a review that is too large to be parsed.
 
     Raises MalformedReviewError when it doesn't begin as kube-apiserver's reviews do: after a 4xx
     the API server applies the webhook's failurePolicy, which is Ignore by default.
     """
-    # Each part has at least one byte, so a body of the usual size needn't be searched.
-    if len(body) <= MAX_JSON_PARTS or (
-        len(body) <= MAX_BODY_BYTES
-        and body.count(b"{") + body.count(b"[") <= MAX_JSON_PARTS
-        and body.count(b'"') <= 2 * MAX_JSON_TEXTS
-    ):
-        return None
-    if (head := _HEAD.match(body)) is None:
+    head = _HEAD.match(body)
+    if head is None:
         raise MalformedReviewError(f"more than {MOST[Bound.BODY]}", 413)
-    return head[1].decode("ascii")
+    uid = head[1].decode("ascii")
+    decision = Decision(ReviewResult.BEYOND_BOUNDS, reason=Bound.BODY)
+    return _allow(uid, decision), decision
 
 
 def parse_review(body: bytes) -> Review:
@@ -182,18 +189,15 @@ class Reviewer:
         started = self._now()
         is_dry_run = False
         try:
-            if (oversized := uid_of_oversized(body)) is not None:
-                decision = Decision(ReviewResult.BEYOND_BOUNDS, reason=Bound.BODY)
-                answer = _allow(oversized, decision)
+            if _is_oversized(body):
+                answer, decision = _answer_oversized(body)
             else:
                 review = parse_review(body)
                 is_dry_run = review.is_dry_run
                 answer, decision = self._answer(review, started)
         except MalformedReviewError as error:
-            answer, decision = (
-                Answer(error.status, f"{error}\n".encode()),
-                Decision(ReviewResult.MALFORMED),
-            )
+            answer = Answer(error.status, f"{error}\n".encode())
+            decision = Decision(ReviewResult.MALFORMED)
         try:
             self._on_decision(decision, is_dry_run, self._now() - started)
         except Exception as error:  # noqa: BLE001 - an error in counting must not fail the review

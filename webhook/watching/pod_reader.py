@@ -81,24 +81,25 @@ class PodReader:
         )
 
     def _is_unplaced(self, pod: PodBody) -> bool:
-        """Whether the pod has no revision annotation, and isn't one that no rule is for.
+        """Whether a rule should have changed this pod, and none did.
 
         A pod that names Roost's scheduler can still lack the other rules; only Roost's own
         placeholders are created with all of them. A pod that its author bound to a node can't be
         told from a scheduled one, nor an older pod from a missed one.
         """
-        is_own = pod.labels.get(PART_OF_LABEL) == OWN_PART
-        carries_all = (
-            pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER
-            or pod.scheduler_name in self._own_schedulers
-        )
-        return not (
-            POLICY_REVISION_ANNOTATION in pod.annotations
-            or (is_own and carries_all)
-            or pod.annotations.get(OPT_OUT_ANNOTATION) == "true"
-            or MIRROR_ANNOTATION in pod.annotations
-            or pod.is_daemon
-        )
+        if POLICY_REVISION_ANNOTATION in pod.annotations:
+            return False
+        if pod.annotations.get(OPT_OUT_ANNOTATION) == "true":
+            return False
+        if MIRROR_ANNOTATION in pod.annotations:
+            return False
+        if pod.is_daemon:
+            return False
+        if pod.labels.get(PART_OF_LABEL) != OWN_PART:
+            return True
+        # No rule is for Roost's other pods.
+        is_placeholder = pod.labels.get(OWN_COMPONENT_LABEL) == OWN_PLACEHOLDER
+        return is_placeholder and pod.scheduler_name not in self._own_schedulers
 
     def _read_other_hubs(self, body: JSONObject, pod: PodBody) -> WatchedPod | None:
         """A pod of another hub that would belong to the class: it takes room in the warm set.
@@ -116,4 +117,5 @@ class PodReader:
         placed = read_placed_pod(body, self._pod_class.name)
         if placed is None or not placed.node:
             return None
-        return WatchedPod("", placed)
+        # Only a pod that is unplaced is counted by its uid, and another hub's never is.
+        return WatchedPod(uid="", placed=placed)
