@@ -64,12 +64,7 @@ class PullSettings(NamedTuple):
 
 
 def check(install: Install) -> Told:
-    uses = (
-        install.of_kind("DaemonSet")
-        or install.values["popularImages"]["enabled"]
-        or _has_warm_set(install)
-    )
-    is_used = install.values["enabled"] and uses
+    is_needed = _needs_images(install)
     pressed: list[Node] = []
     evicted: list[str] = []
     # Who may not list these is told so by the checks that need them.
@@ -77,7 +72,7 @@ def check(install: Install) -> Told:
         pressed = [node for node in install.nodes if _is_pressed(node)]
     with suppress(ClusterError):
         evicted = _evicted_for_disk(install)
-    if not is_used and not pressed and not evicted:
+    if not is_needed and not pressed and not evicted:
         yield "nothing that depends on kubelets' images is used, and no disk is under pressure"
         return
     ready = [node for node in install.nodes if node.ready]
@@ -87,7 +82,7 @@ def check(install: Install) -> Told:
     told = f": {', or '.join(habits)}" if habits else ""
     yield f"{count(len(settings), 'kubelet')} asked{told}"
     yield from _find_pressure(settings, [node.name for node in pressed], evicted)
-    if not is_used:
+    if not is_needed:
         return
     if refusal is not None:
         yield unknown(
@@ -191,11 +186,12 @@ def _find_reporting(
             " new leader may miss it.",
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, or take it out of there.",
         )
-    full = {name: number for name, number in held.items() if number >= DEFAULT_REPORTED}
+    # A report is never longer than what its kubelet is set to: one that is as long may be cut.
+    many_images = {name: number for name, number in held.items() if number >= DEFAULT_REPORTED}
     cut = [
         shown[name]
         for name, kubelet in kubelets.items()
-        if 0 <= kubelet.reported <= full.get(name, -1)
+        if name in many_images and 0 <= kubelet.reported <= many_images[name]
     ]
     if cut and _has_warm_set(install):
         yield warning(
@@ -231,13 +227,21 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> To
         )
 
 
+def _needs_images(install: Install) -> bool:
+    """Whether something that is switched on depends on the images that kubelets hold."""
+    if not install.values["enabled"]:
+        return False
+    has_puller = bool(install.of_kind("DaemonSet"))
+    return has_puller or install.values["popularImages"]["enabled"] or _has_warm_set(install)
+
+
 def _has_warm_set(install: Install) -> bool:
     return any((entry or {}).get("warm") for entry in install.values["podClasses"].values())
 
 
 def _sample(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes whose kubelets are asked: one of each pool and version first, those with the most
-    images before.
+    """The nodes whose kubelets are asked: of each pool and version the one with the most images,
+    and then the others, those with the most images first.
     """
     fullest = sorted(nodes, key=lambda node: -node.image_count)
     first: dict[tuple[str, ...], Node] = {}

@@ -25,13 +25,19 @@ def check(install: Install) -> Told:
         )
         spec = (lease or {}).get("spec") or {}
         age = age_seconds(install, spec.get("renewTime"))
-        if not spec.get("holderIdentity") or age is None or age > SILENT_SECONDS:
-            state = f"was renewed {age:.0f} s ago" if age is not None else "has no holder"
-            fix = f"kubectl --namespace {namespace} logs deployment/{name}"
-            component = component_of(body)
-            yield error(
-                f"Lease {namespace}/{name} {state}: nobody leads.",
-                fix,
-                conditions(State.UNLED, component),
-                conditions(State.DOWN, component),
-            )
+        # One that was given up a moment ago has a fresh renewTime, and no holder.
+        if not spec.get("holderIdentity"):
+            fault = "has no holder"
+        elif age is None:
+            fault = "was never renewed"
+        elif age > SILENT_SECONDS:
+            fault = f"was renewed {age:.0f} s ago"
+        else:
+            continue
+        component = component_of(body)
+        yield error(
+            f"Lease {namespace}/{name} {fault}: nobody leads.",
+            f"kubectl --namespace {namespace} logs deployment/{name}",
+            brings=conditions(State.UNLED, component),
+            follows=conditions(State.DOWN, component),
+        )

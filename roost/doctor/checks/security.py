@@ -51,10 +51,9 @@ def check(install: Install) -> Told:
             edit = f"kubectl --namespace {install.release.namespace} edit resourcequota {quota}"
             fix = f"Raise the namespace's ResourceQuota (`{edit}`), or lower what its pods request."
         components = [component_of(workload) for workload, _ in found]
+        brought = conditions(State.BROKEN, *components)
+        if quota:
+            brought |= conditions(State.QUOTA_FULL, quota)
         yield error(
-            f"Pods of {names} are refused: {first}",
-            fix,
-            conditions(State.BROKEN, *components)
-            | (conditions(State.QUOTA_FULL, quota) if quota else frozenset()),
-            NO_NAMESPACE,
+            f"Pods of {names} are refused: {first}", fix, brings=brought, follows=NO_NAMESPACE
         )

@@ -11,12 +11,12 @@ def check(install: Install) -> Told:
     users = users_of(install) if admits(install) else []
     yield f"{len(users)} users' pods in {install.release.namespace}"
     marks = {POLICY_REVISION_ANNOTATION, OPT_OUT_ANNOTATION}
-    bare = [
-        pod["metadata"]
+    missed = [
+        pod["metadata"]["name"]
         for pod in users
         if not marks & (pod["metadata"].get("annotations") or {}).keys()
     ]
-    if missed := [metadata["name"] for metadata in bare]:
+    if missed:
         yield warning(
             f"{len(missed)} of {len(users)} users' pods were made without Roost: {some(missed)}.",
             "Older than the install: nothing to do. Else the API server didn't reach the webhook"
@@ -35,22 +35,22 @@ def _find_other_schedulers(install: Install, users: list[JSONObject]) -> Told:
     # That GKE changes it on its own is told by the check platform.
     others: dict[str, list[str]] = {}
     for pod in users:
-        scheduler = str((pod.get("spec") or {}).get("schedulerName", own))
-        if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not scheduler.startswith(
-            (own, GKE_SCHEDULER)
-        ):
+        scheduler = (pod.get("spec") or {}).get("schedulerName")
+        if scheduler is None or not annotation_of(pod, POLICY_REVISION_ANNOTATION):
+            continue
+        if not scheduler.startswith((own, GKE_SCHEDULER)):
             others.setdefault(scheduler, []).append(pod["metadata"]["name"])
     for scheduler, names in sorted(others.items()):
-        yield warning(
+        evidence = (
             f"{len(names)} of {len(users)} users' pods were placed and left to scheduler"
-            f" {scheduler}: {some(names)}.",
-            (
-                "Roost's scheduler was away when they were created (checks programs and leaders),"
-                " or not yet there."
-                if scheduler == "default-scheduler"
-                else f"Their author chose it. {replaced(install, [scheduler])}"
-            ),
-            follows=conditions(State.UNLED, "scheduler")
-            if scheduler == "default-scheduler"
-            else frozenset(),
+            f" {scheduler}: {some(names)}."
         )
+        if scheduler == "default-scheduler":
+            yield warning(
+                evidence,
+                "Roost's scheduler was away when they were created (checks programs and leaders),"
+                " or not yet there.",
+                follows=conditions(State.UNLED, "scheduler"),
+            )
+        else:
+            yield warning(evidence, f"Their author chose it. {replaced(install, [scheduler])}")

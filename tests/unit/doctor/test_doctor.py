@@ -3,6 +3,8 @@
 from typing import Final
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from roost.doctor.checks import BEFORE, INSTALLED, admission, run_checks
 from roost_core.kube.client import ApiError
@@ -172,6 +174,28 @@ def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: JSONObject | N
     cluster = Cluster()
     cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"] = spec
     cluster.tells("leaders", "error", "Lease jhub/hub-roost-scheduler")
+
+
+@given(st.sampled_from([None, "", "hub-roost-scheduler-0_1"]), st.none() | st.integers(0, 7200))
+@settings(max_examples=30)
+def test_a_lease_says_why_nobody_leads_by_its_holder_first(
+    holder: str | None, age: int | None
+) -> None:
+    renewed = None if age is None else ago(age)
+    cluster = Cluster()
+    spec = {"holderIdentity": holder, "renewTime": renewed}
+    cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"] = spec
+    told = [finding.evidence for finding in cluster.said("leaders")]
+    # Whoever gives a Lease up writes when: that is no renewal.
+    if not holder:
+        assert told == ["Lease jhub/hub-roost-scheduler has no holder: nobody leads."]
+    elif age is None:
+        assert told == ["Lease jhub/hub-roost-scheduler was never renewed: nobody leads."]
+    elif age <= 55:
+        assert told == []
+    elif age > 60:
+        assert len(told) == 1
+        assert "was renewed" in told[0]
 
 
 @pytest.mark.parametrize(
