@@ -1,9 +1,9 @@
-"""Find nodes whose clocks are wrong, by their kubelets' Events, and give what they date the API
-server's time. Pure.
+"""Find nodes whose clocks are wrong, by their kubelets' Events, and convert the kubelets' times to
+the API server's clock. Pure.
 
-A kubelet dates its Event by the node's clock, and the API server the object
-(metadata.creationTimestamp) by its own, when the Event comes, never before it happened. So the
-least difference in an hour is the clock's, to a second or two.
+An Event has two times: the kubelet's, by the node's clock, and metadata.creationTimestamp, by the
+API server's clock when the Event comes. It never comes before it happened. So the least difference
+in an hour is the clock's, to a second or two.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Final
 
 from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import MAX_US
-from roost_lab.recorder.recording.clocks import HOUR_US, behind_us, pod_in_server_time
-from roost_lab.recorder.recording.reading import PodReading, micros
+from roost_lab.recorder.recording.clocks import behind_us, pod_in_server_time
+from roost_lab.recorder.recording.reading import SECOND_US, PodReading, micros
 
+_HOUR_US: Final = 3_600 * SECOND_US
 _FIRST: Final = ("firstTimestamp", "deprecatedFirstTimestamp")
 _TIMES: Final = (*_FIRST, "lastTimestamp", "deprecatedLastTimestamp")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -44,7 +45,7 @@ def clocks_behind(events: Iterable[JSONObject]) -> Clocks:
 
 
 def corrected(event: JSONObject, clocks: Clocks) -> JSONObject:
-    """The Event in the API server's time."""
+    """The Event, with its kubelet's times converted to the API server's clock."""
     clock = _clock_of(event)
     behind = clocks.get(clock, 0) if clock is not None else 0
     if not behind:
@@ -59,9 +60,9 @@ def corrected(event: JSONObject, clocks: Clocks) -> JSONObject:
 
 
 def pod_corrected(pod: PodReading, clocks: Clocks) -> PodReading:
-    """The pod with what its kubelet dates in the API server's time."""
+    """The pod, with its kubelet's times converted to the API server's clock."""
     node = pod.state.node_name
-    hour = pod.created_us // HOUR_US
+    hour = pod.created_us // _HOUR_US
     known = (clocks[node, hour + away] for away in _HOURS_AWAY if (node, hour + away) in clocks)
     return pod_in_server_time(pod, next(known, 0))
 
@@ -73,7 +74,7 @@ def _clock_of(event: JSONObject) -> _Clock | None:
     host = source.get("host") if isinstance(source, dict) else None
     created = micros(metadata.get("creationTimestamp")) if isinstance(metadata, dict) else None
     return (
-        (host, created // HOUR_US)
+        (host, created // _HOUR_US)
         if isinstance(host, str) and host and created is not None
         else None
     )

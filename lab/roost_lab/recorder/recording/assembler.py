@@ -108,7 +108,7 @@ class Assembler:
         if pod is None:
             return []
         self._unseen_pods.pop(pod.state.uid, None)
-        pod = self.clocks.pod_in_server_time(pod)
+        pod = self.clocks.correct_pod(pod)
         before = self._pods.get(key)
         if before is not None and before.pod.state.uid != pod.state.uid:
             gone = self._pod_gone(key, Seen(seen.at), "unseen")
@@ -274,5 +274,6 @@ class Assembler:
 
     def event(self, event: EventReading) -> list[Record]:
         """An Event in its current state: new, or repeated."""
-        event = self.clocks.event_in_server_time(event)
+        self.clocks.learn(event)
+        event = self.clocks.correct_event(event)
         return self._with_nodes(records_of_event(event))

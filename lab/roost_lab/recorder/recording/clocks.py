@@ -1,4 +1,4 @@
-"""Tell how far nodes' clocks are off, and give what their kubelets date the API server's time.
+"""Tell how far nodes' clocks are off, and convert the kubelets' times to the API server's clock.
 
 Pure.
 """
@@ -12,16 +12,16 @@ from typing import Final
 
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading
 
-# An Event tells of its node's clock for this long.
-HOUR_US: Final = 3_600 * SECOND_US
-# One Event may come late; so many don't all.
+# An Event counts for its node's clock for an hour: clocks drift, and are set right.
+_EVENT_COUNTS_US: Final = 3_600 * SECOND_US
+# With fewer Events a clock counts as right: all of them may have come late.
 _FEWEST: Final = 3
-# Kubelets give whole seconds, and an Event needs time to the API server: a difference below this
-# says nothing of the clock.
+# Kubelets' times are whole seconds, and an Event takes some time to reach the API server: a smaller
+# difference says nothing of the clock.
 _LEAST_US: Final = 2 * SECOND_US
 # Most Events that a node's clock is judged by.
 _MOST_EVENTS: Final = 100
-# Conditions that the scheduler and the control plane date.
+# Conditions whose times are the scheduler's or the control plane's.
 _NOT_THE_KUBELETS: Final = ("PodScheduled", "DisruptionTarget")
 
 
@@ -29,17 +29,19 @@ def behind_us(differences: Collection[int]) -> int:
     """How far a node's clock is behind the API server's, in µs; negative: it is ahead. 0: it is
     right, or too few Events tell.
 
-    differences: of each Event, how much later than its own time the API server got it, in µs.
+    differences: for each Event, the time when the API server got it less the kubelet's time of it,
+    in µs.
     """
-    # An Event may come late, but never early: the least difference is the clock's, and what others
-    # have beyond it is their way.
+    # An Event may come late, but never early. So the least difference is the clock's; what the
+    # others have beyond it is how long they took to arrive.
     least = min(differences, default=0) if len(differences) >= _FEWEST else 0
     return least if abs(least) >= _LEAST_US else 0
 
 
 def pod_in_server_time(pod: PodReading, behind: int) -> PodReading:
-    """The pod with what its kubelet dates in the API server's time; behind: how far its
-    node's clock is behind, in µs; negative: ahead.
+    """The pod, with its kubelet's times converted to the API server's clock.
+
+    behind: how far its node's clock is behind, in µs; negative: ahead.
     """
     if not behind:
         return pod
@@ -70,38 +72,48 @@ class NodeClocks:
     """What kubelets' Events have told of their nodes' clocks. Owned by one thread."""
 
     def __init__(self) -> None:
-        # Node's name -> (when the API server got an Event of its kubelet, how much later than its
-        # own time), in µs.
+        # By the node's name, for each Event of its kubelet: when the API server got it, and that
+        # time less the kubelet's, in µs.
         self._differences: dict[str, deque[tuple[int, int]]] = {}
         # How far wrong clocks are behind, in µs, by the node's name; negative: ahead.
         self.behind: dict[str, int] = {}
 
-    def event_in_server_time(self, event: EventReading) -> EventReading:
-        """Learn from a kubelet's Event how far its node's clock is behind, and correct the
-        Event.
-        """
-        if not event.host or not event.created_us or event.when.resolution_us != SECOND_US:
-            return event
+    def learn(self, event: EventReading) -> None:
+        """Learn from a kubelet's Event how far its node's clock is behind."""
+        if not _is_dated_by_kubelet(event):
+            return
         differences = self._differences.setdefault(event.host, deque(maxlen=_MOST_EVENTS))
         # A later count of the same Event dates the repetition, and its creation stays the first
         # one's.
         if event.count == 1:
             differences.append((event.created_us, event.created_us - event.when.at_us))
-        while differences and differences[0][0] < event.created_us - HOUR_US:
+        while differences and differences[0][0] < event.created_us - _EVENT_COUNTS_US:
             differences.popleft()
         behind = behind_us([difference for _, difference in differences])
-        if not behind:
+        if behind:
+            self.behind[event.host] = behind
+        else:
             self.behind.pop(event.host, None)
+
+    def correct_event(self, event: EventReading) -> EventReading:
+        """The Event, with its kubelet's times converted to the API server's clock."""
+        behind = self.behind.get(event.host, 0) if _is_dated_by_kubelet(event) else 0
+        if not behind:
             return event
-        self.behind[event.host] = behind
         when = event.when._replace(at_us=event.when.at_us + behind)
         return replace(event, when=when, last_us=event.last_us + behind)
 
-    def pod_in_server_time(self, pod: PodReading) -> PodReading:
-        """The pod with what its kubelet dates in the API server's time."""
+    def correct_pod(self, pod: PodReading) -> PodReading:
+        """The pod, with its kubelet's times converted to the API server's clock."""
         return pod_in_server_time(pod, self.behind.get(pod.state.node_name, 0))
 
     def forget(self, node: str) -> None:
         """A node is gone: another one of its name has a clock of its own."""
         self._differences.pop(node, None)
         self.behind.pop(node, None)
+
+
+def _is_dated_by_kubelet(event: EventReading) -> bool:
+    """Whether a kubelet made the Event, and gave its time in whole seconds."""
+    is_whole_seconds = event.when.resolution_us == SECOND_US
+    return bool(event.host) and bool(event.created_us) and is_whole_seconds
