@@ -62,40 +62,51 @@ def count_users(
             continue
         if pod.uid in before.running:
             running[pod.uid] = before.running[pod.uid]
+        elif is_users(pod):
+            running[pod.uid] = pod.spec
+            started.append(pod)
         else:
-            running[pod.uid] = pod.spec if is_users(pod) else None
-            started += [pod] if running[pod.uid] else []
-    factor = (
-        0.0
-        if before.as_of is None
-        else 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
-    )
-    gone = {
-        image: left
-        for image, users in before.gone.items()
-        if (left := users * factor) >= LEAST_USERS
-    }
-    for image, count in _count_images(
-        [before.running[uid] for uid in before.running.keys() - running.keys()]
-    ).items():
+            running[pod.uid] = None
+    ended = [before.running[uid] for uid in before.running.keys() - running.keys()]
+    gone = _decayed(before, half_life_seconds, steady)
+    for image, count in _count_images(ended).items():
         gone[image] = gone.get(image, 0.0) + count
     counted = _count_images(running.values())
     users = {
         image: counted.get(image, 0) + gone.get(image, 0.0)
         for image in counted.keys() | gone.keys()
     }
-    rules: dict[str, set[NodeRules]] = {image: set(before.rules.get(image, ())) for image in gone}
-    for spec in {id(spec): spec for spec in running.values() if spec is not None}.values():
+    kept_rules = {image: before.rules.get(image, frozenset()) for image in gone}
+    rules = _with_rules_of(running.values(), kept_rules)
+    return ImageDemand(steady, running, users, gone, rules), started
+
+
+def _decayed(before: ImageDemand, half_life_seconds: float, steady: float) -> dict[str, float]:
+    """What the users of pods that had ended before the last count are worth now, by image."""
+    if before.as_of is None:
+        return {}
+    factor = 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
+    decayed = {image: users * factor for image, users in before.gone.items()}
+    return {image: users for image, users in decayed.items() if users >= LEAST_USERS}
+
+
+def _with_rules_of(
+    specs: Iterable[PodSpec | None], kept: Mapping[str, frozenset[NodeRules]]
+) -> dict[str, frozenset[NodeRules]]:
+    """Where the pods of each image may run, by these specs and by what is kept; MOST_RULES at
+    most.
+    """
+    rules = {image: set(of_image) for image, of_image in kept.items()}
+    for spec in _distinct(specs):
         where = NodeRules(spec.node_selector, spec.required_node_terms, spec.tolerations)
         for image in images_of(spec):
             rules.setdefault(image, set()).add(where)
-    bounded = {
-        image: frozenset(
-            several if len(several) <= MOST_RULES else sorted(several, key=repr)[:MOST_RULES]
-        )
-        for image, several in rules.items()
-    }
-    return ImageDemand(steady, running, users, gone, bounded), started
+    bounded: dict[str, frozenset[NodeRules]] = {}
+    for image, of_image in rules.items():
+        # Sorted, so that each leader keeps the same ones.
+        is_many = len(of_image) > MOST_RULES
+        bounded[image] = frozenset(sorted(of_image, key=repr)[:MOST_RULES] if is_many else of_image)
+    return bounded
 
 
 @lru_cache(maxsize=4096)
@@ -109,10 +120,16 @@ def images_of(spec: PodSpec) -> tuple[str, ...]:
 
 
 def _count_images(specs: Collection[PodSpec | None]) -> Counter[str]:
-    # Integers: their sum doesn't depend on the order. Most pods share few specs, each one object.
+    # Integers: their sum doesn't depend on the order.
     counts: Counter[str] = Counter()
-    objects = {id(spec): spec for spec in specs if spec is not None}
-    for identity, pods in Counter(map(id, specs)).items():
-        if (spec := objects.get(identity)) is not None:
-            counts.update(dict.fromkeys(images_of(spec), pods))
+    pods_by_spec = Counter(map(id, specs))
+    for spec in _distinct(specs):
+        counts.update(dict.fromkeys(images_of(spec), pods_by_spec[id(spec)]))
     return counts
+
+
+def _distinct(specs: Iterable[PodSpec | None]) -> Iterable[PodSpec]:
+    """Each spec once. Most pods share few specs, each one object, so comparing objects is enough
+    and fast.
+    """
+    return {id(spec): spec for spec in specs if spec is not None}.values()
