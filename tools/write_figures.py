@@ -300,70 +300,81 @@ def gains() -> str:
     course = read_results("gpu-course").tables[0]
     pool = read_results("shared-pool").tables[0]
     alone, together = "z2jh, placeholders packed", "Roost, sharedPools"
-    hours_before = pool.number("node-hours", alone)
-    hours = pool.number("node-hours", together)
+    pool_hours = (pool.number("node-hours", alone), pool.number("node-hours", together))
     mean = [course.number("mean, s", *_gpu(course, arm)) for arm in ("none", "learned")]
     gpu_hours = course.number("node-hours", *_gpu(course, "none"))
     gpu_more = course.number("against none", *_gpu(course, "learned"))
-    late = "waits over 30 s"
-    p95 = "p95 wait"
     pools = "docs/placement.md#nodes-that-hubs-share"
     rows = [
         [
             "classes at set times, no placeholders yet",
-            late,
-            f"{term.late('none'):.0f} % of people",
-            f"{term.late('imported'):.1f} % ({term.worst_late:.1f} % in the worst term)",
-            "4 weeks",
-            f"{term.hours('none'):,.0f}",
-            f"{term.change('none')} ({term.worst_change('none')} in the worst term)",
-            as_money(term.more("none") * NODE_HOUR),
+            f"{term.late('none'):.0f} % wait over 30 s",
+            f"{term.late('imported'):.1f} % (worst term: {term.worst_late:.1f} %)",
+            _mean_nodes(term.hours("none"), 28),
+            f"{term.change('none')} (worst term: {term.worst_change('none')})",
+            _money_of_4_weeks(term.more("none"), 28),
         ],
         [
             "the same, with 25 placeholders at all times",
-            late,
-            f"{term.late('fixed'):.0f} % of people",
+            f"{term.late('fixed'):.0f} % wait over 30 s",
             f"{term.late('imported'):.1f} %",
-            "4 weeks",
-            f"{term.hours('fixed'):,.0f}",
+            _mean_nodes(term.hours("fixed"), 28),
             term.change("fixed"),
-            as_money(term.more("fixed") * NODE_HOUR),
+            _money_of_4_weeks(term.more("fixed"), 28),
         ],
         [
-            "a large BinderHub, slow pulls (6 MB/s)",
-            p95,
+            "a large BinderHub, 25 placeholders, slow pulls (6 MB/s)",
             *public.waits(),
-            "10 days",
-            *public.node_hours(),
-            as_money(public.more * NODE_HOUR),
+            *_cost_cells(public.node_hours, 10),
         ],
-        ["the same, pulls four times as fast", p95, *faster.cells("1 day")],
-        ["a small BinderHub, pulls as fast", p95, *small.cells("10 days")],
+        ["the same, pulls four times as fast", *faster.waits(), *_cost_cells(faster.node_hours, 1)],
+        [
+            "a small BinderHub, 25 placeholders, pulls as in row 4",
+            *small.waits(),
+            *_cost_cells(small.node_hours, 10),
+        ],
         [
             "GPUs, a course once a week, no placeholders yet",
-            "its people's mean wait",
-            f"{_whole(mean[0])} s",
+            f"{_whole(mean[0])} s in the mean",
             f"{_whole(mean[1])} s",
-            "4 weeks",
-            f"{gpu_hours:,.0f}",
+            _mean_nodes(gpu_hours, 28),
             f"{gpu_more:+.1f} %",
-            as_money(gpu_hours * gpu_more / 100 * GPU_NODE_HOUR),
+            _money_of_4_weeks(gpu_hours * gpu_more / 100, 28, GPU_NODE_HOUR),
         ],
         [
-            f"several hubs on the same nodes, many images, only with [`sharedPools`]({pools})",
-            p95,
-            f"{pool.number('wait p95, s', alone):.0f} s",
-            f"{pool.number('wait p95, s', together):.0f} s",
-            "1 day",
-            f"{hours_before:,.0f}",
-            _change(hours_before, hours),
-            as_money((hours - hours_before) * NODE_HOUR),
+            f"the people of row 4 on four hubs that share nodes, with [`sharedPools`]({pools})",
+            *_waits(pool.number("wait p95, s", alone), pool.number("wait p95, s", together)),
+            *_cost_cells(pool_hours, 1),
         ],
-        ["few images and no classes, or one node", "", "", "the same", "", "", "up to +1 %", ""],
+        ["few images and no classes, or one node", "", "no gain", "", "up to +1 %", ""],
     ]
-    head = ["row", "your hub", "what is counted", "today", "with Roost", "replayed"]
-    head += ["node-hours today", "node-hours with Roost", "money in that time"]
+    head = ["row", "your hub", "people's waits today", "with Roost"]
+    head += ["nodes today, mean", "node-hours with Roost", "money in 4 weeks"]
     return _markdown(head, [[str(place), *row] for place, row in enumerate(rows, 1)])
+
+
+def _waits(before: float, after: float) -> list[str]:
+    """README's cells: the p95 of waits today and with Roost, in seconds."""
+    return [f"95 % wait {before:.0f} s at most", f"{after:.0f} s"]
+
+
+def _cost_cells(node_hours: tuple[float, float], days: int) -> list[str]:
+    """README's cells from the nodes to the money, of node-hours today and with Roost."""
+    before, after = node_hours
+    return [
+        _mean_nodes(before, days),
+        _change(before, after),
+        _money_of_4_weeks(after - before, days),
+    ]
+
+
+def _mean_nodes(node_hours: float, days: int) -> str:
+    return f"{node_hours / (24 * days):.1f}"
+
+
+def _money_of_4_weeks(more_node_hours: float, days: int, node_hour: float = NODE_HOUR) -> str:
+    """What node-hours of a replay of so many days cost in four weeks like these."""
+    return as_money(more_node_hours * 28 / days * node_hour)
 
 
 def gains_untouched() -> str:
@@ -371,10 +382,9 @@ def gains_untouched() -> str:
     parts = read_results("flagship").tables[1]
     share = parts.cell("roost", "share that placement can't touch").removesuffix(" %")
     return (
-        f"In row 3, {_Binder().fewer_cold:.0f} % fewer starts wait for a download. Its waits end"
-        f" when the server answers: with Roost, {share} of 100 seconds are start and answer, which"
-        " no placement shortens. All other waits end when containers run. JupyterLab then needs"
-        " some seconds ([what else makes starts fast](docs/faster-starts.md))."
+        f"Row 3's waits end when the server answers. With Roost, {share} % of them is the server's"
+        " own start, which no node shortens. All other waits end when containers run. JupyterLab"
+        " then needs some seconds ([what else makes starts fast](docs/faster-starts.md))."
     )
 
 
@@ -384,14 +394,14 @@ def gains_sources() -> str:
     sources = (
         (
             "1, 2",
-            "a university's weeks 2 to 5, 8 to 16 classes of 20 to 180 people, medians of 20 terms",
+            "weeks 2 to 5 of 20 terms, each with 8 to 16 classes of 20 to 180 people: medians",
             "term",
             "learned placeholders",
             f"{results}#learned-placeholders",
         ),
         (
             "3",
-            "mybinder.org in 2019, without builds: 13,000 starts a day, 5 to 6 nodes of 66 users",
+            "ten days of mybinder.org in 2019, no builds: 13,000 starts a day, nodes of 66 users",
             "flagship",
             "what an install gives",
             f"{results}#what-an-install-gives",
@@ -405,14 +415,14 @@ def gains_sources() -> str:
         ),
         (
             "5",
-            "600 starts a day, 2 to 3 nodes of 26 users",
+            "ten days, 600 starts a day, nodes of 26 users",
             "never-worse-ten-days",
             "ten days",
             f"{results}#ten-days-of-a-small-binder",
         ),
         (
             "6",
-            "two replays only",
+            "four weeks, two replays only",
             "gpu-course",
             "learned placeholders",
             f"{results}#learned-placeholders",
@@ -581,12 +591,12 @@ class _Binder:
 
     def waits(self) -> list[str]:
         """README's cells: the wait today and with Roost."""
-        return [f"{seconds:.0f} s" for seconds in self._both("wait, p95, s")]
+        return _waits(*self._both("wait, p95, s"))
 
-    def node_hours(self) -> list[str]:
-        """README's cells: node-hours today, and the change with Roost."""
-        before, after = self._both("node-hours")
-        return [f"{before:,.0f}", _change(before, after)]
+    @property
+    def node_hours(self) -> tuple[float, float]:
+        """Node-hours today and with Roost."""
+        return self._both("node-hours")
 
 
 class _NeverWorse:
@@ -623,18 +633,14 @@ class _NeverWorse:
         before, after = self._both("node-hours")
         return f"{(after - before) * NODE_HOUR:+,.0f}"
 
-    def cells(self, replayed: str) -> list[str]:
-        """README's cells from the wait today to the money."""
-        wait_before, wait = self._both("p95")
-        before, after = self._both("node-hours")
-        return [
-            f"{wait_before:.0f} s",
-            f"{wait:.0f} s",
-            replayed,
-            f"{before:,.0f}",
-            _change(before, after),
-            as_money((after - before) * NODE_HOUR),
-        ]
+    def waits(self) -> list[str]:
+        """README's cells: the wait today and with Roost."""
+        return _waits(*self._both("p95"))
+
+    @property
+    def node_hours(self) -> tuple[float, float]:
+        """Node-hours today and with Roost."""
+        return self._both("node-hours")
 
 
 def _change(before: float, after: float) -> str:

@@ -107,7 +107,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     boot = "until a node is ready, median"
     usual_boot = Assumptions().boot_median_seconds
     add("--boot-seconds", type=_boot_seconds, default=usual_boot, metavar="S", help=boot)
-    learn = "learn KEY=VALUE …: over what `roost import` writes for a set's `learn`"
+    learn = "learn KEY=VALUE …: over `learn` and `prices` as `roost import` writes them"
     add("--set", dest="changes", nargs="+", default=(), metavar="WORD", help=learn)
     add("--jobs", type=_at_least_one, default=sweep.usual_workers(), help="processes at once")
     add("--dask", metavar="ADDRESS", help="of a scheduler: play on its workers instead")
@@ -200,7 +200,7 @@ def _zone(text: str) -> str:
 
 
 def read_learn(words: Sequence[str]) -> tuple[Learn, ...]:
-    """Changes of `learn costPercent=20 quantile=0.9`. Raises ValueError for other words.
+    """Changes of `learn max=60 monthlyCeiling=20`. Raises ValueError for other words.
 
     Keys and values are checked as those of any values file are, when they are rendered.
     """

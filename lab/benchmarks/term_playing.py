@@ -63,6 +63,8 @@ KNOWN_WEEKS: Final = 2
 SET_NAME: Final = "default"
 # The chart's events.maxPeople.
 MOST_PEOPLE: Final = 500
+# Keys of `placeholder.defaults.prices`.
+PRICE_KEYS: Final = ("waitingHour", "nodeHour", "monthlyCeiling")
 # Weeks of a term unless told otherwise.
 USUAL_WEEKS: Final = 5
 
@@ -71,7 +73,9 @@ USUAL_WEEKS: Final = 5
 
 
 class Learn(NamedTuple):
-    """A key of `placeholders[].learn` and its value, over what `roost import` writes."""
+    """A key of `placeholders[].learn` or of `placeholder.defaults.prices`, and its value, over what
+    `roost import` writes.
+    """
 
     key: str
     # A number or a text, as YAML has it.
@@ -164,14 +168,18 @@ def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: s
     changes: JSONObject = {}
     if booked:
         changes["events"] = {"enabled": True, "booked": booked}
-    if arm == ORACLE or learn:
+    prices = {key: value for key, value in learn if key in PRICE_KEYS}
+    of_sets = {key: value for key, value in learn if key not in PRICE_KEYS}
+    if prices:
+        changes["placeholder"] = {"defaults": {"prices": prices}}
+    if arm == ORACLE or of_sets:
         changes["placeholders"] = imported_sets(scenario)
     for placeholder_set in changes.get("placeholders", ()):
         if arm == ORACLE:
             placeholder_set.pop("learn", None)
             placeholder_set["replicas"] = 0
         else:
-            placeholder_set["learn"] = {**placeholder_set.get("learn", {}), **dict(learn)}
+            placeholder_set["learn"] = {**placeholder_set.get("learn", {}), **of_sets}
     if not changes:
         return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, "")
     with tempfile.TemporaryDirectory() as folder:
