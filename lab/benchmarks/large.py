@@ -1,8 +1,9 @@
 """How large a cluster may be: processor time of a review, by nodes.
 
 `python -m benchmarks.large --nodes 50 500 5000`. In one process, without HTTP. Each node holds 50
-images and four users' pods. Reviews are of users whose image no puller brings, each after the
-watches have shown another pod, and of builds, each of another repository. Nodes then change 20
+images and four users' pods, and is labelled as holding the hub's image. Reviews are of users of the
+hub's image, of users whose image no puller brings, of these each after the watches have shown
+another pod, too, and of builds, each of another repository. Nodes then change 20
 times a second for a minute: half of them get a label, half are cordoned or freed, and one user is
 reviewed after each.
 """
@@ -21,7 +22,8 @@ from benchmarks.figures import machine, quantile, say, table
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, read_node
 from roost_core.placement.nodes import Nodes
-from tests.builders import settings
+from tests.builders import IMAGE as HUB_IMAGE
+from tests.builders import held, settings
 from webhook.facts.facts import Facts
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.warm import WarmFacts
@@ -51,6 +53,8 @@ def make_node(number: int) -> Node:
         for place in range(IMAGES_OF_A_NODE)
     ]
     labels = {"kubernetes.io/hostname": name, "hub.jupyter.org/node-purpose": "user"}
+    # The puller has brought the hub's image.
+    labels |= held(HUB_IMAGE)
     return read_node(
         {
             "metadata": {
@@ -74,7 +78,12 @@ class Desk:
     def __init__(self, nodes: int) -> None:
         self.nodes = Nodes([make_node(number) for number in range(nodes)])
         pods = {
-            f"jhub/jupyter-{number}": PlacedPod("user", f"node-{number % nodes}", (image(number),))
+            f"jhub/jupyter-{number}": PlacedPod(
+                # Half of the users of a node run the hub's image.
+                "user",
+                f"node-{number % nodes}",
+                (image(number) if number // nodes % 2 else HUB_IMAGE,),
+            )
             for number in range(PODS_OF_A_NODE * nodes)
         }
         self.warm = WarmFacts(pods)
@@ -110,7 +119,16 @@ class Desk:
 
 def user_review(number: int) -> bytes:
     """Of a user's pod, whose image no puller brings."""
-    container = {"image": image(number), "resources": {"requests": {"cpu": "500m"}}}
+    return _user_review(number, image(number))
+
+
+def hub_review(number: int) -> bytes:
+    """Of a user's pod with the hub's image, which all nodes hold."""
+    return _user_review(number, HUB_IMAGE)
+
+
+def _user_review(number: int, reference: str) -> bytes:
+    container = {"image": reference, "resources": {"requests": {"cpu": "500m"}}}
     labels = {"component": "singleuser-server"}
     return _review(f"jupyter-{number}", labels, {}, container)
 
@@ -172,6 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     rows = []
     for nodes in given.nodes:
         desk = Desk(nodes)
+        of_hub = time_reviews(desk, hub_review, lambda _: None)
         still = time_reviews(desk, user_review, lambda _: None)
         users = time_reviews(desk, user_review, desk.show_pod)
         builds = time_reviews(desk, build_review, lambda _: None)
@@ -179,15 +198,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         rows.append(
             [
                 str(nodes),
-                *(f"{median(took):.2f}, {quantile(took, 0.99):.2f}" for took in (still, users)),
-                f"{median(builds):.2f}, {quantile(builds, 0.99):.2f}",
+                *(
+                    f"{median(took):.2f}, {quantile(took, 0.99):.2f}"
+                    for took in (of_hub, still, users, builds)
+                ),
                 f"{100 * share:.1f} %",
             ]
         )
         say(f"  {nodes} nodes: {rows[-1]}")
     head = [
         "nodes",
-        "review of a user, ms: p50, p99",
+        "review of a user of the hub's image, ms: p50, p99",
+        "of another image",
         "the same, each after a change of pods",
         "review of a build",
         "20 changes of nodes a second, share of a core",
