@@ -15,8 +15,8 @@ from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.start_times import is_failed, is_peoples, whole_from, whole_to
 from roost_lab.report.query import Query, bounded, count, step_index, total
-from roost_lab.report.start_phases import is_failed, is_peoples, whole_from, whole_to
 from roost_lab.report.statistics import Spans, edge_at
 from roost_lab.report.subject import Field, Report, Section, TableOf
 

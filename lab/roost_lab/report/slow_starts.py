@@ -12,6 +12,7 @@ from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, log_axis, time_te
 from roost_lab.pages.table import Unit, iso_time, show
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
+from roost_lab.recorder.store.start_times import exact_creation, is_peoples, whole_from, whole_to
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, step_index, total
 from roost_lab.report.slow_causes import StartSpans, read_causes
@@ -19,12 +20,8 @@ from roost_lab.report.start_phases import (
     INDEXES,
     WITHIN_A_SECOND,
     WindowStarts,
-    exact_creation,
-    is_peoples,
     leading_classes,
     until,
-    whole_from,
-    whole_to,
 )
 from roost_lab.report.statistics import FEWEST, Spans, edge_at
 from roost_lab.report.subject import Field, Report, Section, TableOf

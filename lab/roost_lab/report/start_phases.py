@@ -28,6 +28,13 @@ from roost_lab.recorder.store.phases import (
     READY,
     WHOLE,
 )
+from roost_lab.recorder.store.start_times import (
+    exact_creation,
+    is_failed,
+    is_peoples,
+    whole_from,
+    whole_to,
+)
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import Number, Query, Rows, bounded, count, step_index, total
 from roost_lab.report.statistics import FEWEST, Spans, busiest, edge_at
@@ -61,20 +68,6 @@ MAX_DRAWN_PAIRS: Final = 8
 # Above every index of a step.
 INDEXES: Final = 2**20
 _START: Final = schema.start.c
-# When the watch told of it, where that is known to be exact and the binding is, too.
-exact_creation: Final = sa.func.coalesce(_START.told_us, _START.created_us)
-# Of a start that seating asked for before a class nobody waited: report/seated.py counts those.
-is_peoples: Final = _START.seated_us.is_(None)
-# A whole start: from the user's click until the server answers, where the hub's log tells; else
-# what its pod tells. One that its hub gave up, or that went before, has no end.
-is_failed: Final = sa.and_(_START.failed_us.is_not(None), _START.answered_us.is_(None))
-whole_from: Final = sa.case(
-    (_START.answered_us.is_not(None), sa.func.coalesce(_START.asked_us, exact_creation)),
-    else_=_START.created_us,
-)
-whole_to: Final = sa.case(
-    (is_failed, None), else_=sa.func.coalesce(_START.answered_us, _START.ready_us)
-)
 
 
 @dataclass(slots=True)

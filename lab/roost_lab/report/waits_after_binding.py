@@ -18,9 +18,10 @@ from roost_lab.recorder.answers.after_binding import LEAST_US, AfterBinding, Wai
 from roost_lab.recorder.recording.pod_events import WaitKind
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import Phase
+from roost_lab.recorder.store.start_times import is_peoples
 from roost_lab.report.query import Query
 from roost_lab.report.slow_starts import why_command
-from roost_lab.report.start_phases import is_peoples, leading_classes
+from roost_lab.report.start_phases import leading_classes
 from roost_lab.report.statistics import Spans
 from roost_lab.report.subject import Field, Section, TableOf
 

@@ -19,9 +19,9 @@ from roost_lab.pages.phrases import plural, show_span
 from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.start_times import is_peoples, told_end, wait_from, wait_to
 from roost_lab.report.key_figures import HOUR_US
 from roost_lab.report.query import consistent_reads
-from roost_lab.report.start_phases import exact_creation
 from roost_lab.report.statistics import Edges, Span, Spans, cut, means
 from roost_lab.view.crowds import (
     FOR_IMAGE,
@@ -182,18 +182,14 @@ def _starts(span: Span) -> sa.Executable:
     pod = schema.pod.c
     pull = schema.pull.c
     is_cold = sa.exists().where(pull.pod_uid == start.pod_uid, sa.not_(pull.warm))
-    ended_us = sa.func.coalesce(start.answered_us, start.failed_us, start.started_us)
-    is_told = sa.func.coalesce(start.answered_us, start.failed_us).is_not(None)
-    waits_until = sa.func.coalesce(ended_us, start.deleted_us, span.to_us)
-    # Containers start in whole seconds, as pods are created: hubs' logs are exact.
-    begun_us = sa.case((is_told, exact_creation), else_=start.created_us)
+    waits_until = sa.func.coalesce(wait_to, start.deleted_us, span.to_us)
     return (
         sa.select(
             start.pod_uid,
-            begun_us,
+            wait_from,
             start.bound_us,
-            ended_us,
-            is_told,
+            wait_to,
+            told_end.is_not(None),
             start.deleted_us,
             is_cold,
             pod.namespace,
@@ -207,7 +203,7 @@ def _starts(span: Span) -> sa.Executable:
         .where(
             kind.pod_class == USER,
             # Nobody waits for what seating asked for.
-            start.seated_us.is_(None),
+            is_peoples,
             start.created_us < span.to_us,
             waits_until >= span.from_us,
         )

@@ -17,6 +17,7 @@ from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase
+from roost_lab.recorder.store.start_times import told_end
 from roost_lab.report.query import consistent_reads, read_extent
 from roost_lab.report.statistics import Span
 from roost_lab.view.course import Course, read_course
@@ -152,12 +153,11 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
     """
     start = schema.start.c
     place = schema.start_place.c
-    ended_us = sa.func.coalesce(start.answered_us, start.failed_us).label("ended_us")
     columns = (
         start.pod_uid,
         start.bound_us,
         start.started_us,
-        ended_us,
+        told_end.label("ended_us"),
         place.node_name,
         place.node_uid,
     )
