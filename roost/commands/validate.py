@@ -14,7 +14,7 @@ from generator.faults import Fault, UsageError, count_of, sort_faults
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
 from generator.values.merge import SetOptions
-from roost.commands.forges import FORMATS, show_faults
+from roost.commands.fault_formats import FORMATS, show_faults
 from roost.commands.options import RenderOptions, values_options
 from roost.commands.pod_file import left_out, read_pod_file
 
@@ -123,7 +123,7 @@ def command(
         )
     faults, unread = _find(options)
     if quotas and not unread and all(fault.severity != "error" for fault in faults):
-        from roost.doctor.given import find_faults as find_refused  # noqa: PLC0415 - loads all checks of the doctor
+        from roost.doctor.cluster_files import find_faults as find_refused  # noqa: PLC0415 - loads all checks of the doctor
 
         faults += find_refused(
             quotas, read_values(options.files, options.settings).values, options.release

@@ -15,7 +15,7 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import KARPENTER_POOL_LABEL, USER_CLASS
-from roost_core.release.classes import namespace_matches
+from roost_core.release.class_of_pod import namespace_matches
 
 count = faults.count_of
 some = faults.some

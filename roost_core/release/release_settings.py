@@ -8,7 +8,7 @@ from typing import Final
 
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import read_label_selector
-from roost_core.release.classes import Classes, namespace_matches
+from roost_core.release.class_of_pod import Classes, namespace_matches
 from roost_core.release.image_gate import ImageGate, read_image_gate, read_mappings
 from roost_core.release.placeholder_sets import PlaceholderSet, read_placeholder_sets
 from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector

@@ -10,7 +10,7 @@ import pytest
 
 from generator.values.helm_release import Release
 from roost_core.placement import labels
-from roost_core.release.classes import Classes
+from roost_core.release.class_of_pod import Classes
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render

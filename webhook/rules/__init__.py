@@ -9,7 +9,7 @@ from typing import Final
 
 import orjson
 
-from roost_core.release.classes import Classes
+from roost_core.release.class_of_pod import Classes
 from roost_core.release.pod_classes import PodClass
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.bounds import MAX_ANSWER_BYTES

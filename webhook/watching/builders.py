@@ -9,7 +9,7 @@ from roost_core.kube.watch_cache import label_selector
 from roost_core.kube.watches import TakenChanges, Watched, Watches, apply_changes, pods_path
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector
-from roost_core.release.classes import namespace_matches
+from roost_core.release.class_of_pod import namespace_matches
 from roost_core.release.pod_classes import PodClass
 from webhook.rules import Rulebook
 from webhook.watching.namespaces import WatchedNamespaces

@@ -10,7 +10,7 @@ from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import NAMESPACES_PATH, TakenChanges, Watched, Watches, apply_changes
 from roost_core.objects.metadata import labels_of
 from roost_core.objects.selectors import Requirement, read_label_selector
-from roost_core.release.classes import namespace_matches, needs_namespace_labels
+from roost_core.release.class_of_pod import namespace_matches, needs_namespace_labels
 from webhook.rules import Rulebook
 from webhook.rules.contract import Reads
 

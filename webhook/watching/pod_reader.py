@@ -15,7 +15,7 @@ from roost_core.placement.labels import (
     POLICY_REVISION_ANNOTATION,
     STRICT_SUFFIX,
 )
-from roost_core.release.classes import namespace_matches
+from roost_core.release.class_of_pod import namespace_matches
 from roost_core.release.pod_classes import PodClass
 from webhook.facts.placed_pod import PlacedPod, read_placed_pod
 from webhook.rules import Rulebook

@@ -13,7 +13,7 @@ import yaml
 
 from generator.faults import UsageError, one_line
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
-from roost.doctor.seats import Seats
+from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.objects.foreign_yaml import load_foreign
 from roost_core.objects.node import Node, node_or_none
@@ -178,7 +178,7 @@ class Bookings:
             return [one_line(line.decode(errors="replace").strip()) for line in lines]
         return []
 
-    def seats(self, set_name: str) -> Seats:
+    def seats(self, set_name: str) -> PlaceholderRoom:
         """The placeholders of a set on the nodes; without the right to list nodes there are
         none.
         """
@@ -190,7 +190,7 @@ class Bookings:
             for placeholder_set in self.document["placeholders"]
             if placeholder_set["name"] == set_name
         )
-        return Seats(entry, [node for node in nodes if node])
+        return PlaceholderRoom(entry, [node for node in nodes if node])
 
 
 def not_checked(bookings: Bookings) -> str:

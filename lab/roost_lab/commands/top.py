@@ -10,7 +10,7 @@ from roost.commands.options import RenderOptions, cluster_options, values_option
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
-from roost_core.release.classes import Classes
+from roost_core.release.class_of_pod import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Reader, SettingsError
 from roost_lab.commands.options import refuse

@@ -21,7 +21,7 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod import ContainerState
 from roost_core.placement.labels import RELEASE_KEY
-from roost_core.release.classes import Classes
+from roost_core.release.class_of_pod import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
 from roost_core.release.release_settings import ReleaseSettings
@@ -33,7 +33,6 @@ from roost_lab.recorder.recording.pod_records import disruptions, pod_record, st
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 from roost_lab.recorder.store.records import Phase, PreemptionRecord
 from roost_lab.report.statistics import Span
-from roost_lab.view.answers import Answers
 from roost_lab.view.course import Course
 from roost_lab.view.moment import (
     GATED,
@@ -44,6 +43,7 @@ from roost_lab.view.moment import (
     images_of_interest,
     moment_of,
 )
+from roost_lab.view.unanswered_servers import Answers
 
 # A pod's labels and its namespace -> its class, or "".
 Classify = Callable[[Mapping[str, str], str], str]

@@ -11,7 +11,7 @@ from typing import Any
 
 from roost.doctor.contract import Finding, Install, Told, warning
 from roost.doctor.evidence import some, unread
-from roost.doctor.seats import Seats
+from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_history import HistoryError, read_history
 from roost_core.placement.headroom_windows import local_time
@@ -55,7 +55,7 @@ def check(install: Install) -> Told:
         is_of_values = not name
         if name:
             entry = next(entry for entry in document["placeholders"] if entry["name"] == name)
-            seats = Seats(entry, [*_seen(unseen, lambda: install.nodes)])
+            seats = PlaceholderRoom(entry, [*_seen(unseen, lambda: install.nodes)])
             most = min(people, events["maxPlaceholders"])
             shortages = _seen(
                 unseen, seats.misfits, install.client, install.release.namespace, most

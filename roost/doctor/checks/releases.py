@@ -11,7 +11,7 @@ from roost.doctor.evidence import name_of, other_webhooks
 from roost_core.kube.client import ClusterError
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector
-from roost_core.release.classes import namespace_matches
+from roost_core.release.class_of_pod import namespace_matches
 
 _PENDING: Final = "status in (pending-install,pending-upgrade,pending-rollback)"
 _FIXES: Final = {

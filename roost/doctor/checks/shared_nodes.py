@@ -6,7 +6,7 @@ from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import label_items, labels_of, selector_of, some
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.labels import USER_CLASS
-from roost_core.release.classes import namespace_matches
+from roost_core.release.class_of_pod import namespace_matches
 
 _JOIN = (
     "One release can serve all of them (podClasses.user.match.namespaceSelector), or the same "

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pytest
 
-from roost.doctor.seats import Seats
+from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.account import connect
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
@@ -120,7 +120,7 @@ class Hub:
         client = connect(self.cluster.kubeconfig)
         path = f"/api/v1/namespaces/{self.namespace}/configmaps/{RELEASE}-roost-release"
         (entry,) = json.loads(client.get(path)["data"][RELEASE_KEY])["placeholders"]
-        seats = Seats(entry, [read_node(body) for body in client.get(NODES)["items"]])
+        seats = PlaceholderRoom(entry, [read_node(body) for body in client.get(NODES)["items"]])
         return [reason for reason, _ in seats.misfits(client, self.namespace, people)]
 
     def wait_for_new_node(self, known: set[str]) -> str:

@@ -11,8 +11,8 @@ import yaml
 
 from roost.doctor.checks import run_checks
 from roost.doctor.checks.bookings import check
+from roost.doctor.cluster_files import find_faults
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
-from roost.doctor.given import find_faults
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.headroom_history import History
 from tests.recorded_data import rows

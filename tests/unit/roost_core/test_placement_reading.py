@@ -13,7 +13,7 @@ from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
-from roost_core.release.classes import Classes
+from roost_core.release.class_of_pod import Classes
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import PodTexts, repository_of
 from tests.builders import NAMESPACE, build_pod, settings, user_pod

@@ -17,7 +17,7 @@ from typing import Final
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS, hub_of
-from roost_core.release.classes import SYSTEM_NAMESPACE
+from roost_core.release.class_of_pod import SYSTEM_NAMESPACE
 from roost_core.release.pod_classes import KeySource
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.importing.clocks import Clocks, corrected, pod_corrected

@@ -22,7 +22,7 @@ from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.pod import PodSpec
-from roost_core.release.classes import Classes
+from roost_core.release.class_of_pod import Classes
 from roost_lab.recorder.recording import reading
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import Change, ListEnd, PodChange

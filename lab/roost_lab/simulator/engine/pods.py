@@ -29,7 +29,7 @@ from roost_core.placement.labels import (
     USER_CLASS,
     WARM_TARGET_ANNOTATION,
 )
-from roost_core.release.classes import namespace_matches
+from roost_core.release.class_of_pod import namespace_matches
 from roost_lab.traces.attempt import Attempt, other_scheduler
 from webhook.admission import ReviewResult, decide
 from webhook.facts.facts import Facts

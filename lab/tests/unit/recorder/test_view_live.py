@@ -26,10 +26,10 @@ from roost_lab.recorder.recording.hub_log import USER_ANNOTATION, read_hub_line
 from roost_lab.recorder.recording.hub_logs import LogNotice
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
-from roost_lab.view.answers import Answers
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ClusterMoment, as_json, moment_of, tell_moment
 from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
+from roost_lab.view.unanswered_servers import Answers
 
 # 90 s after that.
 NOW_US = 1_800_000_090 * US

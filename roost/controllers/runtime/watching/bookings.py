@@ -19,7 +19,7 @@ from roost_core.kube.watches import Watched, Watches
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS
-from roost_core.release.classes import namespace_matches
+from roost_core.release.class_of_pod import namespace_matches
 
 
 class WatchedBookings:

@@ -8,7 +8,7 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import NAMESPACES_PATH, Watched, Watches
 from roost_core.objects.metadata import labels_of
-from roost_core.release.classes import needs_namespace_labels
+from roost_core.release.class_of_pod import needs_namespace_labels
 
 
 class WatchedNamespaces(Watched[Mapping[str, str]]):

@@ -24,7 +24,7 @@ from roost_core.objects.selectors import read_node_rules
 _NO_LIMIT: Final = 10**9
 
 
-class Seats:
+class PlaceholderRoom:
     """Placeholders of one set, as release.json has it, on these nodes.
 
     Amounts are in nodes' units.
