@@ -9,7 +9,7 @@ The run:
   and Flux.
 - `result.py` collects the values and notes. `printing.py` prints them.
 - `unread.py` names what has no place. `proposals.py` says what would help.
-- `summary.py` says what Roost will do with the values.
+- `summary.py` says what Roost will do with the values, `money.py` what node-hours come to.
 - `trial_pods.py` makes users' pods, to try the imported values on them.
 
 By subject:

@@ -1,5 +1,6 @@
 """What stands at the top of the repository, and the map that shows it."""
 
+import ast
 import re
 import subprocess
 from pathlib import Path
@@ -10,6 +11,8 @@ MAP: Final = re.compile(r"^\| who \| folder \| what \|\n(?:\|.*\n)+", re.MULTILI
 FOLDER: Final = re.compile(r"`(\w+)/`")
 # Paths that the architecture names, from the top.
 NAMED: Final = re.compile(r"`((?:[\w.-]+/)+[\w.*-]*)(?::\d+)?`")
+# Files that a package's docstring names.
+OF_PACKAGE: Final = re.compile(r"`([\w/]+\.py)`")
 # Where pip-compile's files are looked for.
 OF_TOOLS: Final = {"requirements"}
 
@@ -38,3 +41,27 @@ def test_the_architecture_names_files_that_are_there() -> None:
     named = [path for path in NAMED.findall(text) if (REPOSITORY / Path(path).parts[0]).exists()]
     assert len(named) > 50
     assert [path for path in named if not any(REPOSITORY.glob(path.rstrip("/")))] == []
+
+
+def test_packages_name_files_that_are_there() -> None:
+    command = ["git", "ls-files", "*/__init__.py"]
+    tracked = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    missing = [
+        f"{init}: {name}"
+        for init in map(Path, tracked.stdout.splitlines())
+        for name in named_in(init)
+        if not is_there(name, init.parent)
+    ]
+    assert missing == []
+
+
+def named_in(init: Path) -> list[str]:
+    """The files that a package's docstring names."""
+    docstring = ast.get_docstring(ast.parse((REPOSITORY / init).read_text(encoding="utf-8")))
+    return OF_PACKAGE.findall(docstring or "")
+
+
+def is_there(name: str, package: Path) -> bool:
+    """Whether the package has a file of that name, or the folder around it, or the repository."""
+    places = (package, package.parent, Path())
+    return any((REPOSITORY / place / name).is_file() for place in places)
