@@ -115,7 +115,7 @@ class Day:
         if installed:
             has = self.folder / f"{self.namespace}-has.yaml"
             has.write_text(self._helm("get", "values", "--all", "--output=yaml", HUB))
-        made = _roost("import", str(has), f"--release={HUB}", "--details")
+        made = _roost("import", str(has), f"--hub-release={HUB}", "--details")
         assert made.returncode == 0, made.stderr
         self._values[ROOST].write_text(made.stdout)
         return made.stderr
