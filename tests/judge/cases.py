@@ -201,6 +201,8 @@ class Foreseen(NamedTuple):
     learned: int = 0
     # The set's number in the values.
     replicas: int = 0
+    # Whether people may book by ConfigMaps, too.
+    by_config_maps: bool = False
 
     def values(self, placeholder: JSONObject) -> JSONObject:
         """What the operator's values say of it. placeholder: what one requests."""
@@ -212,8 +214,18 @@ class Foreseen(NamedTuple):
             "resources": {"requests": placeholder},
         }
         event = {"name": "lecture", "people": self.booked, "start": START, "timeZone": "UTC"}
-        events = {"enabled": True, "maxPeople": 500, "maxPlaceholders": 1000, "booked": [event]}
-        return {"placeholders": [entry], **({"events": events} if self.booked else {})}
+        booked = [event] if self.booked else []
+        events = {"enabled": True, "maxPeople": 500, "maxPlaceholders": 1000, "booked": booked}
+        has_events = self.booked > 0 or self.by_config_maps
+        return {"placeholders": [entry], **({"events": events} if has_events else {})}
+
+
+class Writing(NamedTuple):
+    """What somebody writes into a namespace's ConfigMap of bookings; "": it is deleted."""
+
+    at_seconds: float
+    namespace: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +278,8 @@ class Case:
     reclaims: tuple[Reclaim, ...] = ()
     # None: the values keep their own placeholders.
     foreseen: Foreseen | None = None
+    # In the order of time; where `foreseen` says that people may.
+    writings: tuple[Writing, ...] = ()
     # For how long it is played in the model after the last arrival.
     plays_seconds: float = 80.0
 
@@ -559,6 +573,10 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         chance, [f"{of[a.profile]}/jupyter-{a.profile}-{i}" for i, a in enumerate(arrivals)], zones
     )
     namespace = profiles[0].namespace
+    foreseen = _foreseen(Random(f"foreseen {seed}"), arrivals) if is_plain else None
+    writings = _writings(Random(f"writings {seed}"), profiles, arrivals) if is_plain else ()
+    if writings:
+        foreseen = (foreseen or Foreseen())._replace(by_config_maps=True)
     return Case(
         name=f"drawn-{seed}",
         pools=tuple(pools),
@@ -593,7 +611,8 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         outages=outages,
         reclaims=reclaims,
         odd=json.dumps(_odd(Random(f"odd {seed}"))) if is_odd else "",
-        foreseen=_foreseen(Random(f"foreseen {seed}"), arrivals) if is_plain else None,
+        foreseen=foreseen,
+        writings=writings,
         **more,
     )
 
@@ -953,6 +972,35 @@ def _foreseen(chance: Random, arrivals: Sequence[Arrival]) -> Foreseen | None:
             Foreseen(booked=people, learned=12, replicas=3),
         ]
     )
+
+
+def booking(people: int, name: str = "lecture", *, start: str = START, **more: str) -> JSONObject:
+    """One of the events that a ConfigMap lists."""
+    return {"name": name, "people": people, "start": start, "timeZone": "UTC", **more}
+
+
+def _writings(
+    chance: Random, profiles: Sequence[Profile], arrivals: Sequence[Arrival]
+) -> tuple[Writing, ...]:
+    """What the operator and the hubs' admins book by ConfigMaps, mostly nothing: rightly, too much,
+    or in a way that nobody can read.
+    """
+    if chance.random() > 0.4:
+        return ()
+    found = []
+    for namespace in dict.fromkeys([NAMESPACE, *(profile.namespace for profile in profiles)]):
+        at = chance.uniform(-8.0, 3.0)
+        # Some change their mind.
+        for _ in range(chance.choice([0, 1, 1, 2])):
+            people = chance.choice([1, 10, 30, 60, 600, max(1, len(arrivals))])
+            start = chance.choice([START, START, "2027-01-15T08:05", "2027-01-15T07:50"])
+            events = [booking(people, start=start)]
+            if chance.random() < 0.3:
+                events.append(booking(12, "seminar", image=chance.choice(profiles).image))
+            text = json.dumps(events)
+            found.append(Writing(at, namespace, chance.choice([text, text, text, "", text[:-9]])))
+            at += chance.uniform(0.0, 20.0)
+    return tuple(sorted(found))
 
 
 def _limit_ranges(chance: Random, namespace: str) -> tuple[JSONObject, ...]:

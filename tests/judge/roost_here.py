@@ -22,13 +22,19 @@ from generator.render.manifests import render
 from generator.values.helm_release import Release as Install
 from roost.controllers.contract.actions import Action, Done, Outcome
 from roost.controllers.contract.planner import Planner
+from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.controllers_settings import parse_settings as parse_controllers
+from roost.controllers.runtime.watching.bookings import WatchedBookings
+from roost.controllers.runtime.watching.namespaces import WatchedNamespaces
 from roost_core.kube.client import ApiError
 from roost_core.kube.lease_watch import LeaseWatch
+from roost_core.kube.watches import Watches
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.placement.labels import (
+    EVENTS_KEY,
+    HUB_BOOKINGS,
     PART_OF_LABEL,
     POLICY_REVISION_ANNOTATION,
     WARM_TARGET_ANNOTATION,
@@ -54,6 +60,8 @@ class Release:
     """What a values file renders to, as far as pods feel it."""
 
     rules: ReleaseSettings
+    # As the controllers read it.
+    shared: ReleaseDocument
     planners: tuple[Planner[Any], ...]
     profiles: Mapping[str, Profile]
     # StatefulSets, DaemonSets and PriorityClasses.
@@ -81,10 +89,11 @@ def release_of(*layers: str) -> Release:
     configuration = (
         yaml.load(texts["config.yaml"], Loader=yaml.CSafeLoader) if "config.yaml" in texts else None
     )
-    planners = parse_controllers(document, configuration, NEWEST_MINOR).planners
+    controllers = parse_controllers(document, configuration, NEWEST_MINOR)
     return Release(
         rules=parse_webhook(document, revision="drawn"),
-        planners=tuple(each for each in planners if each.name in _PLACING),
+        shared=controllers.shared,
+        planners=tuple(each for each in controllers.planners if each.name in _PLACING),
         profiles={} if configuration is None else read_profiles(configuration, NEWEST_MINOR),
         objects=tuple(
             body for body in bodies if body["kind"] in ("StatefulSet", "DaemonSet", "PriorityClass")
@@ -156,12 +165,31 @@ class RoostHere:
         if self._cluster.namespaces.cache is not None:
             for name, labels in {NAMESPACE: {}, **namespaces}.items():
                 self._cluster.namespaces.cache._set(name, {**SHARED, **labels})
+        self._watch_bookings(release.shared, namespaces)
         self._facts = self._cluster.refresh()
         self._is_dirty = True
         self._reviewer = Reviewer(
             lambda: self._cluster.settings, lambda: self._facts, lambda: self.now, lambda *_: None
         )
         self.take_over()
+
+    def _watch_bookings(
+        self, shared: ReleaseDocument, namespaces: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        """As the controllers do."""
+        watches = Watches(
+            self._client,
+            on_change=lambda: None,
+            on_error=lambda _kind: None,
+            clock=lambda: self.now,
+        )
+        known = WatchedNamespaces(watches, shared, all_namespaces=True)
+        self.bookings = WatchedBookings(watches, watches, shared, known, all_namespaces=True)
+        for cache_ in watches.caches:
+            cache_._replace({})
+        for name, labels in {NAMESPACE: {}, **namespaces}.items():
+            if known.cache is not None:
+                known.cache._set(name, {**SHARED, **labels})
 
     def take_over(self) -> None:
         """Controllers that know nothing of before begin to plan."""
@@ -205,6 +233,17 @@ class RoostHere:
             for body in bodies if cache_ is not None else ():
                 cache_._set(body["metadata"]["name"], cache_._stream._read(body))
         self._is_dirty = True
+
+    def tell_booking(self, namespace: str, text: str) -> None:
+        """A namespace's ConfigMap of bookings says so; "": it is gone."""
+        of_release = namespace == NAMESPACE
+        cache_ = (self.bookings._of_release if of_release else self.bookings._of_hubs).cache
+        if cache_ is None:
+            return
+        metadata = {"name": HUB_BOOKINGS, "namespace": namespace, "uid": namespace}
+        body = {"metadata": metadata, "data": {EVENTS_KEY: text}}
+        cache_._set(f"{namespace}/{HUB_BOOKINGS}", cache_._stream._read(body) if text else None)
+        self._plan_at = -math.inf
 
     def upgrade(self, release: Release) -> None:
         """The webhook has other values, whose scheduler can't start: the one of before goes on."""

@@ -270,6 +270,8 @@ class World:
             self.at(case.fault_at_seconds, self._kill_controllers)
         for trouble in case.troubles:
             self.at(trouble.at_seconds, partial(self._strike, trouble))
+        for writing in case.writings:
+            self.at(writing.at_seconds, partial(self._write, writing))
         for reclaim in case.reclaims:
             self.at(reclaim.at_seconds, partial(self._announce, reclaim))
 
@@ -299,6 +301,12 @@ class World:
                 )
         elif trouble.what is cases.TroubleKind.UPGRADE:
             roost.upgrade(upgraded(self.case))
+
+    def _write(self, writing: cases.Writing) -> None:
+        """Somebody books, or takes it back."""
+        if self._roost is not None:
+            self._say(f"{writing.namespace} books {writing.text or 'nothing more'}")
+            self._roost.tell_booking(writing.namespace, writing.text)
 
     def _announce(self, reclaim: cases.Reclaim) -> None:
         """A node is to be taken back."""
@@ -891,6 +899,7 @@ class World:
             NAMESPACE,
             **cast("Any", seen),
             histories=self._histories,
+            bookings=self._roost.bookings.by_name if self._roost else {},
             namespaces=self._namespaces,
             quotas={
                 f"{quota['metadata']['namespace']}/{quota['metadata']['name']}": read_quota(quota)

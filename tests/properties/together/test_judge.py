@@ -3,6 +3,7 @@ mend is undone.
 """
 
 import copy
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -20,14 +21,20 @@ from roost.controllers.image_gate import waiting_users as waiting
 from roost_core.placement.lease_state import LeaseObserver
 from tests.judge.cases import (
     BASE,
+    NAMESPACE,
     OTHER,
+    OTHER_HUBS,
+    SERVED,
     Case,
+    Foreseen,
     Other,
     Outage,
     Pool,
     Profile,
     Trouble,
     TroubleKind,
+    Writing,
+    booking,
     burst,
     draw,
 )
@@ -164,6 +171,27 @@ SECRET = replace(
 AVOIDS = replace(draw(721085, is_odd=True), name="avoids", foreseen=None)
 
 
+# As many as the quota allows are booked by the operator's ConfigMap, and twice as many by a hub's.
+BOOKED = Case(
+    name="booked",
+    pools=(Pool(name="users", cpu="16", at_first=2, holds=(BASE,)),),
+    profiles=(
+        Profile(name="plain", cpu=0.5, namespace_labels=SERVED),
+        Profile(name="physics", cpu=0.5, namespace=OTHER_HUBS[0], namespace_labels=SERVED),
+    ),
+    arrivals=(*burst("plain", 15), *burst("physics", 5)),
+    quotas=tuple(
+        {"metadata": {"name": "people", "namespace": name}, "spec": {"hard": {"pods": str(pods)}}}
+        for name, pods in ((NAMESPACE, 20), (OTHER_HUBS[0], 5))
+    ),
+    foreseen=Foreseen(by_config_maps=True),
+    writings=(
+        Writing(-8.0, NAMESPACE, json.dumps([booking(20)])),
+        Writing(-8.0, OTHER_HUBS[0], json.dumps([booking(40)])),
+    ),
+)
+
+
 # Another team's pod fills the node, and a build that requests anything could have it deleted.
 BUILDS = replace(
     FULL,
@@ -177,10 +205,29 @@ BUILDS = replace(
 
 
 def test_the_written_cases_have_no_victim() -> None:
-    assert (
-        list(verdicts([FULL, LONG_GRACE, CLOCK, HANGS, FAILS, AVOIDS, OUTAGE, SECRET, BUILDS]))
-        == []
-    )
+    written = [FULL, LONG_GRACE, CLOCK, HANGS, FAILS, AVOIDS, OUTAGE, SECRET, BUILDS, BOOKED]
+    assert list(verdicts(written)) == []
+
+
+@pytest.mark.parametrize("hub", [NAMESPACE, OTHER_HUBS[0]])
+def test_whoever_books_by_a_config_map_gets_placeholders(hub: str) -> None:
+    """Else the draws of `writings` would try nothing."""
+    writings = (Writing(-8.0, hub, json.dumps([booking(9)])),)
+    case = replace(BOOKED, quotas=(), arrivals=(), writings=writings)
+    placeholders = {
+        key
+        for key, fate in try_case(case).with_roost.fates.items()
+        if fate.is_own and "placeholder" in key
+    }
+    assert len(placeholders) == 9
+
+
+def test_draws_book_by_config_maps_of_the_release_and_of_hubs() -> None:
+    written = [(one.namespace, one.text) for seed in range(200) for one in draw(seed).writings]
+    for hub in (NAMESPACE, *OTHER_HUBS):
+        texts = [text for namespace, text in written if namespace == hub]
+        assert "" in texts
+        assert any(text.endswith("]") for text in texts)
 
 
 def waits_by_the_clusters_clock(
@@ -224,6 +271,9 @@ PREEMPTS = (require_images, "may_preempt", lambda _case: False)
 UNDONE = {
     "quotas": Undone(
         ((headroom, "cut_by_quotas", lambda *_: {}),), "refused", map(draw, range(20))
+    ),
+    "quotas-of-who-books": Undone(
+        ((headroom, "cut_by_quotas", lambda *_: {}),), "refused", [BOOKED]
     ),
     "may-preempt": Undone((PREEMPTS,), "deleted", [LONG_GRACE]),
     "nominated-pods-wait": Undone(
