@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import os
 import random
 import re
@@ -20,11 +21,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 
@@ -78,8 +80,10 @@ PARTS: Final[dict[str, Part]] = {
         ("tests/unit/generator/test_golden.py", "tests/unit/generator/test_generator_render.py"),
     ),
 }
-# A mutant may loop for ever.
-_TEST_SECONDS: Final = 120.0
+# A mutant may loop for ever, or wait. A machine that is busy kills none: the processor's time
+# counts.
+_PROCESSOR_SECONDS: Final = 120
+_TEST_SECONDS: Final = 1800.0
 _COPIED: Final = (
     "roost",
     "roost_core",
@@ -112,37 +116,59 @@ _OPPOSITES: Final[dict[type[ast.AST], type[ast.AST]]] = {
 
 
 class Mutant(NamedTuple):
-    """One change: the file, the line, what is changed, and the text of the whole file with it."""
+    """One change: the file, the line, what is changed, and the text of the whole file with it, made
+    when it is asked for.
+    """
 
     path: Path
     line: int
     change: str
-    text: str
+    text: Callable[[], str]
 
 
 def python_mutants(path: Path, source: str) -> Iterator[Mutant]:
     """Operators turned round, and whole numbers one larger."""
-    for number, node in enumerate(ast.walk(ast.parse(source))):
-        tree = ast.parse(source)
-        twin = next(node for index, node in enumerate(ast.walk(tree)) if index == number)
-        line = getattr(node, "lineno", 0)
-        match twin:
-            case ast.Compare(ops=[operator]) if type(operator) in _OPPOSITES:
-                twin.ops = [_OPPOSITES[type(operator)]()]  # type: ignore[list-item]
-            case ast.BoolOp(op=operator):
-                twin.op = _OPPOSITES[type(operator)]()  # type: ignore[assignment]
-            case ast.BinOp(op=operator) if type(operator) in _OPPOSITES:
-                twin.op = _OPPOSITES[type(operator)]()  # type: ignore[assignment]
-            case ast.UnaryOp(op=ast.Not()):
-                twin.op = ast.UAdd()
-                twin.operand = ast.Call(ast.Name("bool", ast.Load()), [twin.operand], [])
-            case ast.Constant(value=int() as value) if not isinstance(value, bool):
-                twin.value = value + 1
-            case _:
-                continue
+    tree = ast.parse(source)
+    for node in [*ast.walk(tree)]:
+        before = dict(vars(node))
+        if not _turn_round(node):
+            continue
+        after = dict(vars(node))
+        vars(node).update(before)
         yield Mutant(
-            path, line, ast.unparse(node)[:60], ast.unparse(ast.fix_missing_locations(tree))
+            path,
+            getattr(node, "lineno", 0),
+            ast.unparse(node)[:60],
+            partial(_text_with, tree, node, after),
         )
+
+
+def _text_with(tree: ast.AST, node: ast.AST, fields: dict[str, object]) -> str:
+    """The file with other fields in one node."""
+    before = dict(vars(node))
+    vars(node).update(fields)
+    text = ast.unparse(tree)
+    vars(node).update(before)
+    return text
+
+
+def _turn_round(node: ast.AST) -> bool:
+    """Change a node; False: there is nothing to change in it."""
+    match node:
+        case ast.Compare(ops=[operator]) if type(operator) in _OPPOSITES:
+            node.ops = [_OPPOSITES[type(operator)]()]  # type: ignore[list-item]
+        case ast.BoolOp(op=operator):
+            node.op = _OPPOSITES[type(operator)]()  # type: ignore[assignment]
+        case ast.BinOp(op=operator) if type(operator) in _OPPOSITES:
+            node.op = _OPPOSITES[type(operator)]()  # type: ignore[assignment]
+        case ast.UnaryOp(op=ast.Not()):
+            node.op = ast.UAdd()
+            node.operand = ast.Call(ast.Name("bool", ast.Load()), [node.operand], [])
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            node.value = value + 1
+        case _:
+            return False
+    return True
 
 
 def template_mutants(path: Path, source: str) -> Iterator[Mutant]:
@@ -163,9 +189,8 @@ def template_mutants(path: Path, source: str) -> Iterator[Mutant]:
             what = f"without: {said}"
         else:
             continue
-        yield Mutant(
-            path, index + 1, what[:60], "".join([*lines[:index], changed, *lines[index + 1 :]])
-        )
+        text = "".join([*lines[:index], changed, *lines[index + 1 :]])
+        yield Mutant(path, index + 1, what[:60], partial(str, text))
 
 
 def survives(folder: Path, tests: Sequence[str]) -> bool:
@@ -174,6 +199,10 @@ def survives(folder: Path, tests: Sequence[str]) -> bool:
         return True
     files = [str(path) for pattern in tests for path in sorted(folder.glob(pattern))]
     command = [
+        "sh",
+        "-c",
+        'ulimit -t "$0" && exec "$@"',
+        str(_PROCESSOR_SECONDS),
         sys.executable,
         "-m",
         "pytest",
@@ -185,11 +214,7 @@ def survives(folder: Path, tests: Sequence[str]) -> bool:
         "no:cacheprovider",
         *files,
     ]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": f"{folder}:{folder / 'lab'}",
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    environment = {**os.environ, "PYTHONPATH": f"{folder}:{folder / 'lab'}"}
     try:
         done = subprocess.run(
             command,
@@ -202,6 +227,25 @@ def survives(folder: Path, tests: Sequence[str]) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return done.returncode == 0
+
+
+class Source:
+    """A file that is changed and put back.
+
+    Python keeps compiled code, and knows by the second of the file's last change whether it is of
+    this text. So each text gets a second of its own.
+    """
+
+    _seconds: Final = itertools.count(1)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, text: str) -> None:
+        """Replace the text."""
+        self._path.write_text(text)
+        second = next(self._seconds)
+        os.utime(self._path, (second, second))
 
 
 class Outcome(NamedTuple):
@@ -236,7 +280,8 @@ def run_part(name: str, folder: Path, minutes: float, chance: random.Random) -> 
         if time.monotonic() > until:
             break
         original = mutant.path.read_text()
-        mutant.path.write_text(mutant.text)
+        source = Source(mutant.path)
+        source.write(mutant.text())
         try:
             tried += 1
             if survives(folder, part.tests) and survives(folder, part.properties):
@@ -246,7 +291,7 @@ def run_part(name: str, folder: Path, minutes: float, chance: random.Random) -> 
                     flush=True,
                 )
         finally:
-            mutant.path.write_text(original)
+            source.write(original)
     print(f"{name}: {tried} of {len(mutants)} changes tried, {survived} survived", flush=True)
     return Outcome(tried, survived)
 
