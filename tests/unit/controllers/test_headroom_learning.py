@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
@@ -52,11 +52,13 @@ def _document(**changes: object) -> dict[str, Any]:
     return document
 
 
-def _history(people: int, days: int = 21, end: float = NOW) -> str:
-    """Each day at noon so many come, for an hour."""
+def _history(people: int | list[int], days: int = 21, end: float = NOW) -> str:
+    """Each day at noon so many come, for an hour; or, of several numbers, each day the next."""
+    numbers = [people] if isinstance(people, int) else people
     levels = array("i", [0] * (days * 1440))
     for day in range(days):
-        levels[day * 1440 : day * 1440 + 60] = array("i", [0, *[people] * 59])
+        number = numbers[day % len(numbers)]
+        levels[day * 1440 : day * 1440 + 60] = array("i", [0, *[number] * 59])
     return History(int(end // 60) - days * 1440, levels).as_text()
 
 
@@ -380,6 +382,20 @@ def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:
     assert read_history(hub.stored["default"]).boots == (150, 150, 150)
 
 
+def test_a_node_that_was_ready_before_anybody_waited_took_no_time() -> None:
+    hub = Hub(stored={"default": _history(2)})
+    hub.add("waits", node="")
+    key = f"{NAMESPACE}/waits"
+    hub.pods[key] = replace(hub.pods[key], unschedulable_since=hub.now)
+    hub.pass_minutes(1)
+    hub.nodes["new"] = Node("new", {"pool": "user"}, uid="u", ready=True, ready_since=NOW - 30)
+    hub.turn()
+    hub.now += 3540.0
+    hub.turn()
+    assert hub.stored is not None
+    assert read_history(hub.stored["default"]).boots == (0,)
+
+
 def test_pulls_of_new_nodes_are_learned_from_who_waited_and_count_as_saved_where_nobody_does() -> (
     None
 ):
@@ -606,6 +622,60 @@ def test_builds_and_windows_cost_learning_nothing_and_a_clock_set_back_counts_on
     ]
     assert len(written) <= 1
     assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.15)
+
+
+@settings(max_examples=15)
+@given(
+    # 56 days are kept, and whole days go at once: the 57th ends while we look.
+    days=st.integers(1, 30) | st.just(57),
+    people=st.lists(st.integers(0, 30), min_size=5, max_size=5),
+    pauses=st.lists(st.sampled_from([1, 1, 2, 9, 61, 1500]), min_size=1, max_size=6),
+    come=st.lists(st.integers(0, 20), min_size=6, max_size=6),
+)
+def test_another_replica_reads_what_the_one_before_knew(
+    days: int, people: list[int], pauses: list[int], come: list[int]
+) -> None:
+    whole = read_history(_history(people, days, NOW - 60))
+    hub = Hub(stored={"default": History(whole.first + 9, whole.levels[9:]).as_text()})
+    hub.turn()
+    for pause, number in zip(pauses, come, strict=False):
+        hub.now += 60.0 * pause
+        hub.pods.clear()
+        for index in range(number):
+            hub.add(f"user-{index}")
+        hub.turn()
+    # Once an hour it is stored.
+    hub.now += 3600.0 - hub.now % 3600.0
+    hub.turn()
+    assert hub.stored is not None
+    seen = read_history(hub.stored["default"]).seen_minutes / 60
+    assert hub.gauges["headroom_learned_hours"] == {("default",): seen}
+    known = (hub.replicas, hub.gauges["headroom_learned_hours"], hub.gauges["headroom_month_cost"])
+    hub.restart()
+    hub.turn()
+    assert known == (
+        hub.replicas,
+        hub.gauges["headroom_learned_hours"],
+        hub.gauges["headroom_month_cost"],
+    )
+
+
+@given(pods=st.integers(1, 20), agents=st.integers(0, 5), users=st.integers(0, 9))
+def test_so_many_placeholders_fit_a_node_as_its_kubelet_takes_pods_beside_those_of_all_nodes(
+    pods: int, agents: int, users: int
+) -> None:
+    hub = Hub()
+    hub.nodes["n"] = replace(
+        hub.nodes["n"], ready=True, allocatable={"cpu": 10**6, "memory": 2**50, "pods": pods}
+    )
+    for index in range(agents):
+        hub.add(f"agent-{index}", labels={"app": "agent"})
+    for index in range(users):
+        hub.add(f"user-{index}")
+    hub.turn()
+    assert hub.stored is not None
+    learned = read_history(hub.stored["default"]).per_node
+    assert learned == max(0, pods - agents) or (pods <= agents and learned == History().per_node)
 
 
 def test_what_cannot_be_read_is_kept_beside_what_is_learned_since() -> None:

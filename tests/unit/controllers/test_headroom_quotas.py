@@ -13,6 +13,7 @@ from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
+from roost.controllers.headroom.quota_room import Demand, TakenAsTold, cut_by
 from roost.controllers.runtime.watching.quotas import WatchedQuotas
 from roost.controllers.runtime.watching.stateful_sets import read_stateful_set
 from roost_core.kube.watches import Watches
@@ -156,6 +157,23 @@ def test_people_who_are_booked_find_room_in_the_quota(quota: dict[str, Any], num
     assert _number(planned) == number
     assert planned.gauges["headroom_replicas"]["default",] == number
     assert planned.gauges["headroom_quota_cut"].get(("default",), 0) == 30 - number
+    # A quota that leaves all that is asked for is no reason.
+    reasons = [action.why for action in planned.actions if isinstance(action, ScaleSet)]
+    assert any("ResourceQuota" in why for why in reasons) == (number < 30)
+
+
+@given(pods=st.integers(0, 90), used=st.none() | st.integers(0, 90))
+def test_who_asks_without_seeing_pods_gets_what_the_quotas_own_status_leaves(
+    pods: int, used: int | None
+) -> None:
+    """A status that says nothing yet takes nothing."""
+    quota = _quota(pods=pods)
+    if used is not None:
+        quota = replace(quota, used={"pods": used})
+    demand = Demand("default", 30, 30, TINY, CLASS)
+    cut = cut_by([demand], [quota], (), TakenAsTold()).get("default")
+    left = max(0, pods - (used or 0) - 30)
+    assert (30 if cut is None else cut.replicas) == min(30, left)
 
 
 def test_where_a_set_says_nothing_of_its_size_the_values_do() -> None:

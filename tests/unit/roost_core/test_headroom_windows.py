@@ -1,11 +1,14 @@
 """Windows of headroom: what can be read, and what holds when clocks change."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roost_core.placement.headroom_windows import (
     Window,
     changes_between,
     local_time,
+    longest_and_hours,
     never_holds,
     parse_moment,
     period_at,
@@ -39,6 +42,33 @@ def _faults(**changed: object) -> list[str]:
     found = parse_windows(read, [{**entry, **changed}], "windows")
     assert bool(found) != bool(read.faults)
     return [str(fault) for fault in read.faults]
+
+
+# What it costs
+
+
+@given(
+    begin=st.integers(0, 20),
+    hours=st.integers(1, 3),
+    last_day=st.integers(1, 5),
+    replicas=st.integers(1, 200),
+)
+def test_a_weeks_hours_are_the_longest_times_the_days(
+    begin: int, hours: int, last_day: int, replicas: int
+) -> None:
+    window = _window(
+        f"0 {begin} * * 1-{last_day}",
+        f"0 {begin + hours} * * 1-{last_day}",
+        replicas=replicas,
+        zone="UTC",
+    )
+    longest, in_a_week = longest_and_hours(window)
+    assert longest == hours
+    assert in_a_week == pytest.approx(hours * last_day * replicas)
+
+
+def test_a_window_by_dates_comes_once_and_has_no_hours_a_week() -> None:
+    assert longest_and_hours(_window("2026-11-24T09:00", "2026-11-24T11:00")) == (0, 0)
 
 
 # What can be read
