@@ -12,15 +12,15 @@ from typing import Final
 from generator.checks.contract import LintReport, at, listing, mapping, text
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.checks.terms import overrides
+from generator.render.managed_images import RESOURCE_TRAITS
 from generator.values.helm_release import Release
 from generator.values.merge import Values
 
 _COLD: Final = "never get the images in advance: users there start cold"
 # The key of a toleration that tolerates every taint.
 _ANY_KEY: Final = ""
-_RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 # Keys of a profile that send its users to nodes that a single puller for all users doesn't reach.
-_STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *_RESOURCES)
+_STEERING: Final = ("node_selector", "tolerations", "node_affinity_required", *RESOURCE_TRAITS)
 
 
 def check(report: LintReport, _release: Release) -> None:

@@ -18,6 +18,7 @@ from generator.faults import Fault, ValuesError, one_line, some
 from generator.importing.hub_files import HubFiles
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml
+from generator.importing.profile_pools import NODE_KEYS
 from generator.importing.result import ImportResult, free_name, put_at
 from generator.importing.source import Path, child, show_key
 from generator.render.functions import complete_placeholder_set
@@ -47,8 +48,6 @@ _UNITED: Final[tuple[Path, ...]] = (
     # own, or none.
     ("imageGate", "pullerPods"),
 )
-# The keys of a placeholder set that say which nodes it is for.
-_NODES: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_NAME: Final = 30
 
@@ -344,7 +343,7 @@ class _SharedSet:
     @property
     def nodes(self) -> str:
         """The nodes that it is for, in one text."""
-        return to_json([self.nodes_and_size.get(key) for key in _NODES])
+        return to_json([self.nodes_and_size.get(key) for key in NODE_KEYS])
 
 
 def _shared_sets(hubs: Iterable[ImportedHub], usual: Values) -> list[_SharedSet]:
@@ -421,7 +420,7 @@ def _placeholders_by_pool(values: Values) -> Counter[str]:
     found: Counter[str] = Counter()
     for entry in values["placeholders"]:
         placeholder_set = complete_placeholder_set(entry, values["placeholder"]["defaults"])
-        pool = to_json([placeholder_set.get(key) for key in _NODES])
+        pool = to_json([placeholder_set.get(key) for key in NODE_KEYS])
         found[pool] += int(entry.get("replicas") or 0)
     return found
 

@@ -82,7 +82,8 @@ EXTRA_RESOURCES: Final = {
     "guarantees": "extra_resource_guarantees",
     "limits": "extra_resource_limits",
 }
-_NODES: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
+# The keys of a placeholder set that say which nodes it is for.
+NODE_KEYS: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 
 
 def pool_sets(
@@ -95,7 +96,7 @@ def pool_sets(
     taken: names of sets. zone: the users' time zone. Each comes with the reason why it is as it is.
     """
     defaults = mapping(at(now, "placeholder", "defaults"))
-    nodes = zip(_SHAPES, (defaults.get(key) for key in _NODES), strict=True)
+    nodes = zip(_SHAPES, (defaults.get(key) for key in NODE_KEYS), strict=True)
     usual = {**size_traits(now.get("singleuser")), **dict(nodes)}
     usual_room = room_of(usual)
     by_pool: dict[str, list[tuple[tuple[str, ...], Room]]] = {}
@@ -333,12 +334,12 @@ def _pod_config(traits: Traits) -> dict[str, Any]:
 def _pool_and_sizes(traits: Traits) -> tuple[str, str]:
     """What tells the nodes of one user from another's, and the size."""
     room = room_of(traits)
-    return to_json([room[key] for key in _NODES]), to_json(room["resources"])
+    return to_json([room[key] for key in NODE_KEYS]), to_json(room["resources"])
 
 
 def nodes_unlike(room: Room, usual: Room) -> Room:
     """Keys of a placeholder set; one that it names counts in place of placeholder.defaults."""
-    return {key: room[key] for key in _NODES if room[key] != usual[key]}
+    return {key: room[key] for key in NODE_KEYS if room[key] != usual[key]}
 
 
 def device_of(entry: object, usual: Mapping[str, object]) -> str:
@@ -348,7 +349,7 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
     extended = sorted(name for name in mapping(at(entry, "resources", "requests")) if "/" in name)
     own = [
         part
-        for key in _NODES
+        for key in NODE_KEYS
         for part in _parts(at(entry, key))
         if part not in _parts(usual.get(key))
     ]

@@ -16,7 +16,8 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import puller_component
 
 _Object = Mapping[str, object]
-_RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
+# KubeSpawner's traits of what users get besides CPU and memory, such as GPUs.
+RESOURCE_TRAITS: Final = ("extra_resource_limits", "extra_resource_guarantees")
 # JSON that says nothing, and JSON that takes a resource away.
 _NOTHING: Final = ("null", '""')
 _NONE_OF_IT: Final = ("null", "0", '"0"')
@@ -157,7 +158,7 @@ def _overridden(use: _Use, holder: object) -> _Use:
     terms = _objects(override.get("node_affinity_required"))
     extended = use.extended
     containers = use.containers
-    for key in _RESOURCES:
+    for key in RESOURCE_TRAITS:
         extended = _asked(extended, _mapping(override, key))
     for key in _CONTAINERS:
         containers = with_images(containers, _items(override, key))

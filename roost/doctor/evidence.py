@@ -19,8 +19,6 @@ from roost_core.release.class_of_pod import namespace_matches
 
 count = faults.count_of
 some = faults.some
-# The images that a kubelet reports unless its nodeStatusMaxImages says otherwise.
-DEFAULT_REPORTED: Final = 50
 # Classes of which a pod is made up and tried.
 TRIED: Final = (USER_CLASS, "build")
 # kube-scheduler's configuration in its ConfigMap.

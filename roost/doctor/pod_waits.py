@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from roost.doctor.evidence import count, label_items, some
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.timestamps import event_beginning, event_moment, read_moment
+from roost_core.placement.hold_ups import LATE_WORDS
 from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import COMPONENT_LABEL
 
@@ -27,8 +28,6 @@ _KINDS: Final = {
 _STARTING: Final = ("ContainerCreating", "PodInitializing")
 # What a kubelet says when a container comes further.
 _PROGRESS: Final = ("Pulled", "Created", "Started")
-# A kubelet says so of volumes after minutes.
-_LATE: Final = ("timed out waiting for the condition", "context deadline exceeded")
 # Words of a cause, and what to do; the first that match count.
 _TO_DO: Final = {
     "Insufficient|Too many pods": (
@@ -225,7 +224,7 @@ def _warned_since(last: JSONObject, events: list[JSONObject], status: Any) -> fl
     """Since when a pod waits for what its last warning says: kubelets repeat it, in one Event or in
     several.
     """
-    if any(words in str(last.get("message")) for words in _LATE):
+    if any(words in str(last.get("message")) for words in LATE_WORDS):
         for condition in status.get("conditions") or []:
             bound = read_moment(condition.get("lastTransitionTime"))
             if condition.get("type") == "PodScheduled" and bound:

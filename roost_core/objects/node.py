@@ -41,7 +41,9 @@ from roost_core.objects.timestamps import read_moment
 # Images read of a node: more than a disk usually has room for.
 MAX_IMAGES: Final = 1000
 # kubelet's nodeStatusMaxImages by default: a list of so many may lack some.
-_LISTED_IMAGES: Final = 50
+LISTED_IMAGES: Final = 50
+# The taint that the node controller writes while the kubelet says DiskPressure.
+DISK_PRESSURE_TAINT: Final = "node.kubernetes.io/disk-pressure"
 # The longest name of an image that placement uses: pods choose them.
 MAX_REFERENCE: Final = 1024
 # A kubelet reports at most five names of an image, digests before tags.
@@ -110,7 +112,7 @@ class Node:
     @property
     def reports_all_images(self) -> bool:
         """Likewise, each by one of its names at least."""
-        return bool(self.images) and (self.image_count or len(self.images)) < _LISTED_IMAGES
+        return bool(self.images) and (self.image_count or len(self.images)) < LISTED_IMAGES
 
     @property
     def cut_sizes(self) -> frozenset[int]:

@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 from roost_core.objects.timestamps import event_beginning, event_moment
 
 _MAX_CAUSE: Final = 200
+# What a kubelet says of volumes only after minutes of waiting for them.
+LATE_WORDS: Final = ("timed out waiting for the condition", "context deadline exceeded")
 _MULTI_ATTACH: Final = re.compile(
     r'(Multi-Attach error for volume) "([^"]+)"(?:.*already used by (pod\(s\) .*))?.*', re.DOTALL
 )

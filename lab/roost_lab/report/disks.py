@@ -14,6 +14,7 @@ from typing import Final, Self
 
 import sqlalchemy as sa
 
+from roost_core.objects.node import DISK_PRESSURE_TAINT
 from roost_lab.pages.dates import US
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
@@ -21,8 +22,8 @@ from roost_lab.report.query import Query, bounded, count, total
 from roost_lab.report.statistics import Span, unite
 from roost_lab.report.subject import Field, Section, TableOf
 
-# The node controller writes it for as long as the kubelet says DiskPressure.
-_PRESSURE: Final = "node.kubernetes.io/disk-pressure="
+# As it stands among the recorded taints of a node.
+_PRESSURE: Final = f"{DISK_PRESSURE_TAINT}="
 # The taint comes after the kubelet's condition, and the kubelet evicts from the condition on.
 _AROUND_US: Final = 60 * US
 

@@ -16,11 +16,9 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from roost.controllers.contract.actions import Done, Gauges, PlanGauge
-from roost_core.objects.node import Node
+from roost_core.objects.node import DISK_PRESSURE_TAINT, Node
 from roost_core.start_counts import START_BUCKETS, StartCounts
 
-# The node controller writes it while the kubelet says DiskPressure.
-_DISK_PRESSURE: Final = "node.kubernetes.io/disk-pressure"
 PREFIX: Final = "roost_controllers_"
 # Seconds. A cycle on a large cluster takes tenths of a second.
 CYCLE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -139,7 +137,7 @@ class ControllersMetrics(Collector):
     def show_pressed_disks(self, nodes: Iterable[Node]) -> None:
         """Show how many of these nodes have the taint of disk pressure."""
         self._pressed_disks.set(
-            sum(any(taint.key == _DISK_PRESSURE for taint in node.taints) for node in nodes)
+            sum(any(taint.key == DISK_PRESSURE_TAINT for taint in node.taints) for node in nodes)
         )
 
     def show_certificates(self, ends: Mapping[str, float]) -> None:

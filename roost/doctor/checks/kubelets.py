@@ -12,17 +12,15 @@ from typing import Final, NamedTuple
 
 from generator.render.managed_images import managed_images
 from roost.doctor.contract import Install, Told, error, unknown, warning
-from roost.doctor.evidence import DEFAULT_REPORTED, POOL_LABELS, count, mounts_images, some
+from roost.doctor.evidence import POOL_LABELS, count, mounts_images, some
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.objects.node import Node
+from roost_core.objects.node import DISK_PRESSURE_TAINT, LISTED_IMAGES, Node
 
 # The most nodes whose kubelets are asked.
 _ASKED: Final = 5
 _LOOK_YOURSELF: Final = (
     "nodeStatusMaxImages, imageGCHighThresholdPercent and featureGates.ImageVolume"
 )
-# The node controller's taint, while the kubelet says DiskPressure.
-_PRESSURE: Final = "node.kubernetes.io/disk-pressure"
 # What kubelets write into the status of a pod that they evict for its disk.
 _OF_DISK: Final = ("ephemeral-storage", "DiskPressure", "imagefs", "nodefs", "inodes")
 _OFF: Final = ("", "0", "0s")
@@ -113,7 +111,7 @@ def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
     gates = config.get("featureGates")
     age = config.get("imageMaximumGCAge")
     return PullSettings(
-        reported=_integer(config.get("nodeStatusMaxImages"), DEFAULT_REPORTED),
+        reported=_integer(config.get("nodeStatusMaxImages"), LISTED_IMAGES),
         deleted_from_percent=_integer(config.get("imageGCHighThresholdPercent"), 85),
         mounts_images=not isinstance(gates, dict) or gates.get("ImageVolume") is not False,
         deleted_to_percent=_integer(config.get("imageGCLowThresholdPercent"), 80),
@@ -125,7 +123,7 @@ def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
 
 
 def _is_pressed(node: Node) -> bool:
-    return any(taint.key == _PRESSURE for taint in node.taints)
+    return any(taint.key == DISK_PRESSURE_TAINT for taint in node.taints)
 
 
 def _evicted_for_disk(install: Install) -> list[str]:
@@ -176,7 +174,7 @@ def _find_reporting(
     """
     held = {node.name: node.image_count for node in nodes}
     managed = len(managed_images(install.values["singleuser"], install.values["prePuller"]))
-    least = max(DEFAULT_REPORTED, managed)
+    least = max(LISTED_IMAGES, managed)
     shown = {name: f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items()}
     short = [shown[name] for name, kubelet in kubelets.items() if 0 <= kubelet.reported < least]
     if install.values["imageGate"]["mode"] != "off" and managed and short:
@@ -187,7 +185,7 @@ def _find_reporting(
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, or take it out of there.",
         )
     # A report is never longer than what its kubelet is set to: one that is as long may be cut.
-    many_images = {name: number for name, number in held.items() if number >= DEFAULT_REPORTED}
+    many_images = {name: number for name, number in held.items() if number >= LISTED_IMAGES}
     cut = [
         shown[name]
         for name, kubelet in kubelets.items()

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from roost_core.placement.hold_ups import short_cause
+from roost_core.placement.hold_ups import LATE_WORDS, short_cause
 from roost_lab.pages.dates import US, as_date
 from roost_lab.recorder.recording.pod_events import ATTACHED, KIND_OF_REASON, WaitKind, kind_of
 from roost_lab.recorder.store.records import Phase
 
 Row = Mapping[str, Any]
-# The kubelet says so after minutes of waiting.
-_LATE: Final = ("timed out waiting for the condition", "context deadline exceeded")
 _WORDS: Final[Mapping[WaitKind, str]] = {
     WaitKind.VOLUME: "its volume",
     WaitKind.DEVICES: "its devices",
@@ -207,7 +205,7 @@ class _Story:
         ]
         waits: list[Wait] = []
         for row in rows:
-            is_late = any(words in row["message"] for words in _LATE)
+            is_late = any(words in row["message"] for words in LATE_WORDS)
             from_us = self._bound_us if is_late else row["at_us"]
             end = attached.pop(row["subject"], None)
             is_attached = end is not None and end >= row["at_us"]

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from roost_core.placement.labels import USER_CLASS
+from roost_core.scheduler.plugins import NODE_AFFINITY
 from roost_lab.recorder.answers.pod_story import PodStory, Row
 from roost_lab.recorder.store.records import Verdict
 
-_NODE_AFFINITY: Final = "NodeAffinity"
 # What each of kube-scheduler's scores stands for in Roost's profiles.
 _RULES: Final[Mapping[str, str]] = {
-    _NODE_AFFINITY: "preferred nodes (its preferred node terms)",
+    NODE_AFFINITY: "preferred nodes (its preferred node terms)",
     "TaintToleration": "soft taints (PreferNoSchedule)",
     "InterPodAffinity": "company (whom its class joins and avoids)",
     "NodeResourcesFit": "packing (how full nodes are)",
@@ -46,7 +46,7 @@ def deciding_rule(story: PodStory) -> list[str]:
     plugin = decisive_plugin(chosen, other)
     rules = {
         **_RULES,
-        _NODE_AFFINITY: _NODE_TERMS.get(story.pod["pod_class"], _RULES[_NODE_AFFINITY]),
+        NODE_AFFINITY: _NODE_TERMS.get(story.pod["pod_class"], _RULES[NODE_AFFINITY]),
     }
     return [f"What decided: {rules.get(plugin, plugin)}."]
 
