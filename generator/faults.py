@@ -102,7 +102,9 @@ def show_path(path: Path) -> str:
         if isinstance(step, int):
             text += f"[{step}]"
         elif step and all(char not in '.[]"=, \n\t' for char in step) and step.isprintable():
-            text += f".{step}" if text else step
+            if text:
+                text += "."
+            text += step
         else:
             text += f"[{json.dumps(step, ensure_ascii=False)}]"
     return text

@@ -157,6 +157,11 @@ def _lint_secrets(report: LintReport) -> None:
                 )
 
 
+def _contradict(selector: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether no node can have the labels of both: one names another value of the same label."""
+    return any(selector[label] != other[label] for label in selector.keys() & other.keys())
+
+
 def _lint_set(
     report: LintReport, placeholder_set: ListedSet, tolerated: Mapping[str, Set[object]]
 ) -> None:
@@ -167,11 +172,7 @@ def _lint_set(
     """
     selector = mapping(placeholder_set.value("nodeSelector"))
     groups = report.pullers
-    pullers = [
-        group
-        for group in groups
-        if all(selector.get(k, v) == v for k, v in group.node_selector.items())
-    ]
+    pullers = [group for group in groups if not _contradict(selector, group.node_selector)]
     path = ("placeholders", placeholder_set.position)
     if not pullers:
         labels = ", ".join(f"{key}={value}" for key, value in selector.items())

@@ -56,9 +56,11 @@ def _lint_users(report: LintReport) -> None:
             if path in compared:
                 continue
             compared.add(path)
-            nodes = placeholder_set.named.get("nodeSelector", users_nodes)
-            if nodes not in (users_nodes, usual_nodes):
-                continue
+            if "nodeSelector" in placeholder_set.named:
+                nodes = placeholder_set.named["nodeSelector"]
+                # Users of other profiles go elsewhere.
+                if nodes not in (users_nodes, usual_nodes):
+                    continue
             resources = mapping(placeholder_set.value("resources"))
             # What only has a limit requests as much.
             requested = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}

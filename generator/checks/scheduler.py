@@ -209,9 +209,9 @@ def _lint_enabled(
         weight = entry.get("weight")
         here = (*path, index)
         _lint_name(report, (*here, "name"), name, point, minor)
-        if point not in {"score", "multiPoint"} or (
-            point == "multiPoint" and name not in DEFAULT_WEIGHTS
-        ):
+        has_default = name in DEFAULT_WEIGHTS
+        has_weight = point == "score" or (point == "multiPoint" and has_default)
+        if not has_weight:
             continue
         if weight == 0:
             fix = (
@@ -219,7 +219,7 @@ def _lint_enabled(
                 " off."
             )
             report.error((*here, "weight"), 0, "an integer from 1 on", fix)
-        elif weight is None and DEFAULT_WEIGHTS.get(name, 1) != 1:
+        elif weight is None and has_default and DEFAULT_WEIGHTS[name] != 1:
             reason = f"without a weight {name} gets 1, not its default {DEFAULT_WEIGHTS[name]}."
             report.warn(here, reason, "Write the weight.")
 

@@ -93,9 +93,10 @@ def explain(merged: Merged, schema: Schema, errors: Iterable[ValidationError]) -
 
 
 def _follow(root: object, path: Iterable[str | int]) -> Any:  # noqa: ANN401 - whatever stands there
+    node = root
     for step in path:
-        root = root[step]  # type: ignore[index]
-    return root
+        node = node[step]  # type: ignore[index]
+    return node
 
 
 def _key_of(values: dict[str, Any], step: str | int) -> str | None:
@@ -111,13 +112,16 @@ def _key_of(values: dict[str, Any], step: str | int) -> str | None:
 def _place_of(values: object, steps: Iterable[str | int]) -> Path:
     """Where an instance stands: jsonschema-rs leaves the key "" out."""
     path: Path = ()
+    node = values
     for step in steps:
-        while isinstance(values, dict) and _key_of(values, step) is None and "" in values:
+        while isinstance(node, dict) and _key_of(node, step) is None and "" in node:
             path = (*path, "")
-            values = values[""]
-        key = _key_of(values, step) or step if isinstance(values, dict) else step
+            node = node[""]
+        key = step
+        if isinstance(node, dict):
+            key = _key_of(node, step) or step
         path = (*path, key)
-        values = _follow(values, [key])
+        node = _follow(node, [key])
     return path
 
 

@@ -27,6 +27,8 @@ from generator.values.sources import (
 
 # Helm's bound on `--set a.b.c…`.
 MAX_NESTED_NAMES: Final = 30
+# Words that Helm reads as values, in any case of letters.
+_WORDS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "null": None}
 
 Values = dict[str, object]
 
@@ -199,8 +201,8 @@ def _typed(text: str) -> object:
     else text.
     """
     folded = text.lower()
-    if folded in {"true", "false", "null"}:
-        return {"true": True, "false": False, "null": None}[folded]
+    if folded in _WORDS:
+        return _WORDS[folded]
     if text == "0":
         return 0
     digits = text[1:] if text[:1] in {"+", "-"} else text
