@@ -114,13 +114,13 @@ def text_at(file: LoadedFile, path: Path) -> LoadedFile:
 
 
 def _at(value: object, path: Path) -> object:
+    node = value
     for step in path:
-        value = (
-            value[step]
-            if isinstance(value, list) and isinstance(step, int)
-            else child(value, str(step))
-        )
-    return value
+        if isinstance(node, list) and isinstance(step, int):
+            node = node[step]
+        else:
+            node = child(node, str(step))
+    return node
 
 
 def mapping_at(file: LoadedFile, path: Path) -> LoadedFile:

@@ -94,10 +94,9 @@ def _put_image(
     another image.
     """
     draft.put("singleuser.image", dict(image), (*hub.path, *keys))
-    always = "Always" in (
-        hub.text("singleuser.image.pullPolicy"),
-        traits.get("image_pull_policy", ("",))[0],
-    )
+    of_chart = hub.text("singleuser.image.pullPolicy")
+    of_spawner, _ = traits.get("image_pull_policy", (None, ()))
+    always = of_chart == "Always" or of_spawner == "Always"
     reference = ":".join(image.values())
     if is_reference(reference) and (always or moving([reference])):
         why = "pullPolicy: Always" if always else "a tag that moves"

@@ -153,7 +153,8 @@ def most_of(room: Room, device: str, limit: object, replicas: object = 0) -> int
     for name, size in (("cpu", _A_NODE_CPUS), ("memory", _A_MACHINE_BYTES)):
         if (amount := quantity(requests.get(name)) or 0) > 0:
             seats.append(int(size / amount))
-    seats += [1] if device else []
+    if device:
+        seats.append(1)
     on_a_node = max(1, min(seats))
     most = min(_MOST, _NODES_AT_MOST * on_a_node)
     if isinstance(limit, int) and limit > 0:

@@ -88,17 +88,16 @@ def propose(
         values = _difference(now, _whole(changed))
         # The hub has no scheduler whose pods could be taken over.
         values.pop("replaceSchedulers", None)
-        # A seat with a GPU is a machine that nobody uses.
         inherited = mapping(at(now, "placeholder", "defaults"))
         sets = [
             {**inherited, **mapping(placeholder_set)}
             for layer in (now, values)
             for placeholder_set in listing(layer.get("placeholders"))
         ]
-        if values and not (
-            "placeholders" in values
-            and any(device_of(placeholder_set, {}) for placeholder_set in sets)
-        ):
+        # A seat with a GPU is a machine that nobody uses.
+        has_gpu_seats = any(device_of(placeholder_set, {}) for placeholder_set in sets)
+        changes_gpu_seats = "placeholders" in values and has_gpu_seats
+        if values and not changes_gpu_seats:
             proposals.append(Proposal(reason, values))
     if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(
         now, "popularImages", "enabled"

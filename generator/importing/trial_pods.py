@@ -108,15 +108,13 @@ def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[
     own = mapping(traits.get("extra_pod_config"))
     by = f"by {where.get('extra_pod_config', 'extra_pod_config')}"
     for key, value in own.items():
+        steers = key in ("nodeName", "topologySpreadConstraints", "schedulingGates") and value
+        is_unknown = key in POD_KEYS and key != "schedulerName" and not is_known(value)
         if key in ("overhead", "resources", "containers", "initContainers") and value:
             found.setdefault(SIZE, by)
         elif key in ("priority", "priorityClassName") and value:
             found.setdefault(PRIORITY, by)
-        elif (
-            (key in ("nodeName", "topologySpreadConstraints", "schedulingGates") and value)
-            or key == ANY
-            or (key in POD_KEYS and key != "schedulerName" and not is_known(value))
-        ):
+        elif steers or is_unknown or key == ANY:
             found.setdefault(WHERE, by)
     if name := text(own.get("runtimeClassName")):
         found[WHERE] = f"by the RuntimeClass {name}"

@@ -129,6 +129,17 @@ def _has_more(pod_config: object) -> bool:
     )
 
 
+def _is_unmapped(trait: str, value: object, *, is_followed: bool) -> bool:
+    """Whether Roost's values lack something that a trait of placement says.
+
+    is_followed: its value was mapped.
+    """
+    if trait == "extra_pod_config" and _has_more(value):
+        return True
+    is_empty = value in (None, "", [], {})
+    return bool(re.fullmatch(SPAWNER_TRAITS, trait)) and not is_empty and not is_followed
+
+
 def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> None:
     """Name what the hub sets by traits or in Python, where it is about placement. followed: traits
     that are mapped.
@@ -150,11 +161,8 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
                 continue
             if not places_pods(trait, value):
                 continue
-            if (
-                re.fullmatch(SPAWNER_TRAITS, trait)
-                and value not in (None, "", [], {})
-                and not (trait in followed and class_name in _classes_of(trait))
-            ) or (trait == "extra_pod_config" and _has_more(value)):
+            is_followed = trait in followed and class_name in _classes_of(trait)
+            if _is_unmapped(trait, value, is_followed=is_followed):
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
                 reason = f"set {key} too, if it is the same for all users" if key else POD_KEEPS_IT
                 draft.reject(hub, at, reason)

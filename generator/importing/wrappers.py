@@ -72,15 +72,14 @@ def _read(name: str, content: str | bytes, repeated: list[Fault]) -> Unwrapped:
 
 def _documents(name: str, content: str | bytes, repeated: list[Fault]) -> list[LoadedFile]:
     """Each YAML document that isn't empty, with the lines that it has in the file."""
-    if isinstance(content, str):
-        content = content.encode("utf-8", "surrogatepass")
+    encoded = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     try:
-        written = content.decode("utf-8-sig").replace("\r\n", "\n")
+        written = encoded.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
-        return [load(content, name, repeated)]
+        return [load(encoded, name, repeated)]
     marks = [0, *(mark.start() for mark in _DOCUMENT.finditer(written))]
     if len(marks) < 2 or written.lstrip().startswith("%"):
-        return [load(content, name, repeated)]
+        return [load(encoded, name, repeated)]
     found: list[LoadedFile] = []
     for begin, end in zip(marks, [*marks[1:], len(written)], strict=True):
         body = _DOCUMENT.sub("", written[begin:end], count=1)
