@@ -9,10 +9,12 @@ from typing import Any, Final
 import yaml
 
 from generator import faults
+from generator.importing.quantities import memory_quantity
 from roost.doctor.contract import Finding, Install, unknown
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
+from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import KARPENTER_POOL_LABEL, USER_CLASS
 from roost_core.release.class_of_pod import namespace_matches
@@ -57,6 +59,15 @@ def age_seconds(install: Install, time: str | None) -> float | None:
         return now_seconds(install) - datetime.fromisoformat(time or "").timestamp()
     except ValueError:
         return None
+
+
+def show_amount(resource: str, amount: int) -> str:
+    """An amount as values have it. amount: of CPU thousandths, of memory bytes."""
+    if resource == CPU:
+        return f"{amount}m"
+    if resource == MEMORY:
+        return memory_quantity(amount)
+    return str(amount)
 
 
 def node_age_seconds(install: Install, node: Node) -> float:

@@ -9,8 +9,7 @@ from math import ceil
 from statistics import median_low
 from typing import Any, Final
 
-from generator.importing.quantities import memory_quantity
-from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, POOL_LABELS, some
+from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, POOL_LABELS, show_amount, some
 from roost.doctor.quotas import counting, named
 from roost_core.kube.client import Client
 from roost_core.objects.fields import JSONObject
@@ -18,7 +17,7 @@ from roost_core.objects.foreign_yaml import ForeignTextError, load_foreign
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.quotas import AT_ONCE, amount_in_words
-from roost_core.objects.requests import CPU, MEMORY, PODS, read_requests, requested, round_up
+from roost_core.objects.requests import PODS, read_requests, requested, round_up
 from roost_core.objects.selectors import read_node_rules
 
 _NO_LIMIT: Final = 10**9
@@ -129,8 +128,7 @@ class PlaceholderRoom:
                 if (room := (most - taken) // amount) < people:
                     fits = min(fits, max(0, room))
                     needed = taken + people * amount
-                    text = {CPU: "{}m".format, MEMORY: memory_quantity}.get(name, str)(needed)
-                    wanted.append(f"{key} to {text}")
+                    wanted.append(f"{key} to {show_amount(name, needed)}")
         if wanted:
             reason = (
                 f"{named('ResourceQuota', [quota])} has room for {fits} of {people}"
@@ -152,7 +150,8 @@ class PlaceholderRoom:
             name = body["metadata"]["name"]
             amounts = {key: round_up(key, parse_quantity(limits[key])) for key in limits}
             bounds = [amounts[key] // n for key, n in self._requests.items() if key in amounts]
-            bounds += [amounts["nodes"] * self.per_node] if "nodes" in amounts else []
+            if "nodes" in amounts:
+                bounds.append(amounts["nodes"] * self.per_node)
             found[f"NodePool {name}"] = name, min(bounds, default=_NO_LIMIT)
         status = ((client.find(AUTOSCALER_STATUS) or {}).get("data") or {}).get("status", "")
         with suppress(ForeignTextError, AttributeError, KeyError, TypeError):

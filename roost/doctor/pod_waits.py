@@ -240,11 +240,14 @@ def _warned_since(last: JSONObject, events: list[JSONObject], status: Any) -> fl
 
 def _short(text: str, pod: str) -> str:
     """A message without what differs from pod to pod, and without what pre-emption adds."""
-    text = re.sub(rf"(?<![\w-]){re.escape(pod)}(?![\w-])", "<pod>", " ".join(text.split()))
-    text = re.sub(r"^\d+/\d+ nodes are available: ", "", text)
-    text = re.split(r"[.,] (?:preemption: |no new claims)", text)[0].rstrip(".")
+    line = " ".join(text.split())
+    of_any_pod = re.sub(rf"(?<![\w-]){re.escape(pod)}(?![\w-])", "<pod>", line)
+    reasons = re.sub(r"^\d+/\d+ nodes are available: ", "", of_any_pod)
+    short = re.split(r"[.,] (?:preemption: |no new claims)", reasons)[0].rstrip(".")
+    if len(short) <= _LENGTH:
+        return short
     # What went wrong stands at the end of a kubelet's message.
-    return text if len(text) <= _LENGTH else f"{text[: _LENGTH // 3]} … {text[-_LENGTH // 2 :]}"
+    return f"{short[: _LENGTH // 3]} … {short[-_LENGTH // 2 :]}"
 
 
 def _span(seconds: float) -> str:

@@ -12,6 +12,7 @@ from roost.doctor.evidence import (
     some,
     users_of,
 )
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 
@@ -41,18 +42,7 @@ def check(install: Install) -> Told:
     ]
     users = users_of(install)
     bare = [pod for pod in users if annotation_of(pod, _SPARE) != "true"] if pools else []
-    # It spares pods without a controller unless they say otherwise.
-    evictable = [
-        pod
-        for pod in users
-        if (says := annotation_of(pod, SAFE_TO_EVICT_ANNOTATION)) == "true"
-        or (
-            says != "false"
-            and any(
-                owner.get("controller") for owner in pod["metadata"].get("ownerReferences") or []
-            )
-        )
-    ]
+    evictable = [pod for pod in users if _is_evictable(pod)]
     for who, ended, annotation, more in (
         (
             f"Karpenter (NodePool {some(pools)})",
@@ -68,3 +58,13 @@ def check(install: Install) -> Told:
                 f"{some([pod['metadata']['name'] for pod in ended])}.",
                 f"{HUB_VALUES}: singleuser.extraAnnotations: {{{annotation}}}{more}.",
             )
+
+
+def _is_evictable(pod: JSONObject) -> bool:
+    """Whether cluster-autoscaler may end a pod to save its node."""
+    says = annotation_of(pod, SAFE_TO_EVICT_ANNOTATION)
+    if says in ("true", "false"):
+        return says == "true"
+    # It spares pods without a controller.
+    owners = pod["metadata"].get("ownerReferences") or []
+    return any(owner.get("controller") for owner in owners)

@@ -55,9 +55,12 @@ class PullSettings(NamedTuple):
                 f" {self.deleted_to_percent} %"
             )
         age = f", and after {self.most_unused}" if self.most_unused else ""
-        pulls = {0: "any number of pulls", 1: "one pull"}.get(
-            self.pulls_at_once, f"{self.pulls_at_once} pulls"
-        )
+        if self.pulls_at_once == 0:
+            pulls = "any number of pulls"
+        elif self.pulls_at_once == 1:
+            pulls = "one pull"
+        else:
+            pulls = f"{self.pulls_at_once} pulls"
         return f"{deleted}{age}; {pulls} at a time"
 
 

@@ -42,6 +42,13 @@ def _lets_all_reach(policy: JSONObject, port: int) -> bool:
 
 
 def _has_port(given: JSONObject, port: int) -> bool:
+    """Whether an entry of a rule's ports lets requests to a port through."""
     least = given.get("port")
-    in_range = type(least) is int and least <= port <= given.get("endPort", least)
-    return least is None or (in_range and given.get("protocol", "TCP") == "TCP")
+    if least is None:
+        return True
+    # A port's name, which only the pod's own containers give a number.
+    if type(least) is not int:
+        return False
+    is_tcp: bool = given.get("protocol", "TCP") == "TCP"
+    in_range: bool = least <= port <= given.get("endPort", least)
+    return is_tcp and in_range

@@ -20,12 +20,11 @@ def check(install: Install) -> Told:
         for name, pod_class in install.values["podClasses"].items()
         if pod_class.get("resources")
     ]
-    spared = (
-        ["the image gate only prefers nodes"]
-        if install.values["imageGate"]["mode"] == "requireLabel"
-        else []
-    )
-    spared += [f"pods of class {', '.join(given)} get no requests"] if given else []
+    spared: list[str] = []
+    if install.values["imageGate"]["mode"] == "requireLabel":
+        spared.append("the image gate only prefers nodes")
+    if given:
+        spared.append(f"pods of class {', '.join(given)} get no requests")
     if below and spared:
         yield warning(
             f"Pods of {_named(below)} rank below users. So that none is deleted for want of room, "

@@ -34,12 +34,12 @@ def check(install: Install) -> Told:
         broken = conditions(State.BROKEN, component)
         down = conditions(State.DOWN, component)
         replicas = found["spec"].get("replicas", 1)
+        of_values = body["spec"].get("replicas", 1)
         ready = found.get("status", {}).get("readyReplicas", 0)
-        if replicas != body["spec"].get("replicas", 1):
+        if replicas != of_values:
             yield Finding(
                 "warning" if replicas else "error",
-                f"{name_of(body)}: {replicas} replicas, the values say"
-                f" {body['spec'].get('replicas', 1)}.",
+                f"{name_of(body)}: {replicas} replicas, the values say {of_values}.",
                 "Install the values again, or write the number into them.",
                 frozenset() if replicas else down,
             )

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from generator.importing.quantities import memory_quantity
 from roost.doctor.contract import Finding, Install, Told, warning
-from roost.doctor.evidence import count, name_of, some, users_of
+from roost.doctor.evidence import count, name_of, show_amount, some, users_of
 from roost_core.objects.fields import JSONObject
-from roost_core.objects.requests import CPU, MEMORY, PODS, read_requests
+from roost_core.objects.requests import PODS, read_requests
 
 _PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 
@@ -75,10 +74,7 @@ def _misfit(
     }
     if not caused:
         return None
-    in_words = {CPU: "{}m".format, MEMORY: memory_quantity}
-    words = ", ".join(
-        f"{key}: {in_words.get(key, str)(amount)}" for key, amount in sorted(caused.items())
-    )
+    words = ", ".join(f"{key}: {show_amount(key, caused[key])}" for key in sorted(caused))
     return warning(
         f"RuntimeClass {name} adds its overhead to users' pods ({words} with it), and placeholders"
         f" of set {set_name} keep less: no pod fits into a placeholder's room.",
