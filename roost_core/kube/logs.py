@@ -87,15 +87,20 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
         """Write the record, unless an equal one was written recently."""
         now = self._clock()
         self._close_before(now - QUIET_SECONDS)
-        if record.levelno < logging.WARNING or self._is_new(record, now):
-            super().emit(record)
+        is_limited = record.levelno >= logging.WARNING
+        if is_limited and not self._take_note(record, now):
+            return
+        super().emit(record)
 
     def close(self) -> None:
         """Write how many records were left out so far."""
         self._close_before(float("inf"))
         super().close()
 
-    def _is_new(self, record: logging.LogRecord, now: float) -> bool:
+    def _take_note(self, record: logging.LogRecord, now: float) -> bool:
+        """Remember the record; return whether it is to be written, and count it as left out
+        otherwise.
+        """
         key = (record.name, record.levelno, str(record.msg))
         cause = self._causes.get(key)
         if cause is None:

@@ -238,9 +238,12 @@ def _plan_checks(
     row alone.
     """
     asked = {NODE_RESOURCES_FIT, *_NODE_FILTERS}
-    asked |= {NODE_PORTS} if has_ports else set()
-    asked |= {POD_TOPOLOGY_SPREAD} if is_spread else set()
-    asked |= {INTER_POD_AFFINITY} if has_others else set()
+    if has_ports:
+        asked.add(NODE_PORTS)
+    if is_spread:
+        asked.add(POD_TOPOLOGY_SPREAD)
+    if has_others:
+        asked.add(INTER_POD_AFFINITY)
     active = [plugin for plugin in filters if plugin in asked]
     of_nodes = [plugin for plugin in active if plugin in _NODE_FILTERS]
     start = active.index(of_nodes[0]) if of_nodes else 0

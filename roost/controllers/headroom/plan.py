@@ -393,8 +393,10 @@ class _Plan:
         if keeper.replicas == replicas:
             return
         booked = self._booked.why.get(name)
-        why = f"{booked}; else {why}" if booked else why
-        self.actions.append(ScaleSet(name=keeper.name, uid=keeper.uid, replicas=replicas, why=why))
+        reason = f"{booked}; else {why}" if booked else why
+        self.actions.append(
+            ScaleSet(name=keeper.name, uid=keeper.uid, replicas=replicas, why=reason)
+        )
         if (booked and replicas < keeper.replicas) or (
             is_learned and replicas <= 2 * keeper.replicas
         ):

@@ -72,9 +72,10 @@ class PodEvidence(NamedTuple):
 
     def still_brings(self, image: str) -> bool:
         """Whether the pod has yet to pull an image."""
-        return image in self.images and (self.pod.uid, None) not in self.tokens.get(
-            image, NO_TOKENS
-        )
+        # What a container's status says, once it has started.
+        by_status: Token = (self.pod.uid, None)
+        is_pulled = by_status in self.tokens.get(image, NO_TOKENS)
+        return image in self.images and not is_pulled
 
 
 class Cause(StrEnum):

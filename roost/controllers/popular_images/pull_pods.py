@@ -155,13 +155,12 @@ def read_pull(pod: Pod) -> PopularPull:
 
 def has_pulled(pod: Pod) -> bool:
     """Whether the image is on the node: by either method, the main container starts only then."""
+    if pod.phase in ("Running", "Succeeded"):
+        return True
     # A pod that ran until its deadline has pulled, too.
-    return pod.phase in ("Running", "Succeeded") or (
-        pod.reason == DEADLINE_EXCEEDED
-        and any(
-            container.terminated and container.image_id and not container.init
-            for container in pod.containers
-        )
+    return pod.reason == DEADLINE_EXCEEDED and any(
+        container.terminated and container.image_id and not container.init
+        for container in pod.containers
     )
 
 
