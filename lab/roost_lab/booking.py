@@ -103,8 +103,9 @@ def entry_of(
     zone = read_zone(zone)
     start = read_when(when, zone, time.time())
     name = name or (start if DATE_TIME.fullmatch(start) else " ".join(when))
-    entry = {"name": name, "people": people, "start": start, "timeZone": zone}
-    entry |= {"users": list(users)} if users else {}
+    entry: dict[str, Any] = {"name": name, "people": people, "start": start, "timeZone": zone}
+    if users:
+        entry["users"] = list(users)
     return entry | {key: text for key, text in more.items() if text}
 
 

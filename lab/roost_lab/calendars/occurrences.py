@@ -327,9 +327,11 @@ def _rule_text(rule: Any, last: datetime) -> str:  # noqa: ANN401 - as above
         for number in rule.get(key, []):
             if not low <= int(number) <= high or int(number) == 0:
                 raise _refused(rule)
+    # In a week, or a day, no weekday is the n-th.
+    most_ordinal = _MOST_ORDINAL.get(frequency, 0)
     for day in rule.get("BYDAY", []):
         match = _WEEKDAY.fullmatch(str(day).upper())
-        if match is None or abs(int(match[1] or 0)) > _MOST_ORDINAL.get(frequency, 0):
+        if match is None or abs(int(match[1] or 0)) > most_ordinal:
             raise _refused(rule)
     made = vRecur(rule)
     made.pop("UNTIL", None)

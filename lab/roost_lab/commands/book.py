@@ -90,7 +90,8 @@ def _seated(event: Event, bookings: Bookings) -> str:
         return ""
     seated = event.seated
     listed = [f"group {seated.group} of the hub"] if seated.group else []
-    listed += [f"{len(seated.users)} users"] if seated.users else []
+    if seated.users:
+        listed.append(f"{len(seated.users)} users")
     profile = f" with profile {seated.profile}" if seated.profile else ""
     if bookings.has_seating and not bookings.seats_people:
         return (

@@ -218,7 +218,8 @@ def line_of(entry: Mapping[str, Any], event: Event, now: float) -> str:
     seated = ""
     if event.seated is not None:
         listed = [f"group {event.seated.group}"] if event.seated.group else []
-        listed += [f"{len(event.seated.users)} users"] if event.seated.users else []
+        if event.seated.users:
+            listed.append(f"{len(event.seated.users)} users")
         seated = f", servers of {' and '.join(listed)} started before"
     return f"{event.name}: {event.people} people, {when}{often}{image}{seated}{calendar}\n"
 

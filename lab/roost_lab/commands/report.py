@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -20,6 +21,8 @@ from roost_lab.report.learned_room import LearnedRoom
 from roost_lab.report.page import make_page
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.subject import Report
+
+_UNIT_SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
 
@@ -138,8 +141,8 @@ def _span_us(text: str) -> int | None:
     found = re.fullmatch(r"([1-9][0-9]{0,5})([mhdw])", text, re.ASCII)
     if found is None:
         return None
-    seconds = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}[found[2]]
-    return int(found[1]) * seconds * 1_000_000
+    number, unit = found.groups()
+    return int(number) * _UNIT_SECONDS[unit] * 1_000_000
 
 
 def _zone(name: str) -> tzinfo:

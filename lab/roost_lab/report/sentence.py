@@ -85,10 +85,18 @@ def _starts(report: Report) -> str:
     if cold in (0, number):
         return f"{'All' if cold else 'None of'} {number:,} starts waited for an image; {half}"
     more = more_seconds(report)
-    share = 100 * cold / number
-    shown = "<1" if share < 1 else ">99" if share > 99 else f"{share:.0f}"
     longer = f", {show_seconds(more)} more" if more else ""
-    return f"Of {number:,} starts, {cold:,} ({shown} %) waited for an image{longer}."
+    share = _show_percent(100 * cold / number)
+    return f"Of {number:,} starts, {cold:,} ({share} %) waited for an image{longer}."
+
+
+def _show_percent(percent: float) -> str:
+    """A share of some, and of not all: never 0, and never 100."""
+    if percent < 1:
+        return "<1"
+    if percent > 99:
+        return ">99"
+    return f"{percent:.0f}"
 
 
 def _waits_of_one(report: Report) -> str:

@@ -366,7 +366,8 @@ def _nodes(
             if box.state in (PodState.PULLING, PodState.FAILING)
         }
         # A shorter list is whole.
-        lacks |= set(chips) if 0 < (count or 0) < MOST_REPORTED else set()
+        if count is not None and 0 < count < MOST_REPORTED:
+            lacks |= set(chips)
         yield NodeBox(
             uid=uid,
             name=row["name"],
@@ -457,7 +458,9 @@ def _image_labels(labels: Mapping[str, str]) -> dict[str, str]:
     for key, value in labels.items():
         if key.startswith(PULLED_LABEL_PREFIX):
             name = key.partition("/")[2]
-            found[name] = PULLING if PULLING in (value, found.get(name)) else value
+            is_closed = found.get(name) == PULLING
+            if not is_closed:
+                found[name] = value
     return found
 
 

@@ -92,10 +92,9 @@ def _frame(source: MomentSource, at_us: int, things: dict[bytes, int]) -> JSONOb
         return things.setdefault(orjson.dumps(thing), len(things))
 
     nodes = [{**node, "pods": [number(pod) for pod in node["pods"]]} for node in found["nodes"]]
-    return {
-        **found,
-        **{key: [number(thing) for thing in {**found, "nodes": nodes}[key]] for key in _SHARED},
-    }
+    with_numbered_pods = {**found, "nodes": nodes}
+    numbered = {key: [number(thing) for thing in with_numbered_pods[key]] for key in _SHARED}
+    return {**found, **numbered}
 
 
 def _page(data: JSONObject) -> str:

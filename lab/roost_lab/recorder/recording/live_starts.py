@@ -111,7 +111,8 @@ class LiveStarts:
             # The last pod of a server is the one that its hub tells of.
             awaited = self._awaited.setdefault(pod.state.namespace, {})
             awaited.pop(start.server, None)
-            awaited |= {start.server: start} if start.server else {}
+            if start.server:
+                awaited[start.server] = start
             if len(awaited) > MAX_UNKNOWN:
                 del awaited[next(iter(awaited))]
         elif pod.state.node_name and start.bound_us is None and seen.is_exact:
@@ -216,7 +217,9 @@ class LiveStarts:
             self._end(start, now_us)
         if start is not None and not start.has_ended:
             self._fail(start)
-            if start.server and self._logs.get(namespace, now_us) <= start.created.at_us:
+            read_since_us = self._logs.get(namespace)
+            is_read = read_since_us is not None and read_since_us <= start.created.at_us
+            if start.server and is_read:
                 records.append(phase_record(uid, Phase.ABANDONED, Step(now_us, MILLI_US), "watch"))
         elif uid in self._untold:
             self._count(uid)

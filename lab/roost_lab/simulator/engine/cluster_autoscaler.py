@@ -198,7 +198,8 @@ class ClusterAutoscaler(NodeScaler):
             moments.append(self._backs_off_until)
         elif waiting:
             change = self._template.next_change(state, now, world.autoscaler_loop_seconds)
-            moments += [] if change is None else [change]
+            if change is not None:
+                moments.append(change)
         if request:
             # In a run that adds nodes it removes none, and doesn't look for unneeded ones.
             self._scaled_up_at = now

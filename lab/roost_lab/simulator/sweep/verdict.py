@@ -218,7 +218,7 @@ def _answer_of(
     kept = [
         booking
         for booking in values["events"]["booked"]
-        if booking.get("set", ours["name"]) == ours["name"]
+        if "set" not in booking or booking["set"] == ours["name"]
     ]
     learning = {
         "placeholders": [{**ours, "learn": ours["learn"] or dict(LEARN)}],
