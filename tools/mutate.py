@@ -78,6 +78,8 @@ PARTS: Final[dict[str, Part]] = {
     "templates": Part(
         ("templates/*/*.j2",),
         ("tests/unit/generator/test_golden.py", "tests/unit/generator/test_generator_render.py"),
+        # Who reads release.json.
+        ("tests/unit/roost_core/test_readers_of_release.py",),
     ),
 }
 # A mutant may loop for ever, or wait. A machine that is busy kills none: the processor's time
