@@ -17,14 +17,16 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import scheduler_name
@@ -64,6 +66,13 @@ OWN = f"{HUB}-user-scheduler"
 # What restarts a release's programs; a number follows.
 CHANGES = {HUB: "hub.extraEnv.A=v", ROOST: "webhook.extraEnv[0].name=A,webhook.extraEnv[0].value=v"}
 EITHER_FIRST = (HUB, ROOST, ROOST, HUB)
+CLASS = DATA / "hub-days/class.yaml"
+# The people of its group. Eve has started her own server; one of those who are seated doesn't come.
+LISTED = ("ada", "bob", "cy", "dan", "eve")
+SEATED = LISTED[:4]
+CAME = LISTED[:3]
+ABSENT = "dan"
+GRACE_SECONDS = 300.0
 
 
 @dataclass
@@ -83,7 +92,8 @@ class Day:
         self.network, self.cluster = self.node.network, self.node.cluster
         self.namespace = self.cluster.create_namespace()
         made = self.folder / f"{self.namespace}.yaml"
-        self._values = {HUB: DATA / "hub-days" / f"{self.kind}.yaml", ROOST: made}
+        # Of each release; later files win.
+        self._values = {HUB: [DATA / "hub-days" / f"{self.kind}.yaml"], ROOST: [made]}
         self.scheduler = scheduler_name(ROOST, self.namespace, "user")
         # Where the hub's chart stands in this one.
         self.below = "jupyterhub." if self.kind == "binder" else ""
@@ -94,11 +104,12 @@ class Day:
         """install: with the release's values; upgrade: with those that it has; both with what the
         settings change.
         """
-        given = {"install": f"--values={self._values[release]}", "upgrade": "--reuse-values"}
-        chart = [str(self.chart if release == HUB else CHART), given[verb]] if verb in given else []
+        values = [f"--values={file}" for file in self._values[release]]
+        given = {"install": values, "upgrade": ["--reuse-values"], "uninstall": []}
+        chart = [] if verb == "uninstall" else [str(self.chart if release == HUB else CHART)]
         changes = [f"--set={setting}" for setting in settings]
         started = time.monotonic()
-        self._helm(verb, release, *chart, *changes, "--wait", "--timeout=8m")
+        self._helm(verb, release, *chart, *given[verb], *changes, "--wait", "--timeout=8m")
         print(f"helm {verb} {release} {' '.join(changes)}: {time.monotonic() - started:.1f} s")  # noqa: T201 - a figure
 
     def _helm(self, *arguments: str) -> str:
@@ -107,25 +118,53 @@ class Day:
             require_binary("helm"), *arguments, space, kubeconfig=self.cluster.kubeconfig
         )
 
+    def replace_hub(self) -> None:
+        """A new pod for the hub; its proxy stays, and with it what the hub knows of use."""
+        (old,) = self.pods("hub")
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{old['metadata']['name']}"
+        self.cluster.api.delete(path)
+        space = f"--namespace={self.namespace}"
+        self.cluster.kubectl("rollout", "status", "deployment/hub", space, "--timeout=3m")
+
     def import_values(self, *, installed: bool = True) -> str:
         """Make Roost's values of what the hub's release has, or will have; what `roost import` said
         beside them.
         """
         has = self._values[HUB]
         if installed:
-            has = self.folder / f"{self.namespace}-has.yaml"
-            has.write_text(self._helm("get", "values", "--all", "--output=yaml", HUB))
-        made = _roost("import", str(has), f"--hub-release={HUB}", "--details")
+            has = [self.folder / f"{self.namespace}-has.yaml"]
+            has[0].write_text(self._helm("get", "values", "--all", "--output=yaml", HUB))
+        made = _roost("import", *map(str, has), f"--hub-release={HUB}", "--details")
         assert made.returncode == 0, made.stderr
-        self._values[ROOST].write_text(made.stdout)
+        self._values[ROOST][0].write_text(made.stdout)
         return made.stderr
 
+    def made(self) -> str:
+        """Roost's values, as `import_values` made them."""
+        return self._values[ROOST][0].read_text()
+
+    def add_values(self, release: str, text: str) -> None:
+        """Install the release with these values, too, over those that it has."""
+        files = self._values[release]
+        files.append(self.folder / f"{self.namespace}-{release}-{len(files)}.yaml")
+        files[-1].write_text(text)
+
     def doctor(self) -> tuple[int, str]:
-        values, space = f"--values={self._values[ROOST]}", f"--namespace={self.namespace}"
-        done = _roost(
-            "doctor", values, space, f"--release={ROOST}", f"--kubeconfig={self.cluster.kubeconfig}"
-        )
+        values = [f"--values={file}" for file in self._values[ROOST]]
+        done = self._ask("doctor", *values)
         return done.returncode, done.stdout + done.stderr
+
+    def book(self, *words: str) -> str:
+        """What `roost book` says."""
+        done = self._ask("book", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def _ask(self, command: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command of Roost's about its release."""
+        kubeconfig = f"--kubeconfig={self.cluster.kubeconfig}"
+        space = f"--namespace={self.namespace}"
+        return _roost(command, *arguments, space, f"--release={ROOST}", kubeconfig)
 
     # People and their pods
 
@@ -137,6 +176,14 @@ class Day:
             visit for visit in visits if not visit.answered_at
         ]
         return visits
+
+    def owner(self, token: str) -> str:
+        """Whose an API token is, as the hub says."""
+        with self.network.inside():
+            address = f"{self._url('hub', 8081)}/hub/api/user"
+            asked = urllib.request.Request(address, headers={"Authorization": f"token {token}"})
+            with urllib.request.urlopen(asked, timeout=SECONDS) as answer:
+                return str(json.load(answer)["name"])
 
     def launch(self, repository: str) -> float:
         """Ask BinderHub for a repository at a ref, `lab/first/a`; seconds until its server has
@@ -188,6 +235,17 @@ class Day:
         return {
             pod["metadata"]["name"]: pod["spec"]["schedulerName"]
             for pod in self.pods("singleuser-server")
+        }
+
+    def servers(self) -> dict[str, JSONObject]:
+        """Users' pods that are ready, by user."""
+        return {
+            pod["metadata"]["annotations"]["hub.jupyter.org/username"]: pod
+            for pod in self.pods("singleuser-server")
+            if any(
+                condition["type"] == "Ready" and condition["status"] == "True"
+                for condition in pod["status"].get("conditions", ())
+            )
         }
 
     def lives(self) -> dict[str, int]:
@@ -260,6 +318,104 @@ def test_a_hub_gets_roost_grows_and_loses_it_again(new_day: Callable[[str], Day]
     assert lives.items() <= day.lives().items()
     day.helm("uninstall", HUB)
     wait_until_gone(day)
+
+
+def test_a_class_is_seated_by_the_lines_of_the_page(new_day: Callable[[str], Day]) -> None:
+    day = new_day("z2jh")
+    of_hub, of_roost = lines_of_the_page()
+    assert _roost("import", "--seating").stdout == of_hub
+    day.add_values(HUB, CLASS.read_text())
+    day.add_values(HUB, of_hub)
+    day.import_values(installed=False)
+    made = yaml.safe_load(day.made())
+    assert (made["events"]["enabled"], made["seating"]) == (True, {"enabled": True})
+    day.add_values(ROOST, of_roost)
+    # The least grace that the chart takes.
+    day.add_values(ROOST, "seating: {graceMinutes: 5}")
+    day.helm("install", HUB, *SWITCHES.values())
+    day.start("eve", "zoe")
+    own = uids_of(day.servers())
+    day.helm("install", ROOST)
+    wait_until(lambda: day.doctor()[0] == 0, SECONDS, "no fault", explain=day.doctor)
+
+    at = time.time() + 200
+    begin = at + 60 - at % 60
+    when = f"{datetime.fromtimestamp(begin, UTC):%Y-%m-%d %H:%M}"
+    words = ["--zone", "UTC", "--name", "biology", "--group", "bio101", "--profile", "Other"]
+    print(day.book(str(len(LISTED)), *when.split(), *words))  # noqa: T201 - what an operator sees
+    wait_until_said(day, begin - time.time(), f" {len(SEATED)} seated", " 1 by themselves")
+    print(f"all seated {begin - time.time():.0f} s before the class")  # noqa: T201
+    seated = day.servers()
+    assert seated.keys() == {*LISTED, "zoe"}
+    assert own.items() <= uids_of(seated).items()
+    for name in SEATED:
+        assert what_is_theirs(seated[name]) == (name, name, "quay.io/hub/other:1", day.scheduler)
+        assert day.owner(environment_of(seated[name])["JUPYTERHUB_API_TOKEN"]) == name
+
+    day.replace_hub()
+    started = time.monotonic()
+    visits = day.start(*CAME)
+    # Nobody waits for a start.
+    assert [visit.pages for visit in visits] == [[] for _ in CAME]
+    took = time.monotonic() - started
+    print(f"{len(CAME)} people log in and open their servers: {took:.1f} s")  # noqa: T201
+    wait_until_said(day, SECONDS, f" {len(CAME)} came", " 1 seated", " 1 by themselves")
+    wait_until(
+        lambda: ABSENT not in day.servers(),
+        begin + GRACE_SECONDS - time.time() + 60,
+        "the server of who didn't come to be stopped",
+        interval_seconds=2,
+        explain=day.book,
+    )
+    assert time.time() >= begin + GRACE_SECONDS
+    # Seating says so once the hub has answered. Some turns of seating later nobody else's is
+    # stopped, and the absent's isn't started again.
+    time.sleep(40)
+    log = day.cluster.kubectl("logs", "deployment/roost-seating", f"--namespace={day.namespace}")
+    assert re.findall(r"stopped the server of (\w+)", log) == [ABSENT]
+    seated.pop(ABSENT)
+    assert uids_of(day.servers()) == uids_of(seated)
+
+    day.book("--cancel", "biology")
+    day.helm("uninstall", ROOST)
+    day.helm("uninstall", HUB)
+    wait_until_gone(day, keep={"roost-bookings"})
+
+
+def lines_of_the_page() -> tuple[str, str]:
+    """The hub's values and Roost's that docs/seated.md gives, as they are written there."""
+    page = (CHART.parent / "docs/seated.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```\n", page.partition("## Book")[0], re.DOTALL)
+    return blocks[0], blocks[1]
+
+
+def wait_until_said(day: Day, timeout_seconds: float, *parts: str) -> None:
+    """`roost book` says all of these of the class's people."""
+    wait_until(
+        lambda: all(part in day.book() for part in parts),
+        timeout_seconds,
+        f"seating to say{','.join(parts)}",
+        interval_seconds=2,
+        explain=day.book,
+    )
+
+
+def uids_of(servers: Mapping[str, JSONObject]) -> dict[str, str]:
+    return {name: pod["metadata"]["uid"] for name, pod in servers.items()}
+
+
+def environment_of(pod: JSONObject) -> dict[str, str]:
+    """The variables of a server's container that have a text."""
+    container = pod["spec"]["containers"][0]
+    return {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
+
+
+def what_is_theirs(pod: JSONObject) -> tuple[str, str, str, str]:
+    """Of a server: its user, the folder of their home, image and scheduler."""
+    container = pod["spec"]["containers"][0]
+    (home,) = (mount for mount in container["volumeMounts"] if mount["name"] == "homes")
+    user = environment_of(pod)["JUPYTERHUB_USER"]
+    return user, home["subPath"], container["image"], pod["spec"]["schedulerName"]
 
 
 @pytest.mark.parametrize("kind", ["z2jh", "binder"])
@@ -352,15 +508,15 @@ def forgotten(day: Day) -> set[str]:
     return {f"{kind} {name}" for kind, name in found}
 
 
-def wait_until_gone(day: Day, release: str = "") -> None:
+def wait_until_gone(day: Day, release: str = "", keep: Set[str] = frozenset()) -> None:
     """Nothing is left of a release, or of both without their users, but for the lock of the hub's
-    own scheduler.
+    own scheduler. keep: names of objects that no release made.
     """
     for name in () if release else day.schedulers():
         day.cluster.api.delete(f"/api/v1/namespaces/{day.namespace}/pods/{name}")
 
     def left() -> list[str]:
-        found = leftovers(day.cluster.api, day.namespace, frozenset({"user-scheduler-lock"}))
+        found = leftovers(day.cluster.api, day.namespace, frozenset({"user-scheduler-lock", *keep}))
         return [line for line in found if release in line]
 
     wait_until(lambda: not left(), SECONDS, "everything to be gone", explain=left)
