@@ -335,7 +335,7 @@ def gains() -> str:
         ],
         [
             "GPUs, a course once a week, no placeholders yet",
-            f"{_whole(mean[0])} s in the mean",
+            f"its people wait {_whole(mean[0])} s in the mean",
             f"{_whole(mean[1])} s",
             _mean_nodes(gpu_hours, 28),
             f"{gpu_more:+.1f} %",
@@ -382,9 +382,10 @@ def gains_untouched() -> str:
     parts = read_results("flagship").tables[1]
     share = parts.cell("roost", "share that placement can't touch").removesuffix(" %")
     return (
-        f"Row 3's waits end when the server answers. With Roost, {share} % of them is the server's"
-        " own start, which no node shortens. All other waits end when containers run. JupyterLab"
-        " then needs some seconds ([what else makes starts fast](docs/faster-starts.md))."
+        f"Row 3's waits end when the server answers. With Roost, {share} % of the mean wait is the"
+        " server's own start, which no node shortens. All other waits end when containers run."
+        " JupyterLab then needs some seconds"
+        " ([what else makes starts fast](docs/faster-starts.md))."
     )
 
 
