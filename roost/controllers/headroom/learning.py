@@ -20,7 +20,6 @@ from roost.controllers.headroom.accounting import (
     count_since_last_look,
     pulls_seen,
 )
-from roost.controllers.headroom.node_requests import Requests, requests_after
 from roost.controllers.headroom.pool_view import PoolView, see_pool
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.headroom.shared_pools import SharedPools
@@ -94,8 +93,7 @@ class Learned:
     told_on: int = 0
     # People of the coming week for whom the ceiling leaves no seat, as told.
     cut_people: int = 0
-    # Since when each node that hasn't come is asked for, and each that came and isn't ready was.
-    requests: Requests = ()
+    # Since when somebody waited for each node that boots.
     booting: Mapping[str, float] = field(default_factory=dict)
     accounting: Accounting = field(default_factory=Accounting)
     # The history's rises; worked out once.
@@ -126,7 +124,7 @@ def observe(
         placeholder_set, learn, learned, snapshot, settings, minute=minute
     )
     view = see_pool(placeholder_set, snapshot, settings, learned.view, pools.counts_for)
-    learned = _with_boots(learned, view, now.wall)
+    learned = _with_boots(learned, view)
     learned = _with_pulls(learned, view, now.wall)
     if view.per_node and view.per_node != learned.history.per_node:
         learned = replace(learned, history=replace(learned.history, per_node=view.per_node))
@@ -360,33 +358,22 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
     )
 
 
-def _with_boots(learned: Learned, view: PoolView, now: float) -> Learned:
-    """Note how long nodes took that are new, from when they were asked for."""
-    last = learned.view
-    requests = list(learned.requests)
+def _with_boots(learned: Learned, view: PoolView) -> Learned:
+    """Note how long nodes took that are new, from when somebody waited for them."""
     booting = {name: since for name, since in learned.booting.items() if name in view.nodes}
-    if last is not None:
-        for name in sorted(view.nodes.keys() - last.nodes.keys()):
-            since = requests.pop(0) if requests else last.waiting_since
-            if since is not None:
-                booting[name] = since
-    requests_now = requests_after(
-        requests,
-        {} if last is None else last.waiting,
-        view.waiting,
-        vacant=view.vacant,
-        per_node=view.per_node or learned.history.per_node,
-        now=now,
-    )
+    if learned.view is not None and learned.view.waiting_since is not None:
+        booting |= dict.fromkeys(
+            view.nodes.keys() - learned.view.nodes.keys(), learned.view.waiting_since
+        )
+    if not booting:
+        return learned if not learned.booting else replace(learned, booting=booting)
     boots = learned.history.boots
     for name in sorted(booting):
         ready_since = view.nodes[name].ready_since
         if ready_since is not None:
             seconds = round(ready_since - booting.pop(name))
             boots = (*boots, min(MOST_BOOT_SECONDS, max(0, seconds)))[-KEPT_BOOTS:]
-    if boots != learned.history.boots:
-        learned = replace(learned, history=replace(learned.history, boots=boots))
-    return replace(learned, requests=requests_now, booting=booting)
+    return replace(learned, booting=booting, history=replace(learned.history, boots=boots))
 
 
 def _with_pulls(learned: Learned, view: PoolView, now: float) -> Learned:

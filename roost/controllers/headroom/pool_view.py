@@ -9,7 +9,6 @@ from math import ceil
 from typing import Final, NamedTuple
 
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.headroom.node_requests import Waiter
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.objects.node import Node
@@ -55,10 +54,8 @@ class PoolView:
     spare: int
     # How many fit an empty node; 0: there is no node.
     per_node: int
-    # Placeholders and users who wait for a node, by key of the pod.
-    waiting: Mapping[str, Waiter]
-    # How many placeholders fit beside all pods, the set's own placeholders included.
-    vacant: int
+    # Since when somebody has waited for a node, a placeholder or a user; None: nobody does.
+    waiting_since: float | None
     # Nodes with none but DaemonSets' pods.
     empty: frozenset[str]
     # Nodes that only the set's own placeholders keep.
@@ -67,11 +64,6 @@ class PoolView:
     of_others: frozenset[str]
     # CPU and memory of the largest node that was seen; 0: none was.
     roomiest: tuple[int, int]
-
-    @property
-    def waiting_since(self) -> float | None:
-        """Since when somebody has waited for a node; None: nobody does."""
-        return min((waiter.since for waiter in self.waiting.values()), default=None)
 
 
 class _Used:
@@ -122,8 +114,7 @@ def see_pool(
     waits_here: dict[PodSpec, bool] = {}
     users: dict[str, PoolUser] = {}
     level = 0.0
-    waiting: dict[str, Waiter] = {}
-    seated = 0
+    waiting: list[float] = []
     for key, pod in snapshot.pods.items():
         node_name = pod.node_name
         if pod.is_finished or (node_name and node_name not in nodes):
@@ -135,9 +126,8 @@ def see_pool(
             if node_name:
                 used[node_name].has_own_placeholders |= is_own
                 used[node_name].has_others |= not is_own
-                seated += is_own and nodes[node_name].is_usable
             elif is_own and pod.unschedulable_since is not None:
-                waiting[key] = Waiter(pod.unschedulable_since, 1.0)
+                waiting.append(pod.unschedulable_since)
             continue
         is_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
         if node_name:
@@ -155,7 +145,7 @@ def see_pool(
             users[key] = user
             level += user.size
             if user.waits_since is not None:
-                waiting[key] = Waiter(user.waits_since, user.size)
+                waiting.append(user.waits_since)
     beside = sum(
         _room(node, used[name].all, asked) for name, node in nodes.items() if used[name].keeps_users
     )
@@ -169,8 +159,7 @@ def see_pool(
         per_node=max(
             (_room(node, used[name].by_others, asked) for name, node in nodes.items()), default=0
         ),
-        waiting=waiting,
-        vacant=max(0, in_all - seated),
+        waiting_since=min(waiting, default=None),
         empty=_named(
             used, lambda pods: not (pods.has_users or pods.has_own_placeholders or pods.has_others)
         ),

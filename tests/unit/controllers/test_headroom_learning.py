@@ -396,30 +396,6 @@ def test_a_node_that_was_ready_before_anybody_waited_took_no_time() -> None:
     assert read_history(hub.stored["default"]).boots == (0,)
 
 
-def test_a_node_boots_since_it_was_asked_for_though_whoever_asked_waits_no_longer() -> None:
-    hub = Hub(stored={"default": _history(2)})
-    for index in range(3):
-        begin = hub.now
-        # The first is gone a minute later, as a placeholder whose person found a seat elsewhere;
-        # then nobody waits, and the next one begins shortly before the node comes.
-        for name, since in (("first", begin), ("next", begin + 180)):
-            hub.pass_minutes(int(since - hub.now) // 60)
-            hub.add(name, node="")
-            key = f"{NAMESPACE}/{name}"
-            hub.pods[key] = replace(hub.pods[key], unschedulable_since=since)
-            hub.pass_minutes(1)
-            if name == "first":
-                del hub.pods[key]
-        node = Node(f"new-{index}", {"pool": "user"}, uid="u", ready=True, ready_since=hub.now)
-        hub.nodes[node.name] = node
-        hub.turn()
-        del hub.pods[f"{NAMESPACE}/next"]
-        hub.pass_minutes(20)
-    hub.pass_minutes(60)
-    assert hub.stored is not None
-    assert read_history(hub.stored["default"]).boots == (240, 240, 240)
-
-
 def test_pulls_of_new_nodes_are_learned_from_who_waited_and_count_as_saved_where_nobody_does() -> (
     None
 ):
