@@ -147,7 +147,7 @@ class Service:
             wait = self._seat(now)
         except HubError as error:
             self.metrics.hub_errors.inc()
-            if not isinstance(error, AnswerError):
+            if _says_that_no_hub_is_there(error):
                 self._doubt_failures()
             # While nobody listens, no server becomes ready, and nobody opens one that was not. Of a
             # hub that answers nothing is known meanwhile.
@@ -342,6 +342,8 @@ class Service:
             del self._running[name]
             if outcome.result is Result.FAILED:
                 self._failed[name] = (start, outcome)
+                if outcome.is_refusal:
+                    self._count_failure(name)
                 continue
             self.metrics.starts.labels(outcome.result.value).inc()
             if outcome.result is Result.UNKNOWN:
@@ -358,26 +360,26 @@ class Service:
 
     def _count_failures(self) -> None:
         """The hub answers, so the starts that it said failed did."""
-        for name, (start, outcome) in self._failed.items():
-            self.metrics.starts.labels(Result.FAILED.value).inc()
-            log.warning(
-                "%s: the server of %s did not start: %s",
-                _class_words(start.key),
-                name,
-                outcome.words,
-            )
-            count_failure(
-                self.memory,
-                start.key,
-                name,
-                outcome.words,
-                self._clock(),
-                is_refusal=outcome.is_refusal,
-            )
-        self._failed.clear()
+        for name in list(self._failed):
+            self._count_failure(name)
+
+    def _count_failure(self, name: str) -> None:
+        start, outcome = self._failed.pop(name)
+        self.metrics.starts.labels(Result.FAILED.value).inc()
+        log.warning(
+            "%s: the server of %s did not start: %s", _class_words(start.key), name, outcome.words
+        )
+        count_failure(
+            self.memory,
+            start.key,
+            name,
+            outcome.words,
+            self._clock(),
+            is_refusal=outcome.is_refusal,
+        )
 
     def _doubt_failures(self) -> None:
-        """The hub went away before it was looked at again: nothing is known of these starts."""
+        """The hub went away before it answered a look: nothing is known of these starts."""
         for name, (_, outcome) in self._failed.items():
             self.metrics.starts.labels(Result.UNKNOWN.value).inc()
             self._note_unknown(name, outcome)
@@ -476,6 +478,13 @@ class Service:
             self._say("state", f"{self._state_path}: can't be written ({error.strerror})")
             return
         self._saved = text
+
+
+def _says_that_no_hub_is_there(error: HubError) -> bool:
+    """Whether nobody listens at the hub's address, or a proxy answers that nobody does."""
+    if isinstance(error, AnswerError):
+        return error.status in (502, 503, 504)
+    return isinstance(error, RefusedConnectionError)
 
 
 def _limits_of(settings: SeatingSettings, times: SeatingTimes) -> Limits:

@@ -91,7 +91,9 @@ class Learned:
     uncut: int = 0
     # The day on which classes that the ceiling cuts were told of last.
     told_on: int = 0
-    # People of the coming week for whom the ceiling leaves no seat, as told.
+    # People of the coming week for whom the ceiling leaves no seat, and in which hour since 1970
+    # that was counted; 0: it cuts nothing.
+    counted_on: int = 0
     cut_people: int = 0
     # Since when somebody waited for each node that boots.
     booting: Mapping[str, float] = field(default_factory=dict)
@@ -244,22 +246,25 @@ def _with_forecast(learned: Learned, learn: LearnSettings, minute: int, view: Po
 def _tell_of_ceiling(
     name: str, learn: LearnSettings, learned: Learned, minute: int, tell: Callable[..., Notice]
 ) -> tuple[Learned, list[Action]]:
-    """Once a day: say which classes of the coming week wait because of the ceiling, and what room
-    for all costs.
+    """Count once an hour how many people of the coming week wait because of the ceiling. Once a
+    day, say which classes, and what room for all costs.
     """
     history = learned.history
     worth, uncut = worth_now(learn, learned)
+    hour = minute // _HOUR_MINUTES
     day = minute // DAY_MINUTES
     if worth == uncut:
-        return replace(learned, cut_people=0), []
-    if day == learned.told_on:
+        return replace(learned, cut_people=0, counted_on=0), []
+    if hour == learned.counted_on:
         return learned, []
     cut = list(
         cut_classes(history, minute, WEEK_MINUTES, learn.time_zone, worth=worth, uncut=uncut)
     )
-    learned = replace(learned, told_on=day, cut_people=sum(cut_class.missing for cut_class in cut))
-    if not cut:
+    cut_people = sum(cut_class.missing for cut_class in cut)
+    learned = replace(learned, counted_on=hour, cut_people=cut_people)
+    if not cut or day == learned.told_on:
         return learned, []
+    learned = replace(learned, told_on=day)
     spent = ceiling_of(learn, learned).spent
     cost = sum(cut_class.node_hours for cut_class in cut)
     some = ", ".join(

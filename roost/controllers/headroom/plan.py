@@ -402,7 +402,7 @@ class _Plan:
         ):
             # People come: too many to tell of each.
             return
-        message = f"From {keeper.replicas} to {replicas} placeholders of set {name}: {why}."
+        message = f"From {keeper.replicas} to {replicas} placeholders of set {name}: {reason}."
         self.actions.append(
             Notice.on_set(self._snapshot.namespace, keeper, "HeadroomChanged", message)
         )

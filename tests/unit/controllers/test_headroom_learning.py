@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.headroom import learning
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
@@ -335,6 +336,23 @@ def test_where_the_ceiling_cuts_a_class_an_event_names_it_once_a_day() -> None:
     hub.now += 86_400
     told = [action for action in hub.pass_minutes(3) if isinstance(action, Notice)]
     assert [notice.reason for notice in told] == ["HeadroomCeiling"]
+
+
+def test_who_waits_because_of_the_ceiling_is_counted_each_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hub = Hub(
+        _document(replicas=0, prices={**PRICES, "monthlyCeiling": 0}),
+        {"default": _history(40)},
+        now=NOW - 7200,
+    )
+    hub.pass_minutes(3)
+    assert hub.gauges["headroom_cut_people"]["default",] == 7 * 40
+    # The ceiling leaves room for all again.
+    monkeypatch.setattr(learning, "cut_classes", lambda *_, **__: ())
+    told = [action for action in hub.pass_minutes(60) if isinstance(action, Notice)]
+    assert told == []
+    assert hub.gauges["headroom_cut_people"]["default",] == 0
 
 
 def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the_rest() -> None:

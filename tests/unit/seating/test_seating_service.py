@@ -462,26 +462,51 @@ def test_a_server_that_was_ready_when_the_hub_came_back_is_stopped_if_unused(
     assert hub.deletes == ["ada"]
 
 
-def test_starts_that_a_hub_fails_while_it_is_stopped_are_tried_again(
-    hub: FakeHub, room: Room, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO")
+def fail_starts(hub: FakeHub, room: Room) -> int:
+    """The hub says of the starts that it has in hand that they failed; returns how many."""
     hub.refuses = dict.fromkeys(PEOPLE, (500, "Internal Server Error"))
     room.service.turn()
     wait_until(lambda: all(future.done() for *_, future in room.service._running.values()))
-    asked = len(hub.posts)
-    assert asked >= 2
-    # Nobody listens.
-    room.service._hub._url = "http://127.0.0.1:1/hub/api"
+    assert len(hub.posts) >= 2
+    return len(hub.posts)
+
+
+@pytest.mark.parametrize("proxy", [False, True], ids=["nobody listens", "a proxy says so"])
+def test_starts_that_a_hub_fails_while_it_is_stopped_are_tried_again(
+    proxy: bool, hub: FakeHub, room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    asked = fail_starts(hub, room)
+    if proxy:
+        hub.broken = (503, "Service Unavailable")
+    else:
+        room.service._hub._url = "http://127.0.0.1:1/hub/api"
     room.now += 1.0
     room.service.turn()
     hub.refuses = {}
+    hub.broken = None
     room.service._hub._url = hub.url
     room.now += 4.0
     room.turns(4)
     assert seated(hub) == set(PEOPLE)
     assert "did not start" not in caplog.text
     assert caplog.text.count("starts isn't known: 500 Internal Server Error") == asked
+
+
+def test_failures_count_though_the_next_look_is_not_answered(hub: FakeHub, room: Room) -> None:
+    failed = fail_starts(hub, room)
+    # The hub is there, and the token can't be read for a moment.
+    token = room.folder / "token"
+    token.rename(room.folder / "away")
+    for _ in range(3):
+        room.now += 4.0
+        room.service.turn()
+    (room.folder / "away").rename(token)
+    room.now += 4.0
+    room.service.turn()
+    assert room.service.memory.failed_spawns == failed
+    assert room.service.memory.paused_until > room.now
+    assert len(hub.posts) == failed
 
 
 def test_after_four_failures_nobody_is_tried_until_somebodys_start_succeeds(
