@@ -33,6 +33,13 @@ def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
     return size
 
 
+def size_of_set(slots: Iterable[int], pods: int, spare: Spare) -> int:
+    """The same as the webhook answers it. pods: at least 1, which is the pod that comes."""
+    nodes = [WarmNode(f"n{place}", 0, some, holds=False) for place, some in enumerate(slots)]
+    facts = cast("WarmFacts", KnownNodes(nodes, running=pods - 1))
+    return Seats({node.name: node.slots for node in nodes}).free(spare, facts).set_size
+
+
 class WarmNode(NamedTuple):
     """One node as a pod of the class sees it."""
 

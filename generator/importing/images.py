@@ -30,6 +30,7 @@ from generator.importing.traits import (
     overridden,
 )
 from generator.importing.users import hub_size, node_selector
+from generator.render.managed_images import RESOURCE_TRAITS
 from roost_core.objects.image_references import is_reference
 
 
@@ -311,7 +312,7 @@ def _override(
         choice["node_selector"] = {
             label: value for label, value in labels.items() if isinstance(value, str | None)
         }
-    for key in ("extra_resource_limits", "extra_resource_guarantees"):
+    for key in RESOURCE_TRAITS:
         amounts = mapping(child(override, key))
         if amounts:
             choice[key] = dict(amounts)

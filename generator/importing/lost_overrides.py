@@ -21,6 +21,7 @@ from generator.importing.result import Draft
 from generator.importing.source import child, kind_of
 from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait, nearest_trait
 from generator.importing.unread import POD_KEEPS_IT, SPAWNER_TRAITS, places_pods, runtime_class
+from generator.render.managed_images import RESOURCE_TRAITS
 from roost_core.objects.image_references import is_reference
 
 _NAMESPACE: Final = (
@@ -41,7 +42,7 @@ _OPTION_KEYS: Final = frozenset({"choices", "display_name", "unlisted_choice"})
 _MEANT: Final = ("kubespawner_override", "profile_options", "choices", "unlisted_choice")
 _NEAR: Final = 0.75
 _Lost = tuple[Path, object, str]
-_MAPPINGS: Final = ("node_selector", "extra_resource_limits", "extra_resource_guarantees")
+_MAPPINGS: Final = ("node_selector", *RESOURCE_TRAITS)
 _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
 
 

@@ -36,6 +36,7 @@ from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_account import KEPT_WEEKS
 from roost_core.placement.headroom_history import history_of
 from roost_core.release.events import Limits
+from roost_core.release.placeholder_sets import PRICE_KEYS
 from roost_lab.commands.timetable import TimetableRules, read_timetable
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 from roost_lab.simulator.engine.world import World
@@ -63,8 +64,6 @@ KNOWN_WEEKS: Final = 2
 SET_NAME: Final = "default"
 # The chart's events.maxPeople.
 MOST_PEOPLE: Final = 500
-# Keys of `placeholder.defaults.prices`.
-PRICE_KEYS: Final = ("waitingHour", "nodeHour", "monthlyCeiling")
 # Weeks of a term unless told otherwise.
 USUAL_WEEKS: Final = 5
 

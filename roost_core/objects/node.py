@@ -103,6 +103,11 @@ class Node:
         return self.ready and not self.unschedulable and not self.leaving
 
     @property
+    def has_full_disk(self) -> bool:
+        """Whether its kubelet says DiskPressure."""
+        return any(taint.key == DISK_PRESSURE_TAINT for taint in self.taints)
+
+    @property
     def lists_all_images(self) -> bool:
         """Whether `images` has all of its images, and all their names. An empty list says nothing:
         the kubelet hasn't queried its runtime yet, or is configured to list nothing.

@@ -13,7 +13,7 @@ from roost_core.release.reader import Reader
 from roost_core.release.windows import parse_windows, read_time_zone
 
 _LEARN_KEYS: Final = ("min", "max", "timeZone")
-_PRICE_KEYS: Final = ("waitingHour", "nodeHour", "monthlyCeiling")
+PRICE_KEYS: Final = ("waitingHour", "nodeHour", "monthlyCeiling")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _read_learn(read: Reader, body: Mapping[str, object], at: str) -> LearnSetti
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
     prices_key = f"{at}.prices"
     prices = read.mapping(body.get("prices"), prices_key)
-    read.known(prices, prices_key, _PRICE_KEYS)
+    read.known(prices, prices_key, PRICE_KEYS)
     return LearnSettings(
         min=low,
         max=high,

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.node import LISTED_IMAGES
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import (
     HELD,
@@ -38,8 +39,6 @@ MAX_CHIPS: Final = 6
 MAX_PENDING: Final = 200
 MAX_CHANGES: Final = 100
 MAX_REASON: Final = 400
-# A kubelet reports so many images by default: of others, its list says nothing.
-MOST_REPORTED: Final = 50
 # A node that isn't ready boots until it is so old.
 BOOT_US: Final = 10 * MINUTE_US
 # Characters of a node's name in its box, and of an image's in the legend; the whole name is in the
@@ -366,7 +365,7 @@ def _nodes(
             if box.state in (PodState.PULLING, PodState.FAILING)
         }
         # A shorter list is whole.
-        if count is not None and 0 < count < MOST_REPORTED:
+        if count is not None and 0 < count < LISTED_IMAGES:
             lacks |= set(chips)
         yield NodeBox(
             uid=uid,

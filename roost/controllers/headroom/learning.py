@@ -91,10 +91,10 @@ class Learned:
     uncut: int = 0
     # The day on which classes that the ceiling cuts were told of last.
     told_on: int = 0
-    # People of the coming week for whom the ceiling leaves no seat, and in which hour since 1970
-    # that was counted; 0: it cuts nothing.
-    counted_on: int = 0
+    # People of the coming week for whom the ceiling leaves no seat.
     cut_people: int = 0
+    # In which hour since 1970 they were counted; 0: the ceiling cuts nothing.
+    counted_on: int = 0
     # Since when somebody waited for each node that boots.
     booting: Mapping[str, float] = field(default_factory=dict)
     accounting: Accounting = field(default_factory=Accounting)

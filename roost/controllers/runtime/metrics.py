@@ -16,7 +16,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from roost.controllers.contract.actions import Done, Gauges, PlanGauge
-from roost_core.objects.node import DISK_PRESSURE_TAINT, Node
+from roost_core.objects.node import Node
 from roost_core.start_counts import START_BUCKETS, StartCounts
 
 PREFIX: Final = "roost_controllers_"
@@ -136,9 +136,7 @@ class ControllersMetrics(Collector):
 
     def show_pressed_disks(self, nodes: Iterable[Node]) -> None:
         """Show how many of these nodes have the taint of disk pressure."""
-        self._pressed_disks.set(
-            sum(any(taint.key == DISK_PRESSURE_TAINT for taint in node.taints) for node in nodes)
-        )
+        self._pressed_disks.set(sum(node.has_full_disk for node in nodes))
 
     def show_certificates(self, ends: Mapping[str, float]) -> None:
         """Show when `ca` and `leaf` expire, in Unix time, and no other kinds."""

@@ -14,7 +14,7 @@ from generator.render.managed_images import managed_images
 from roost.doctor.contract import Install, Told, error, unknown, warning
 from roost.doctor.evidence import POOL_LABELS, count, mounts_images, some
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.objects.node import DISK_PRESSURE_TAINT, LISTED_IMAGES, Node
+from roost_core.objects.node import LISTED_IMAGES, Node
 
 # The most nodes whose kubelets are asked.
 _ASKED: Final = 5
@@ -70,7 +70,7 @@ def check(install: Install) -> Told:
     evicted: list[str] = []
     # Who may not list these is told so by the checks that need them.
     with suppress(ClusterError):
-        pressed = [node for node in install.nodes if _is_pressed(node)]
+        pressed = [node for node in install.nodes if node.has_full_disk]
     with suppress(ClusterError):
         evicted = _evicted_for_disk(install)
     if not is_needed and not pressed and not evicted:
@@ -123,10 +123,6 @@ def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
         if config.get("serializeImagePulls") is not False
         else _integer(config.get("maxParallelImagePulls"), 0),
     )
-
-
-def _is_pressed(node: Node) -> bool:
-    return any(taint.key == DISK_PRESSURE_TAINT for taint in node.taints)
 
 
 def _evicted_for_disk(install: Install) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.placement.warm_sets import MAX_NODES, Spare, with_weights
-from tests.warm_rule import WarmNode, choose_warm, set_size
+from tests.warm_rule import WarmNode, choose_warm, size_of_set
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.warm import WarmFacts
 
@@ -42,21 +42,23 @@ def test_nodes_with_room_are_named_by_weight(
     count=st.integers(1, 9),
     slots=st.integers(1, 200),
     percent=percents,
-    pods=st.integers(0, 900),
+    pods=st.integers(1, 900),
     more=st.integers(0, 99),
 )
 def test_a_share_of_equal_nodes_is_a_number_of_pods(
     count: int, slots: int, percent: int, pods: int, more: int
 ) -> None:
-    assert set_size([slots] * count, pods, Spare(percent=100)) == set_size(
+    assert size_of_set([slots] * count, pods, Spare(percent=100)) == size_of_set(
         [slots] * count, pods, Spare(slots)
     )
     share = Spare(percent=percent)
     # Half a slot is no slot: what is wanted is rounded up.
-    assert set_size([slots] * count, pods, share) == set_size(
+    assert size_of_set([slots] * count, pods, share) == size_of_set(
         [slots] * count, pods, Spare(-(-percent * slots // 100))
     )
-    assert set_size([slots] * count, pods, share) <= set_size([slots] * count, pods + more, share)
+    assert size_of_set([slots] * count, pods, share) <= size_of_set(
+        [slots] * count, pods + more, share
+    )
 
 
 @given(nodes=warm_nodes, spare=spares)

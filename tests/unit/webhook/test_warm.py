@@ -29,7 +29,7 @@ from tests.builders import (
     user_pod,
 )
 from tests.recorded_data import rows
-from tests.warm_rule import WarmNode, choose_warm, set_size
+from tests.warm_rule import WarmNode, choose_warm, size_of_set
 from webhook.facts.facts import Facts
 from webhook.facts.placed_pod import FailedPull, PlacedPod, read_placed_pod
 from webhook.facts.warm import WarmFacts
@@ -88,7 +88,7 @@ def test_no_other_text_is_a_share(odd: object) -> None:
 def test_a_share_is_one_of_the_sets_last_node(
     slots: tuple[int, ...], pods: int, percent: int, size: int
 ) -> None:
-    assert set_size(slots, pods, Spare(percent=percent)) == size
+    assert size_of_set(slots, pods, Spare(percent=percent)) == size
 
 
 def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:

@@ -12,6 +12,7 @@ from benchmarks import view_record
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record, record_of
 from lab.tests.told import Story, stories
+from roost_core.objects.node import LISTED_IMAGES
 from roost_core.placement.labels import attract_label, pulled_label
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import (
@@ -157,7 +158,7 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(
         records += [node_record(name), held(name, BEGIN, "other")]
     # A kubelet's list that may be cut says nothing of other images; a running pod has its own.
     for name in ("full", "runs"):
-        records += [held(name, BEGIN, f"other-{number}") for number in range(1, view.MOST_REPORTED)]
+        records += [held(name, BEGIN, f"other-{number}") for number in range(1, LISTED_IMAGES)]
     popular = "docker.io/library/ubuntu:latest"
     for number, image in enumerate(
         [popular, popular, *(f"rare-{index}" for index in range(view.MAX_CHIPS))]
