@@ -15,11 +15,11 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 
-from benchmarks.controllers import Replica
 from benchmarks.figures import figure, machine, quantile, say, table
 from benchmarks.policy import RELEASE, rendered_scheduler_config, write_policy
 from benchmarks.programs import program
@@ -34,15 +34,17 @@ from benchmarks.scene import (
     store_shapes,
     write_to_etcd,
 )
-from benchmarks.servers import Servers, cpu_seconds, memory_mib, run_json
+from benchmarks.servers import Servers, cpu_seconds, memory_mib, python_environment, run_json
 from benchmarks.stage import make_pods
 from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.objects.timestamps import read_moment
 from roost_core.placement.labels import base_name, object_name
 from tests.harness.controlplane import ControlPlane
 from tests.harness.pods import running_status
+from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
+from tests.stack import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,6 +105,50 @@ def people(prefix: str) -> list[JSONObject]:
     return pods
 
 
+def start_controllers(cluster: ControlPlane, hub: Sequence[JSONObject]) -> Process:
+    """`roost controllers` as rendered, on loopback; ready."""
+    folder = cluster.folder / "controllers"
+    folder.mkdir()
+    for manifest in hub:
+        if manifest["kind"] == "ConfigMap":
+            for name, text in manifest["data"].items():
+                (folder / name).write_text(text)
+    deployment = next(
+        manifest
+        for manifest in hub
+        if manifest["kind"] == "Deployment"
+        and manifest["metadata"]["labels"]["app.kubernetes.io/component"] == "controllers"
+    )
+    pod = deployment["spec"]["template"]["spec"]
+    command = [
+        word.replace("/etc/roost/release", str(folder)).replace("/etc/roost/scheduler", str(folder))
+        for word in pod["containers"][0]["command"]
+        if not word.startswith("--port=")
+    ]
+    port = ReservedPort()
+    account = cluster.service_account_kubeconfig(NAMESPACE, pod["serviceAccountName"])
+    process: Process = cluster.run.start(
+        "controllers",
+        Path(sys.executable),
+        [
+            "-m",
+            *command,
+            f"--kubeconfig={account}",
+            f"--bind-address={LOOPBACK}",
+            f"--port={port.release()}",
+        ],
+        environment=python_environment(),
+    )
+
+    def is_ready() -> bool:
+        if not process.is_running:
+            raise RuntimeError(process.epitaph("before it was ready"))
+        return read_page(port.number, "/readyz")[0] == 200
+
+    wait_until(is_ready, 180, "the controllers to be ready", explain=process.tail)
+    return process
+
+
 class Hub:
     """A cluster of so many nodes with Roost and its users."""
 
@@ -134,7 +180,7 @@ class Hub:
         node = store_shapes(cluster, {"node": make_shapes(hub)["node"]})["node"]
         write_to_etcd(cluster.etcd_url, all_nodes({"node": node}, size), are_watched=True)
         self._hold_lease("scheduler")
-        self._controllers = Replica(cluster, hub)
+        controllers = start_controllers(cluster, hub)
         wait_until(self._is_placing, 60, "the webhook to place pods")
         self._settle_users(size)
         # The cluster's own: for pods that the webhook didn't answer for in time.
@@ -143,9 +189,7 @@ class Hub:
             cluster, rendered_scheduler_config(NAMESPACE), leader_elect=False
         )
         self._scheduler.wait_serving()
-        self.programs = Programs(
-            webhook.process, self._controllers.process, self._scheduler.process
-        )
+        self.programs = Programs(webhook.process, controllers, self._scheduler.process)
 
     def _hold_lease(self, part: str) -> None:
         """Hold the Lease that tells the webhook of the scheduler: this one elects no leader."""

@@ -1,7 +1,7 @@
 """Fill a real API server with a large cluster in seconds: nodes as kubelets report them, pods as
 hubs make them.
 
-Owns the large scene of the controllers' benchmarks. One object of each kind goes through the API
+The large scene of benchmarks. One object of each kind goes through the API
 server, so it has all defaults and managed fields; its copies are written straight into etcd, with
 names, uids and places of their own.
 """
@@ -28,7 +28,6 @@ from tests.harness.pods import running_status
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from tests.harness.api import Api
     from tests.harness.controlplane import ControlPlane
 
 
@@ -81,11 +80,9 @@ def manifests(size: Size, *settings: str) -> list[JSONObject]:
 # Shapes: one of each kind, whole
 
 
-def make_shapes(hub: Iterable[JSONObject], set_uid: str = OWNER_UID) -> dict[str, JSONObject]:
+def make_shapes(hub: Iterable[JSONObject]) -> dict[str, JSONObject]:
     """One object of each kind, running, as far as the manifests say: `node`, `user`, `placeholder`,
     `puller`, `daemon`.
-
-    set_uid: of the StatefulSet that the placeholders belong to.
     """
     found = {(manifest["kind"], manifest["metadata"]["name"]): manifest for manifest in hub}
     stateful_set = next(manifest for (kind, _), manifest in found.items() if kind == "StatefulSet")
@@ -99,9 +96,8 @@ def make_shapes(hub: Iterable[JSONObject], set_uid: str = OWNER_UID) -> dict[str
                 "apps.kubernetes.io/pod-index": "0",
                 "statefulset.kubernetes.io/pod-name": "placeholder-0",
             },
-            set_uid,
         ),
-        "puller": _pod_of(puller, {"pod-template-generation": "1"}, OWNER_UID),
+        "puller": _pod_of(puller, {"pod-template-generation": "1"}),
         "daemon": _daemon(),
     }
     for name, shape in shapes.items():
@@ -254,13 +250,13 @@ def _user() -> JSONObject:
     return pod
 
 
-def _pod_of(owner: JSONObject, labels: Mapping[str, str], uid: str) -> JSONObject:
+def _pod_of(owner: JSONObject, labels: Mapping[str, str]) -> JSONObject:
     template: JSONObject = copy.deepcopy(owner["spec"]["template"])
     controller = {
         "apiVersion": "apps/v1",
         "kind": owner["kind"],
         "name": owner["metadata"]["name"],
-        "uid": uid,
+        "uid": OWNER_UID,
     }
     metadata = {
         "name": f"{owner['metadata']['name']}-0",
@@ -349,22 +345,12 @@ def all_pods(shapes: Mapping[str, JSONObject], size: Size) -> Iterator[JSONObjec
     for number in range(size.nodes):
         for daemon in DAEMONS:
             yield _bound(shapes["daemon"], f"{daemon}-{number}", number)
-        yield one_puller(shapes["puller"], number)
+        yield _bound(shapes["puller"], f"puller-{number}", number)
     for number in range(size.users_in_all):
         yield one_user(shapes["user"], number, number % size.nodes)
     for number in range(size.placeholders):
         owner = shapes["placeholder"]["metadata"]["ownerReferences"][0]["name"]
         yield _bound(shapes["placeholder"], f"{owner}-{number}", number % size.nodes)
-
-
-def puller_name(number: int) -> str:
-    """The puller pod of a node."""
-    return f"puller-{number}"
-
-
-def one_puller(shape: JSONObject, number: int) -> JSONObject:
-    """The puller pod of a node, all images pulled."""
-    return _bound(shape, puller_name(number), number)
 
 
 def one_user(shape: JSONObject, number: int, node: int) -> JSONObject:
@@ -413,8 +399,10 @@ def _copy(shape: JSONObject, name: str, seed: str) -> JSONObject:
 # Into etcd
 
 
-def write_to_etcd(etcd_url: str, bodies: Iterable[JSONObject], *, are_watched: bool = False) -> int:
-    """Write nodes and pods as they are, past admission; how many.
+def write_to_etcd(
+    etcd_url: str, bodies: Iterable[JSONObject], *, are_watched: bool = False
+) -> None:
+    """Write nodes and pods as they are, past admission.
 
     The API server reads JSON as well as its own form. are_watched: a program watches them already.
     Then each has a transaction of its own: what one transaction wrote has one resourceVersion, and
@@ -422,7 +410,7 @@ def write_to_etcd(etcd_url: str, bodies: Iterable[JSONObject], *, are_watched: b
     """
     address = urlsplit(etcd_url)
 
-    def write(batch: list[JSONObject]) -> int:
+    def write(batch: list[JSONObject]) -> None:
         puts = [
             {"requestPut": {"key": _base64(_key(pod)), "value": _base64(json.dumps(pod))}}
             for pod in batch
@@ -436,10 +424,9 @@ def write_to_etcd(etcd_url: str, bodies: Iterable[JSONObject], *, are_watched: b
             connection.close()
         if answer.status != 200:
             raise RuntimeError(f"etcd: {answer.status} {said[:500]!r}")
-        return len(batch)
 
     with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
-        return sum(pool.map(write, _batches(bodies, 1 if are_watched else OBJECTS_A_WRITE)))
+        list(pool.map(write, _batches(bodies, 1 if are_watched else OBJECTS_A_WRITE)))
 
 
 def _batches(bodies: Iterable[JSONObject], size: int) -> Iterator[list[JSONObject]]:
@@ -462,14 +449,3 @@ def _key(body: JSONObject) -> str:
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
-
-
-def heartbeat(api: Api, node: str, moment: str) -> None:
-    """What a kubelet writes every five minutes when nothing changed."""
-    kinds = ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
-    change = {
-        "status": {"conditions": [{"type": kind, "lastHeartbeatTime": moment} for kind in kinds]}
-    }
-    api.patch(
-        f"/api/v1/nodes/{node}/status", change, content_type=STRATEGIC, fieldManager="kubelet"
-    )
