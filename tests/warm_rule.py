@@ -73,8 +73,8 @@ class KnownNodes:
     def pods_on(self, node: str) -> int:
         return self._nodes[node].pods if node else self._without_node
 
-    def images_on(self, node: str) -> int:
-        return self._nodes[node].images
+    def image_counts(self, nodes: Iterable[str]) -> Iterable[int]:
+        return [self._nodes[node].images for node in nodes]
 
     def holders(self, reference: str) -> frozenset[str]:
         return frozenset(

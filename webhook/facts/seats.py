@@ -7,9 +7,9 @@ once for all pods that come before the next change.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, compress, islice, repeat
-from operator import itemgetter, lt
+from itertools import accumulate, chain, islice, repeat
 from typing import Final, NamedTuple
 
 from roost_core.objects.node import Node, node_admits
@@ -96,13 +96,15 @@ class Seats:
         loads = list(map(facts.loads.get, slots, repeat(0)))
         # Pods on nodes where these pods can't go don't load their set.
         size = self._set_size(facts.pods_on("") + sum(loads) + 1, spare)
-        # Asked no further than needed: the set's nodes first, then some of those beyond it.
-        has_room = map(lt, loads, slots.values())
-        free = list(compress(zip(loads, slots, strict=True), islice(has_room, size)))
-        # Sorting is stable: the oldest first, of those with as many pods.
-        free.sort(key=itemgetter(0))
-        beyond = compress(islice(slots, size, None), has_room)
-        return FreeSeats(size, [name for _, name in free], list(islice(beyond, MAX_NODES)))
+        nodes = zip(loads, slots.items(), strict=True)
+        # By the number of pods, the oldest first.
+        free: dict[int, list[str]] = defaultdict(list)
+        for load, (name, most) in islice(nodes, size):
+            if load < most:
+                free[load].append(name)
+        # Asked no further than needed.
+        beyond = (name for load, (name, most) in nodes if load < most)
+        return FreeSeats(size, _in_order(free), list(islice(beyond, MAX_NODES)))
 
     def _set_size(self, pods: int, spare: Spare) -> int:
         """How many nodes, the oldest first, hold this many pods and the spare; at least 1 if any.
@@ -154,12 +156,17 @@ class FreeSeats:
         """
         if self._to_pull is None:
             pulls = map(facts.pulls.get, self.in_set, repeat(0))
-            images = map(facts.images_on, self.in_set)
+            images = facts.image_counts(self.in_set)
             # The number of pulls decides, then whether the node is new.
-            ranks = [
-                2 * pulling + (known < NEW_NODE_IMAGES)
-                for pulling, known in zip(pulls, images, strict=True)
-            ]
-            order = sorted(zip(ranks, self.in_set, strict=True), key=itemgetter(0))
-            self._to_pull = [name for _, name in order]
+            ranked: dict[int, list[str]] = defaultdict(list)
+            for name, pulling, known in zip(self.in_set, pulls, images, strict=True):
+                ranked[2 * pulling + (known < NEW_NODE_IMAGES)].append(name)
+            self._to_pull = _in_order(ranked)
         return self._to_pull
+
+
+def _in_order(ranked: Mapping[int, list[str]]) -> list[str]:
+    """The names of the lowest rank first. For thousands of names with few ranks, this is quicker
+    than sorting the names.
+    """
+    return list(chain.from_iterable(ranked[rank] for rank in sorted(ranked)))

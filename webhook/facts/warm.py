@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Set
 from copy import copy
-from itertools import islice
+from itertools import islice, repeat
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -94,9 +94,9 @@ class WarmFacts:
         """
         return self._pulls
 
-    def images_on(self, node: str) -> int:
-        """How many images a node is known to have."""
-        return len(self._images.get(node, _NO_IMAGES))
+    def image_counts(self, nodes: Iterable[str]) -> Iterable[int]:
+        """How many images each of these nodes is known to have."""
+        return map(len, map(self._images.get, nodes, repeat(_NO_IMAGES)))
 
     def uses_only(self, references: Container[str]) -> bool:
         """Whether the bound pods of the class use no other images than these; `references` are

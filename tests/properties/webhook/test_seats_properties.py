@@ -267,9 +267,8 @@ def plain_order(
         [name for name in free if name in held][:most_holders], key=lambda name: doubt(since(name))
     )
     pulling = [name for name in free if name not in held]
-    pulling.sort(
-        key=lambda name: (facts.pulls.get(name, 0), facts.images_on(name) < NEW_NODE_IMAGES)
-    )
+    images_on = dict(zip(slots, facts.image_counts(slots), strict=True))
+    pulling.sort(key=lambda name: (facts.pulls.get(name, 0), images_on[name] < NEW_NODE_IMAGES))
     names = [*holders, *pulling, *beyond][: warm.nodes]
     return WarmChoice(with_weights(names), sum(name in held for name in names), size)
 
