@@ -20,7 +20,9 @@ Query = Mapping[str, str | int | bool]
 
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 15.0
-RETRIES: Final = 1
+# So long a thread waits for a server that refuses a request (429, 503), whatever it asks for:
+# urllib3 alone would sleep for hours. A Lease leaves ten seconds for two tries.
+MOST_REFUSED_SECONDS: Final = 2.0
 # The user agent in audit logs and managed fields.
 USER_AGENT: Final = "roost"
 NOT_FOUND: Final = 404
@@ -34,6 +36,23 @@ _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
 _SILENT: Final = (urllib3.exceptions.TimeoutError, TimeoutError)
+
+
+class _Once(urllib3.Retry):
+    """Repeat a GET, PUT or DELETE once: at once if it had no answer, or after Retry-After.
+
+    Who writes or watches waits longer before it asks again: `runtime/apply.py` of the controllers,
+    `event_stream.py`.
+    """
+
+    def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
+        """Seconds until the request is repeated; None: the header is missing."""
+        seconds = super().get_retry_after(response)
+        return None if seconds is None else min(seconds, MOST_REFUSED_SECONDS)
+
+
+# Redirects aren't followed: an API server sends none.
+RETRIES: Final = _Once(1, redirect=False)
 
 
 class ClusterError(Exception):
