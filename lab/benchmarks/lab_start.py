@@ -224,6 +224,29 @@ class Hub(BaseHTTPRequestHandler):
         """Nothing."""
 
 
+def server_command(lab: Path) -> list[str]:
+    """How a server is started."""
+    return [f"{lab}/bin/python", "-m", "jupyterhub.singleuser", "--allow-root"]
+
+
+def server_environment(lab: Path, hub: str, home: Path, url: str) -> dict[str, str]:
+    """What a hub tells a server: hub and url are addresses, of which url ends in /user/u/."""
+    return {
+        "HOME": str(home),
+        "PATH": f"{lab}/bin:{os.environ['PATH']}",
+        "PYTHONDONTWRITEBYTECODE": "1",  # as where the image belongs to root
+        "JUPYTERHUB_API_TOKEN": "t",
+        "JUPYTERHUB_API_URL": f"{hub}/hub/api",
+        "JUPYTERHUB_ACTIVITY_URL": f"{hub}/hub/api/users/u/activity",
+        "JUPYTERHUB_OAUTH_ACCESS_SCOPES": '["access:servers!user=u"]',
+        "JUPYTERHUB_USER": "u",
+        "JUPYTERHUB_CLIENT_ID": "c",
+        "JUPYTERHUB_BASE_URL": "/",
+        "JUPYTERHUB_SERVICE_PREFIX": "/user/u/",
+        "JUPYTERHUB_SERVICE_URL": url,
+    }
+
+
 def play(case: Case, hub: str) -> Run:
     """Start a case's servers once.
 
@@ -270,38 +293,22 @@ def play(case: Case, hub: str) -> Run:
             }
             (home / ".jupyter/jupyter_server_config.json").write_text(json.dumps(settings))
             url = f"http://{LOOPBACK}:{ReservedPort().release()}/user/u/"
+            parser = f"{ensure_lab()}-parser" if case.other_parser else ""
             environment = {
-                "HOME": str(home),
-                "PATH": f"{lab}/bin:{os.environ['PATH']}",
-                "PYTHONPATH": f"{ensure_lab()}-parser" if case.other_parser else "",
-                "PYTHONDONTWRITEBYTECODE": "1",  # as where the image belongs to root
-                "JUPYTERHUB_API_TOKEN": "t",
-                "JUPYTERHUB_API_URL": f"{hub}/hub/api",
-                "JUPYTERHUB_ACTIVITY_URL": f"{hub}/hub/api/users/u/activity",
-                "JUPYTERHUB_OAUTH_ACCESS_SCOPES": '["access:servers!user=u"]',
-                "JUPYTERHUB_USER": "u",
-                "JUPYTERHUB_CLIENT_ID": "c",
-                "JUPYTERHUB_BASE_URL": "/",
-                "JUPYTERHUB_SERVICE_PREFIX": "/user/u/",
-                "JUPYTERHUB_SERVICE_URL": url,
+                **server_environment(lab, hub, home, url),
+                "PYTHONPATH": parser,
                 **case.environment,
             }
-            command = [
-                f"{lab}/bin/python",
-                "-m",
-                "jupyterhub.singleuser",
-                "--allow-root",
-                *case.arguments,
-            ]
+            command = [*server_command(lab), *case.arguments]
             began = time.monotonic()
             server = pod.start(command, environment=environment, log=Path(scratch, f"{number}.log"))
             processes.append(server)
-            api = _wait(f"{url}api", began)
+            api = wait_for_answer(f"{url}api", began)
             cpu = pod.cpu()
             read = int(
                 Path(f"/proc/{server.pid}/io").read_text().partition("\nread_bytes: ")[2].split()[0]
             )
-            starts.append(Start(api, _wait(f"{url}lab", began), cpu, read / 1e6))
+            starts.append(Start(api, wait_for_answer(f"{url}lab", began), cpu, read / 1e6))
 
         began = time.monotonic()
         before = node.cpu()
@@ -326,7 +333,7 @@ def play(case: Case, hub: str) -> Run:
         return Run(starts, used, idle, written)
 
 
-def _wait(url: str, began: float) -> float:
+def wait_for_answer(url: str, began: float) -> float:
     """Seconds since `began` at the first 200, LIMIT_SECONDS if it never comes.
 
     Raises HTTPError when refused.
