@@ -5,8 +5,7 @@ place.
 values, and again without each of `PARTS`. A figure is the change when the part goes, in the median
 of the seeds' differences, with the least and the greatest: "+40 %" of cold starts means that the
 part saves them. A part whose absence costs less than `EARNS` of cold starts, of the wait's p95 or
-of node-hours in every scenario is marked, and is no default; `TIES` are, since they cost nothing.
-`--builds` has the Binders' builds simulated, which the anti-affinities (`TIES`) are about.
+of node-hours in every scenario is marked, and is no default.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import json
 import os
 import sys
 import tempfile
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -52,11 +50,6 @@ PARTS: Final[dict[str, dict[str, Any]]] = {
     "no join": {"podClasses": {"user": {"join": {"user": None}}}},
     "no placeholders": {"placeholders": []},
 }
-# Without the anti-affinity of a class: these break ties, and need earn nothing.
-TIES: Final[dict[str, dict[str, Any]]] = {
-    f"{name}: no anti-affinity": {"podClasses": {name: {"avoid": {"build": None}}}}
-    for name in ("user", "build", "placeholder")
-}
 # With a part that is off by default.
 OPT_IN: Final[dict[str, dict[str, Any]]] = {
     "popular images": {"popularImages": {"enabled": True}},
@@ -87,9 +80,7 @@ def _policy_of_job(scenario: Scenario, job: Job) -> Policy:
 
 @cache
 def _policy(scenario: Scenario, arm: str, placeholders: int) -> Policy:
-    if arm.endswith(".yaml"):
-        return policy_of(scenario, arm, placeholders, arm)
-    overlay = {**PARTS, **TIES, **OPT_IN}.get(arm)
+    overlay = {**PARTS, **OPT_IN}.get(arm)
     if overlay is None:
         return policy_of(scenario, arm, placeholders, "")
     if arm == LEARNING:
@@ -128,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Replay and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = [scenario.name for scenario in SCENARIOS]
-    all_parts = [*PARTS, *TIES, *OPT_IN]
+    all_parts = [*PARTS, *OPT_IN]
     parser.add_argument(
         "--scenarios",
         nargs="+",
@@ -141,39 +132,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--parts",
         nargs="*",
         choices=all_parts,
+        default=all_parts,
         metavar="PART",
-        help=f"{', '.join(all_parts)}; default: all, {', '.join(TIES)} only with --builds",
-    )
-    parser.add_argument(
-        "--values",
-        nargs="+",
-        default=[],
-        metavar="FILE.yaml",
-        help="more to try, over the defaults",
+        help=", ".join(all_parts),
     )
     parser.add_argument(
         "--placeholders", type=int, default=25, help="of those that a scenario has, else its most"
     )
-    parser.add_argument("--autoscaler", choices=AUTOSCALERS, default=AUTOSCALERS[0])
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--builds", action="store_true", help="simulate builds: the Binders alone")
     parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
-    if options.parts is None:
-        options.parts = [*PARTS, *(TIES if options.builds else ()), *OPT_IN]
-    options.parts = [*options.parts, *options.values]
     scenarios = {
         scenario.name: scenario for scenario in SCENARIOS if scenario.name in options.scenarios
     }
-    if options.builds:
-        binders = {
-            name: scenario for name, scenario in scenarios.items() if "jupyterhub" in scenario.hub
-        }
-        scenarios = {
-            name: replace(scenario, world={**scenario.world, "with_builds": True})
-            for name, scenario in binders.items()
-        }
     todo: list[Job] = []
     for name, scenario in scenarios.items():
         number = (
@@ -181,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.placeholders in scenario.placeholders
             else max(scenario.placeholders)
         )
-        case = Case(name, options.autoscaler, number)
+        case = Case(name, AUTOSCALERS[0], number)
         for seed in range(1, options.seeds + 1):
             arms = (HUB, DEFAULTS, *options.parts)
             todo += [

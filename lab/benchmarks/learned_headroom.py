@@ -1,23 +1,20 @@
 """Compare learned placeholders with a fixed number and with none: `python -m
 benchmarks.learned_headroom`.
 
-Hubs: those of `benchmarks.hub_scenarios`, one with a weekly timetable of lectures, and a pool of
-GPUs with a course once a week, of which only the course's people count. Each plays
-with Roost's defaults without placeholders, with the scenario's greatest number at all times, with
-that number as `roost import` writes it (until a week shows that fewer do, and more as learned), and
-with numbers learned alone. What is learned is learned in the replay itself, which begins without a
-history, so each forecast sees only what happened before it. An oracle knows all launches: it keeps
-the seats that will be needed until a node that is asked for now can be used. With `--known`,
-another is as imported, with the history of the three weeks before, of another seed's launches.
-Waits and node-hours are those from the third day on, when there is a forecast, or `--from-day`;
-medians over the seeds, which are the same launches for all.
+Hubs: those of `benchmarks.hub_scenarios`, and a pool of GPUs with a course once a week, of which
+only the course's people count. Each plays with Roost's defaults without placeholders, with the
+scenario's greatest number at all times, with that number as `roost import` writes it (until a week
+shows that fewer do, and more as learned), and with numbers learned alone. What is learned is
+learned in the replay itself, which begins without a history, so each forecast sees only what
+happened before it. An oracle knows all launches: it keeps the seats that will be needed until a
+node that is asked for now can be used. Waits and node-hours are those from the third day on, when
+there is a forecast, or `--from-day`; medians over the seeds, which are the same launches for all.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,67 +24,29 @@ from itertools import accumulate
 from math import ceil
 from pathlib import Path
 from statistics import fmean, median, quantiles
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from benchmarks.figures import say, table
-from benchmarks.hub_scenarios import (
-    DAY,
-    GB,
-    HOUR,
-    SCENARIOS,
-    WEEKLY_COURSE,
-    Scenario,
-    gpu_pool,
-    in_order,
-    known_before,
-    one_of,
-)
+from benchmarks.hub_scenarios import DAY, SCENARIOS, WEEKLY_COURSE, Scenario, gpu_pool
 from benchmarks.never_worse import roost_values
 from generator.importing.profile_pools import learning
 from roost_core.placement.headroom_history import SPARE_SECONDS
 from roost_lab.simulator.engine.world import World
-from roost_lab.simulator.setup.assumptions import SESSIONS, Autoscaler
+from roost_lab.simulator.setup.assumptions import SESSIONS
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
-from roost_lab.traces.synthetic import BEGIN
 
 NONE = "none"
 FIXED = "fixed"
 IMPORTED = "imported"
 LEARNED = "learned"
 ORACLE = "oracle"
-KNOWN = "known"
 ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED, ORACLE)
 # How often the oracle looks; the controllers do as often.
 STEP_SECONDS: Final = 10.0
 # Days after which there is a forecast.
 LEARNING_DAYS: Final = 2
-# Launches of the hours of a working day, beside lectures.
-HOURS: Final = (1, 1, 1, 1, 1, 2, 4, 8, 12, 14, 14, 12, 10, 12, 14, 13, 11, 9, 8, 8, 8, 6, 4, 2)
-LAUNCHES_PER_DAY: Final = 600
-WEEKEND_SHARE: Final = 0.3
-
-
-class Lecture(NamedTuple):
-    """One lecture a week: its weekday, 0 for Monday, when it begins (hours, UTC), and how many
-    people come.
-    """
-
-    weekday: int
-    hour: float
-    people: int
-
-
-TIMETABLE: Final = (
-    Lecture(0, 9, 120),
-    Lecture(0, 14, 60),
-    Lecture(1, 10, 80),
-    Lecture(2, 9, 120),
-    Lecture(3, 13.25, 40),
-    Lecture(4, 11, 150),
-)
 
 
 class Figures(NamedTuple):
@@ -101,43 +60,10 @@ class Figures(NamedTuple):
     node_hours: float
 
 
-def timetable(seed: int, days: float) -> list[Attempt]:
-    """A hub whose users come all day, and in crowds as lectures begin; the first day is a
-    Monday.
-    """
-    chance = random.Random(f"timetable {seed}")  # noqa: S311 - not for secrets
-    moments = []
-    for day in range(round(days)):
-        share = WEEKEND_SHARE if day % 7 >= 5 else 1.0
-        for hour, weight in enumerate(HOURS):
-            mean_gap = HOUR / (share * LAUNCHES_PER_DAY * weight / sum(HOURS))
-            moment = chance.expovariate(1 / mean_gap)
-            while moment < HOUR:
-                moments.append((BEGIN + day * DAY + hour * HOUR + moment, _session(chance)))
-                moment += chance.expovariate(1 / mean_gap)
-        for lecture in TIMETABLE:
-            begin = BEGIN + day * DAY + lecture.hour * HOUR
-            people = (
-                round(lecture.people * chance.uniform(0.8, 1.2))
-                if day % 7 == lecture.weekday
-                else 0
-            )
-            moments += [(begin + chance.gauss(60, 150), _session(chance)) for _ in range(people)]
-    return in_order(moments)
-
-
-def _session(chance: random.Random) -> Any:  # noqa: ANN401 - makes an Attempt
-    # Fifteen minutes of the culler, and about an hour of work.
-    return one_of("quay.io/example/course:2026", 3 * GB, 900 + HOUR * chance.lognormvariate(0, 0.8))
-
-
-_BY_NAME: Final = {scenario.name: scenario for scenario in SCENARIOS}
-_LECTURE: Final = _BY_NAME["lecture"]
-_GPUS: Final = _BY_NAME["university: GPUs"]
+_GPUS: Final = next(one for one in SCENARIOS if one.name == "university: GPUs")
 GPUS_WEEKLY: Final = "GPUs: weekly course"
 HUBS: Final = (
     *SCENARIOS,
-    replace(_LECTURE, name="timetable", about="six lectures a week", launches=timetable, days=14.0),
     replace(
         _GPUS,
         name=GPUS_WEEKLY,
@@ -150,9 +76,9 @@ HUBS: Final = (
 
 def policies(scenario: Scenario) -> Iterator[tuple[str, Policy]]:
     """Yield each arm's policy."""
-    for arm in (*ARMS, KNOWN):
+    for arm in ARMS:
         values = roost_values(scenario, 0 if arm == NONE else scenario.placeholders[-1])
-        if arm in (IMPORTED, LEARNED, KNOWN):
+        if arm in (IMPORTED, LEARNED):
             device = "a GPU" if "extraResource" in scenario.hub["singleuser"] else ""
             values["placeholders"][0].update(learning(device))
         if arm in (LEARNED, ORACLE):
@@ -195,13 +121,7 @@ def foresee(world: World, launches: Sequence[Attempt]) -> None:
 
 
 def play(
-    scenario: Scenario,
-    policy: Policy,
-    seed: int,
-    days: float,
-    from_day: int = LEARNING_DAYS + 1,
-    *,
-    histories: Mapping[str, str] = MappingProxyType({}),
+    scenario: Scenario, policy: Policy, seed: int, days: float, from_day: int = LEARNING_DAYS + 1
 ) -> Figures:
     """Replay one arm with one seed. from_day: the first, counted from 1, whose launches and
     node-hours count.
@@ -210,7 +130,6 @@ def play(
     begin = launches[0].moment // DAY * DAY + (from_day - 1) * DAY
     moments = {launch.number: launch.moment for launch in launches}
     world = World(policy, make_assumptions(dict(scenario.world), scenario.name), seed)
-    world.histories = histories
     waits = []
 
     def count(number: int, seconds: float, _is_up: bool) -> None:
@@ -276,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument(
-        "--days", type=float, help="of launches; default: 10, or 14 of the timetable"
+        "--days", type=float, help="of launches; default: 10, or the scenario's own"
     )
     parser.add_argument(
         "--from-day",
@@ -284,34 +203,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=LEARNING_DAYS + 1,
         help="the first day that counts; default: 3",
     )
-    parser.add_argument(
-        "--known", action="store_true", help="also with the history of the three weeks before"
-    )
-    parser.add_argument(
-        "--autoscaler",
-        choices=list(Autoscaler),
-        default=Autoscaler.CLUSTER_AUTOSCALER,
-        type=Autoscaler,
-    )
     options = parser.parse_args(arguments)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     rows: list[list[str]] = []
     for scenario in HUBS:
         if scenario.name not in options.hubs:
             continue
-        scenario = replace(scenario, world={**scenario.world, "autoscaler": options.autoscaler})  # noqa: PLW2901
         days = options.days or max(scenario.days, 9.0 if scenario.name == "mybinder.org" else 10.0)
-        found: dict[str, list[Figures]] = {
-            arm: [] for arm in (*ARMS, KNOWN)[: len(ARMS) + options.known]
-        }
+        found: dict[str, list[Figures]] = {arm: [] for arm in ARMS}
         for seed in seeds:
             for arm, policy in policies(scenario):
-                if arm not in found:
-                    continue
-                before = known_before(scenario, seed) if arm == KNOWN else {}
-                found[arm].append(
-                    play(scenario, policy, seed, days, options.from_day, histories=before)
-                )
+                found[arm].append(play(scenario, policy, seed, days, options.from_day))
                 say(f"  {scenario.name}, seed {seed}, {arm}: {found[arm][-1]}")
         rows += show(scenario, found)
     print(

@@ -113,19 +113,9 @@ class Setting:
     placeholder_profile: str
 
 
-def plain(flags: Sequence[str] = (), qps: int | None = None) -> Setting:
-    """zero-to-jupyterhub's user scheduler; `flags` and `qps` are all that differs from
-    kube-scheduler's defaults.
-    """
-    name = " ".join(["plain", *flags, *([f"qps {qps}"] if qps else [])])
-    limits = {"clientConnection": {"qps": qps, "burst": 2 * qps}} if qps else {}
-    return Setting(
-        name,
-        scheduler_config(Z2JH_PROFILE) | limits,
-        tuple(flags),
-        "user-scheduler",
-        "user-scheduler",
-    )
+def plain() -> Setting:
+    """zero-to-jupyterhub's user scheduler, with kube-scheduler's own gates."""
+    return Setting("plain", scheduler_config(Z2JH_PROFILE), (), "user-scheduler", "user-scheduler")
 
 
 def as_rendered(kube_version: str | None = None) -> Setting:
@@ -470,32 +460,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--placeholders", type=int, default=8, help="a node")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=900.0, help="a round, at most")
-    parser.add_argument("--minor", help="of Kubernetes, such as 1.37")
-    parser.add_argument(
-        "--flags", action="append", default=[], help="one more setting: plain with these flags"
-    )
-    parser.add_argument(
-        "--qps",
-        type=int,
-        help="of kube-scheduler's client, twice as much at once; for `plain` only",
-    )
-    parser.add_argument("--only", choices=["plain", "roost", "flags"], action="append")
     given = parser.parse_args(argv)
     print(
         f"preemptions: {machine()}; {given.rounds} rounds of {given.preemptions} pre-emptions",
         flush=True,
     )
     outcomes: list[Outcome] = []
-    with ControlPlane(**({"minor": given.minor} if given.minor else {}), controllers=()) as cluster:
-        settings = {
-            "plain": [plain(qps=given.qps)],
-            "roost": [as_rendered(cluster.minor)],
-            "flags": [plain(flags.split(), given.qps) for flags in given.flags],
-        }
-        chosen = [setting for kind in given.only or settings for setting in settings[kind]]
+    with ControlPlane(controllers=()) as cluster:
         set_up(cluster, nodes=given.nodes, placeholders_per_node=given.placeholders)
         for number in range(given.rounds):
-            for setting in chosen:
+            for setting in (plain(), as_rendered(cluster.minor)):
                 outcome = run_round(
                     cluster,
                     setting,

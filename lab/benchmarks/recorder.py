@@ -1,8 +1,7 @@
 """How many changes per second the recorder stores without loss, and its memory; beside it, writing
 JSON lines.
 
-python -m benchmarks.recorder [--changes 70000] [--nodes 50] [--long 1000000 --long-nodes 8]
-(--long 0: no such run)
+python -m benchmarks.recorder [--changes 28000] [--nodes 50]
 
 Streams of a made-up hub (user pods of 10 kB, each created, bound, pulled, started, asked to go,
 gone, with its Events) are read as fast as they are taken, through the recorder as it runs: watch,
@@ -274,15 +273,15 @@ def record(hub: Hub, url: str) -> JSONObject:
         cast("Client", hub), settings, store, RecorderMetrics("benchmark"), model=model
     )
     thread = threading.Thread(target=recording.run, args=(hub.stop,))
-    memory: list[tuple[int, float]] = []
+    peak = 0.0
     said = 0
     thread.start()
     last = hub.last_versions()
     while True:
-        memory.append((hub.told, memory_mib()))
+        peak = max(peak, memory_mib())
         if hub.told >= said + TELL_CHANGES:
             said = hub.told
-            say(f"{hub.told:,} changes told, {memory[-1][1]:.1f} MiB")
+            say(f"{hub.told:,} changes told, {peak:.1f} MiB")
         positions = store.positions()
         if all(positions.get(kind, ("",))[0] == version for kind, version in last.items()):
             break
@@ -306,7 +305,7 @@ def record(hub: Hub, url: str) -> JSONObject:
     store.close()
     if not is_whole or rows["pod"] != hub.lives:
         raise SystemExit(f"something was lost: {hub.lives} pods, but {rows}")
-    return {"rows": sum(rows.values()), "memory": memory}
+    return {"rows": sum(rows.values()), "peak_mib": peak}
 
 
 def write_lines(hub: Hub, path: Path) -> JSONObject:
@@ -315,7 +314,7 @@ def write_lines(hub: Hub, path: Path) -> JSONObject:
         for line in itertools.chain(hub.pods(), hub.events()):
             orjson.loads(line)
             file.write(line + b"\n")
-    return {"rows": hub.told, "memory": [(hub.told, memory_mib())]}
+    return {"rows": hub.told, "peak_mib": memory_mib()}
 
 
 def memory_mib() -> float:
@@ -357,7 +356,6 @@ def row(name: str, found: JSONObject) -> list[str]:
     """A line of the table."""
     changes = found["told"]
     seconds = found["seconds"]
-    peak = max(mib for _, mib in found["memory"])
     return [
         name,
         f"{changes:,}",
@@ -365,19 +363,15 @@ def row(name: str, found: JSONObject) -> list[str]:
         f"{changes / seconds:,.0f}",
         f"{found['cpu'] / changes * 1e6:.0f}",
         f"{found['rows']:,}",
-        f"{peak:.0f}",
+        f"{found['peak_mib']:.0f}",
     ]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the figures as Markdown."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--changes", type=int, default=70_000)
+    parser.add_argument("--changes", type=int, default=28_000)
     parser.add_argument("--nodes", type=int, default=50)
-    parser.add_argument(
-        "--long", type=int, default=1_000_000, help="Changes of the run whose memory is watched."
-    )
-    parser.add_argument("--long-nodes", type=int, default=8)
     parser.add_argument(
         "--run", nargs=4, metavar=("KIND", "TARGET", "LIVES", "NODES"), help=argparse.SUPPRESS
     )
@@ -403,23 +397,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             row("recorder, PostgreSQL", measure("record", server.create("roost"), lives, nodes))
         )
         say("  ".join(rows[-1]))
-        long: JSONObject | None = None
-        if arguments.long:
-            long = measure(
-                "record", str(folder / "long.db"), arguments.long // LIFE, arguments.long_nodes
-            )
-            rows.append(row(f"recorder, SQLite, {arguments.long_nodes} nodes", long))
     head = ["", "changes", "seconds", "changes/s", "CPU µs a change", "rows", "peak MiB"]
     print(table(head, rows))
-    if long is not None:
-        told = long["told"]
-        marks = [
-            min(long["memory"], key=lambda one: abs(one[0] - share * told))
-            for share in (0.05, 0.25, 0.5, 0.75, 1)
-        ]
-        print(
-            "\nmemory: " + ", ".join(f"{mib:.0f} MiB after {changes:,}" for changes, mib in marks)
-        )
 
 
 if __name__ == "__main__":

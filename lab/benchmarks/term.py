@@ -43,7 +43,6 @@ from benchmarks import terms as drawn
 from benchmarks.figures import say
 from benchmarks.term_figures import (
     IMPORTED,
-    LATE_CLASS_SHARE,
     LATE_SECONDS,
     NONE,
     Run,
@@ -53,9 +52,7 @@ from benchmarks.term_figures import (
     show,
     show_first_week,
     show_imported_against,
-    show_late_classes,
     show_results,
-    show_seed,
     show_told,
 )
 from benchmarks.term_picture import PICTURE_ARMS, PICTURE_WEEK, draw
@@ -115,7 +112,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--results", type=Path, metavar="FILE", help=kept)
     exam = f"play an exam of {term_exam.PEOPLE} people instead, on its day alone"
     add("--exam", action="store_true", help=exam)
-    add("--seed-table", type=int, metavar="N", help="also print the weeks of this seed")
     add("--picture", type=int, metavar="N", help="draw the third week of this seed, and no more")
     add("--output", type=Path, default=IMAGES / "term-week.svg", help="the picture's file")
     options = parser.parse_args(arguments)
@@ -132,18 +128,16 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.learn and not set(options.arms) & set(LEARNING_ARMS):
         parser.error(f"--set learn is for {', '.join(LEARNING_ARMS)}, which --arms leaves out")
     if options.first_week:
-        if options.seed_table is not None or options.picture is not None:
-            parser.error("--first-week has neither a table by week nor a picture")
+        if options.picture is not None:
+            parser.error("--first-week has no picture")
         options.weeks = 1
-    if options.seed_table is not None and options.seed_table not in options.seeds:
-        parser.error(f"--seed-table {options.seed_table}: --seeds has no such seed")
     if options.exam:
         if options.first_week or options.picture is not None or options.arms != list(USUAL_ARMS):
             parser.error("--exam has no arms, and neither a picture nor a first week")
         if options.weeks < drawn.FEWEST_WEEKS or "no-exam" in options.variants:
             parser.error(f"--exam: a term of {options.weeks} weeks with these variants has none")
-        if options.results is not None or options.seed_table is not None:
-            parser.error("--exam keeps no results and has no table by week")
+        if options.results is not None:
+            parser.error("--exam keeps no results")
     for path in (options.results, options.output):
         if path is not None and not path.absolute().parent.is_dir():
             parser.error(f"{path}: found no folder {path.parent}")
@@ -308,11 +302,6 @@ def _compare(options: argparse.Namespace) -> int:
     print(f"From the second week on, exam apart:\n\n{show(runs, from_second_week)}\n")
     if against := show_imported_against(runs):
         print(f"From the second week on, with the exam:\n\n{against}\n")
-    if options.seed_table is not None:
-        seed = options.seed_table
-        print(f"Seed {seed}, week by week, everybody:\n\n{show_seed(runs, seed)}\n")
-        share = f"more than {LATE_CLASS_SHARE:.0%} were late"
-        print(f"Seed {seed}, classes of which {share}:\n\n{show_late_classes(runs, seed)}\n")
     results = judge(runs)
     if results:
         if told := show_told(runs):

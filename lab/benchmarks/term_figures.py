@@ -7,7 +7,7 @@ A wait ends when containers run. Who never gets a server is counted as 999 s. Wh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final, NamedTuple
@@ -22,8 +22,6 @@ IMPORTED: Final = "imported"
 LATE_SECONDS: Final = 30.0
 # The wait of who never got a server.
 NEVER_SECONDS: Final = 999.0
-# A class is told of if a greater share of its people is late.
-LATE_CLASS_SHARE: Final = 0.05
 SECONDS_AN_HOUR: Final = 3600.0
 DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
@@ -39,7 +37,6 @@ class Waits:
     late_percent: float
     # Seconds.
     p95: float
-    p99: float
     mean: float
     # All waits together.
     people_hours: float
@@ -53,22 +50,6 @@ class Period:
     # The same without the exam's people.
     exam_apart: Waits
     node_hours: float
-
-
-@dataclass(frozen=True)
-class LateClass:
-    """A class or exam, in one week, of whose people many were late."""
-
-    # The first of classes is 1.
-    week: int
-    weekday: str
-    # When it should have begun: hour and minute, local time.
-    time: str
-    people: int
-    late: int
-    # Seconds.
-    p95: float
-    is_exam: bool
 
 
 @dataclass(frozen=True)
@@ -91,7 +72,6 @@ class Run:
     weeks: tuple[Period, ...]
     # From the second week to the end.
     later: Period
-    late_classes: tuple[LateClass, ...]
     # How long the replay took.
     seconds: float = 0.0
     # None: nothing was learned, or over more weeks than are kept.
@@ -113,14 +93,13 @@ def waits_of(seconds: Iterable[float]) -> Waits:
     """Figures of waits, which are in seconds and in any order."""
     ordered = sorted(seconds)
     if not ordered:
-        return Waits(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return Waits(0, 0.0, 0.0, 0.0, 0.0)
     late = sum(seconds > LATE_SECONDS for seconds in ordered)
     total = sum(ordered)
     return Waits(
         starts=len(ordered),
         late_percent=100 * late / len(ordered),
         p95=percentile(ordered, 0.95),
-        p99=percentile(ordered, 0.99),
         mean=total / len(ordered),
         people_hours=total / SECONDS_AN_HOUR,
     )
@@ -153,37 +132,11 @@ def figures_of(term: Term, waits: Mapping[int, float], node_hours: Mapping[int, 
         before=period(range(1 - term.empty_weeks, 1)),
         weeks=tuple(period([week]) for week in all_weeks),
         later=period(all_weeks[1:]),
-        late_classes=tuple(_late_classes(term, by_week, waits)),
     )
 
 
 def _waits(launches: Iterable[Launch], waits: Mapping[int, float]) -> list[float]:
     return [waits.get(launch.attempt.number, NEVER_SECONDS) for launch in launches]
-
-
-def _late_classes(
-    term: Term, by_week: Mapping[int, Sequence[Launch]], waits: Mapping[int, float]
-) -> Iterator[LateClass]:
-    for week in sorted(by_week):
-        of_group: dict[int, list[Launch]] = {}
-        for launch in by_week[week]:
-            if launch.group is not None:
-                of_group.setdefault(launch.group, []).append(launch)
-        for group, launches in of_group.items():
-            seconds = sorted(_waits(launches, waits))
-            late = sum(second > LATE_SECONDS for second in seconds)
-            if late > LATE_CLASS_SHARE * len(seconds):
-                weekday, begins = _begin_of_group(term, group)
-                p95 = percentile(seconds, 0.95)
-                yield LateClass(week, weekday, begins, len(seconds), late, p95, group == EXAM)
-
-
-def _begin_of_group(term: Term, group: int) -> tuple[str, str]:
-    """Weekday and time at which a class, or the exam, begins."""
-    if group == EXAM and term.exam is not None:
-        return DAY_NAMES[term.exam.day % 7], f"{term.exam.hour:02}:00"
-    found = term.classes[group]
-    return DAY_NAMES[found.weekday], f"{found.hour:02}:{found.minute:02}"
 
 
 # Tables
@@ -309,51 +262,6 @@ def show_first_week(runs: Runs) -> str:
             ).as_cells(1)
             row += side_of(more).as_cells(1, "+") if more else ["-", "-"]
             rows.append(row)
-    return table(head, rows)
-
-
-def show_seed(runs: Runs, seed: int) -> str:
-    """A table of one seed: a row for each autoscaler, arm and week."""
-    head = ["autoscaler", "placeholders", "week", "starts", "late, %", "p95, s", "p99, s"]
-    head += ["mean, s", "people-hours", "node-hours", "late without exam, %", "p95, s"]
-    rows = []
-    for autoscaler, by_arm in runs.items():
-        for arm, by_seed in by_arm.items():
-            run = by_seed[seed]
-            named = {str(number): period for number, period in enumerate(run.weeks, 1)}
-            named[f"2 to {len(run.weeks)}"] = run.later
-            if run.before.everybody.starts:
-                named = {"before": run.before, **named}
-            rows += [[autoscaler, arm, name, *_cells_of(named[name])] for name in named]
-    return table(head, rows)
-
-
-def _cells_of(period: Period) -> list[str]:
-    waits = period.everybody
-    apart = period.exam_apart
-    seconds = (waits.p95, waits.p99, waits.mean)
-    return [
-        f"{waits.starts:,}",
-        f"{waits.late_percent:.2f}",
-        *(f"{second:.1f}" for second in seconds),
-        f"{waits.people_hours:.1f}",
-        f"{period.node_hours:,.0f}",
-        f"{apart.late_percent:.2f}",
-        f"{apart.p95:.1f}",
-    ]
-
-
-def show_late_classes(runs: Runs, seed: int) -> str:
-    """A table of one seed: the classes of which many were late. Without placeholders most are."""
-    head = ["autoscaler", "placeholders", "week", "class", "people", "late", "p95, s"]
-    rows = []
-    for autoscaler, by_arm in runs.items():
-        for arm, by_seed in by_arm.items():
-            if arm != NONE:
-                for late in by_seed[seed].late_classes:
-                    name = f"{late.weekday} {late.time}{', exam' if late.is_exam else ''}"
-                    row = [autoscaler, arm, str(late.week), name]
-                    rows.append([*row, str(late.people), str(late.late), f"{late.p95:.0f}"])
     return table(head, rows)
 
 

@@ -27,7 +27,7 @@ from benchmarks import term_figures as figures
 from benchmarks import terms as drawn
 from benchmarks.hub_scenarios import Scenario
 from benchmarks.learned_headroom import foresee
-from benchmarks.term_figures import IMPORTED, NONE, LateClass, Period, Run, Waits
+from benchmarks.term_figures import IMPORTED, NONE, Period, Run, Waits
 from benchmarks.term_picture import LOOK_SECONDS, PICTURE_WEEK, SECONDS_A_DAY, Look, Played
 from benchmarks.terms import VARIANTS, Launch, Term
 from generator.importing.importer import import_layers
@@ -456,7 +456,6 @@ def _run_of(entry: Mapping[str, Any]) -> Run:
         before=_period_of(entry["before"]),
         weeks=tuple(map(_period_of, entry["weeks"])),
         later=_period_of(entry["later"]),
-        late_classes=tuple(LateClass(**late_class) for late_class in entry["late_classes"]),
         seconds=entry["seconds"],
         told=None if told is None else figures.Told(**told),
     )

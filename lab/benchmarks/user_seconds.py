@@ -2,10 +2,8 @@
 first answer.
 
 `python -m benchmarks.user_seconds pairs`: 30 at once, by a hub alone and by one with Roost in
-turns, every image on its node; where the seconds went, from the API server's audit log. `python -m
-benchmarks.user_seconds storm`: 320 people in two minutes, for whom nodes must come: a hub alone,
-with Roost, with the lecture booked; the recorder's seconds until the answer beside the hub's
-histogram and people's own clocks (exit status 1: half a second off the histogram); and what the
+turns, every image on its node. `python -m benchmarks.user_seconds storm`: 320 people in two
+minutes, for whom nodes must come: a hub alone, with Roost, with the lecture booked; and what the
 simulator says of that storm. `python -m benchmarks.user_seconds polling`: starts by
 zero-to-jupyterhub's pinned hub, and by one with docs/upstream/faster_polling.py, in turns; people
 come a second apart, and servers answer `--answer-seconds` after their container runs.
@@ -19,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 import subprocess
 import tempfile
 import threading
@@ -27,7 +24,6 @@ import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
@@ -35,12 +31,8 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.figures import say, table
 from benchmarks.servers import cpu_seconds
 from roost_core.objects.fields import JSONObject
-from roost_lab.pages.dates import US
-from roost_lab.recorder.store.records import Phase
-from tests.e2e.hub.test_hub import answered
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
-from tests.harness.hub.hub import BUCKET_SECONDS, RealHub, ensure_pinned_hub
-from tests.harness.hub.hub_pod import hub_pod
+from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.people import Visit, start
 from tests.harness.hub.user_pods import PORT, UserPods
 from tests.harness.nodes import FakeNodes
@@ -74,7 +66,6 @@ VALUES: Final[dict[str, Any]] = {
     ],
     "prePuller": {"enabled": False},
     "imageGate": {"mode": "off"},
-    "recorder": {"enabled": True},
 }
 NODE: Final[dict[str, Any]] = {
     "cpu": "32",
@@ -96,9 +87,7 @@ REHEARSED: Final = {
     "pull_overhead_seconds": 0,
     "answer_seconds": 0.7,
 }
-SPAWNS: Final = "jupyterhub_server_spawn_duration_seconds"
 FASTER_POLLING: Final = Path(__file__).resolve().parents[2] / "docs/upstream/faster_polling.py"
-STEPS: Final = ("hub", "create", "node", "containers", "answer")
 
 
 class NewNodes:
@@ -140,52 +129,15 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if values else math.nan
 
 
-def ended(cluster: ControlPlane, namespace: str) -> dict[tuple[str, str], tuple[float, float]]:
-    """When the API server received and answered (subresource, pod's name): the creation, `binding`,
-    `status`.
-    """
-    found: dict[tuple[str, str], tuple[float, float]] = {}
-    for event in cluster.audit_events():
-        about = event.get("objectRef", {})
-        key = about.get("subresource", ""), about.get("name", "")
-        is_told = event["verb"] == ("patch" if key[0] == "status" else "create")
-        if (about.get("resource"), about.get("namespace"), is_told) == ("pods", namespace, True):
-            times = (datetime.fromisoformat(event[name]).timestamp() for name in _STAMPS)
-            found[key] = next(times), next(times)
-    return found
-
-
-_STAMPS: Final = ("requestReceivedTimestamp", "stageTimestamp")
-
-
-def steps(
-    visits: Sequence[Visit], times: Mapping[tuple[str, str], tuple[float, float]]
-) -> dict[str, float]:
-    """The mean seconds of each of STEPS; their sum is the mean from click to answer."""
-    rows = []
-    for visit in visits:
-        name = f"jupyter-{visit.user}"
-        (asked, created), (_, bound), (_, ran) = (
-            times["", name],
-            times["binding", name],
-            times["status", name],
-        )
-        marks = (visit.clicked_at, asked, created, bound, ran, visit.answered_at)
-        rows.append([after - before for before, after in pairwise(marks)])
-    return dict(zip(STEPS, map(mean, zip(*rows, strict=True)), strict=True))
-
-
 @contextmanager
-def world(
-    pull_seconds: float, values: Mapping[str, Any]
-) -> Iterator[tuple[ControlPlane, FakeNodes, Stack]]:
+def world(values: Mapping[str, Any]) -> Iterator[tuple[ControlPlane, FakeNodes, Stack]]:
     """A control plane with two nodes, kube-scheduler and Roost in a namespace of its own."""
     with ExitStack() as stack:
-        cluster = stack.enter_context(ControlPlane(controllers=CONTROLLERS, audit_level="Metadata"))
+        cluster = stack.enter_context(ControlPlane(controllers=CONTROLLERS))
         nodes = stack.enter_context(FakeNodes(cluster.api))
         nodes.create_many(["user-a", "user-b"], **NODE)
         stack.enter_context(start_scheduler(cluster))
-        stack.enter_context(UserPods(cluster, {IMAGE: pull_seconds, OTHER: pull_seconds}))
+        stack.enter_context(UserPods(cluster, {IMAGE: 0.0, OTHER: 0.0}))
         roost = stack.enter_context(
             Stack(cluster, cluster.create_namespace("with-roost"), values, controllers=True)
         )
@@ -195,12 +147,11 @@ def world(
 def pairs(people: int, rounds: int) -> None:
     """Both hubs in turns, the order changing from round to round."""
     traits = {**SPAWNER, "profile_list": PROFILES}
-    with world(0.0, VALUES) as (cluster, _, roost), ExitStack() as stack:
+    with world(VALUES) as (cluster, _, roost), ExitStack() as stack:
         alone = stack.enter_context(RealHub(cluster, cluster.create_namespace("alone"), **traits))
         steered = stack.enter_context(RealHub(cluster, roost.namespace, **traits))
         hubs = {"alone": alone, "with Roost": steered}
         took: dict[str, list[float]] = {name: [] for name in hubs}
-        spent: dict[str, list[dict[str, float]]] = {name: [] for name in hubs}
         for number in range(-1, rounds):
             for name in list(hubs) if number % 2 else list(hubs)[::-1]:
                 hub = hubs[name]
@@ -215,7 +166,6 @@ def pairs(people: int, rounds: int) -> None:
                 )
                 if number >= 0:  # the first round is for what is only slow once
                     took[name].append(median(visit.seconds for visit in visits))
-                    spent[name].append(steps(visits, ended(cluster, hub.namespace)))
                 hub.stop_servers()
     ratios = [ours / theirs for theirs, ours in zip(*took.values(), strict=True)]
     say(
@@ -231,15 +181,7 @@ def pairs(people: int, rounds: int) -> None:
             ["", *(f"round {round_number + 1}" for round_number in range(rounds)), "median"], rows
         )
     )
-    say(
-        f"With Roost, {median(ratios):.2f} of the time ({min(ratios):.2f} to {max(ratios):.2f})."
-        " Where it went, means:"
-    )
-    means = [
-        [name, *(f"{median(seconds[step] for seconds in row):.2f}" for step in STEPS)]
-        for name, row in spent.items()
-    ]
-    say(table(["", *STEPS], means))
+    say(f"With Roost, {median(ratios):.2f} of the time ({min(ratios):.2f} to {max(ratios):.2f}).")
 
 
 def polling(people: int, rounds: int, answer_seconds: float) -> None:
@@ -249,7 +191,7 @@ def polling(people: int, rounds: int, answer_seconds: float) -> None:
         "profile_list": PROFILES,
         "environment": {"ANSWERS_AFTER": str(answer_seconds)},
     }
-    with world(0.0, VALUES) as (cluster, _, _), ExitStack() as stack:
+    with world(VALUES) as (cluster, _, _), ExitStack() as stack:
         packages = ensure_pinned_hub()
         hubs = {
             name: stack.enter_context(
@@ -300,17 +242,16 @@ def polling(people: int, rounds: int, answer_seconds: float) -> None:
     print(f"Saved: {median(saved):.2f} s ({min(saved):.2f} to {max(saved):.2f}), means of rounds.")
 
 
-def storm(people: int, seconds: float, boot_seconds: float, pull_seconds: float) -> None:
+def storm(people: int, seconds: float, boot_seconds: float) -> None:
     """Each arm has a control plane of its own, with as many nodes at the beginning."""
     rows = []
-    fault = ""
     for arm in ("the hub alone", "with Roost", "booked"):
         values = (
             {**VALUES, "events": {"enabled": True, "maxPeople": 1000}}
             if arm == "booked"
             else VALUES
         )
-        with world(pull_seconds, values) as (cluster, nodes, roost), ExitStack() as stack:
+        with world(values) as (cluster, nodes, roost), ExitStack() as stack:
             growth = NewNodes(cluster, nodes, boot_seconds)
             stack.callback(growth.stop)
             namespace = (
@@ -319,11 +260,6 @@ def storm(people: int, seconds: float, boot_seconds: float, pull_seconds: float)
             hub = stack.enter_context(
                 RealHub(cluster, namespace, **SPAWNER, profile_list=PROFILES[:1])
             )
-            if arm == "with Roost":
-                stack.enter_context(
-                    hub_pod(cluster, nodes, namespace, lambda hub=hub: hub.hub.log_path)  # type: ignore[misc]
-                )
-                roost.start_recorder().wait_ready()
             if arm == "booked":
                 book(cluster, namespace, people)
             visits = start(
@@ -332,14 +268,10 @@ def storm(people: int, seconds: float, boot_seconds: float, pull_seconds: float)
             rows.append([arm, *told(visits), str(len(nodes.names))])
             ends = Counter((visit.failure or visit.fault or "answered")[:60] for visit in visits)
             say(f"{arm}: " + ", ".join(f"{count} {end}" for end, count in ends.most_common(4)))
-            if arm == "with Roost":
-                fault = beside_the_hub(hub, roost, visits)
             hub.stop_servers()
     rows.append(["rehearsed, alone", *rehearsed(people, seconds, boot_seconds)])
     say(f"{people} people in {seconds:g} s; nodes of {PER_NODE} users boot in {boot_seconds:g} s:")
     say(table(["", "p50", "p95", "p99", "refused", "without an answer", "nodes"], rows))
-    if fault:
-        raise SystemExit(fault)
 
 
 def rehearsed(people: int, seconds: float, boot_seconds: float) -> list[str]:
@@ -425,83 +357,6 @@ def book(cluster: ControlPlane, namespace: str, people: int) -> None:
     wait_until(are_there, 235, "the placeholders", interval_seconds=2)
 
 
-def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> str:
-    """The recorder's seconds until the answer beside the hub's histogram and people's own clocks;
-    what is wrong, or "".
-
-    The recorder reads them from the hub's log, so that log proves nothing; people's clocks are
-    those of persons whom the hub took at once, for the recorder counts from when it did.
-    """
-    count = sum(bool(visit.answered_at) for visit in visits)
-    stories = wait_until(
-        lambda: answered(roost, "jupyter-u", count), 60, "the record", interval_seconds=2
-    )
-    took = {
-        story.pod["name"]: ((story.at(Phase.ANSWERED) or 0) - (story.at(Phase.ASKED) or 0)) / US
-        for story in stories
-    }
-    buckets, total = spawns(hub.metrics())
-    say(
-        f"{len(took)} starts, mean {mean(took.values()):.2f} s; its histogram {buckets[-1][1]:g},"
-        f" {total / count:.2f} s"
-    )
-    faults = []
-    for share in (0.5, 0.95):
-        ours = percentile([*took.values()], share)
-        theirs = quantile(buckets, share)
-        say(
-            f"{share:.0%} of them within: recorder {ours:.2f} s, the hub's histogram {theirs:.2f} s"
-        )
-        if not abs(ours - theirs) <= BUCKET_SECONDS:
-            faults.append(
-                f"{share:.0%} within {ours:.2f} s by the recorder, {theirs:.2f} s by the hub's"
-                " histogram"
-            )
-    own = {
-        f"jupyter-{visit.user}": visit.ready_at - visit.clicked_at
-        for visit in visits
-        if visit.ready_at and not visit.broken
-    }
-    apart = [seconds - took[name] for name, seconds in own.items()]
-    for share in (0.5, 0.95):
-        ours = percentile([took[name] for name in own], share)
-        theirs = percentile([*own.values()], share)
-        say(
-            f"{share:.0%} of {len(own)} who were taken at once: recorder {ours:.2f} s, their own"
-            f" clocks {theirs:.2f} s"
-        )
-    say(
-        f"each person's own less the recorder's: {median(apart):.2f} s ({min(apart):.2f} to"
-        f" {max(apart):.2f})"
-    )
-    return "; ".join(faults)
-
-
-def spawns(metrics: str) -> tuple[list[tuple[float, float]], float]:
-    """The hub's histogram of starts that succeeded: how many took no longer than each bound; and
-    all seconds' sum.
-    """
-    of = r'(?:reason="",)?status="success"\} (\S+)$'
-    buckets = re.findall(rf'^{SPAWNS}_bucket\{{le="([^"]+)",{of}', metrics, re.MULTILINE)
-    total = re.search(rf"^{SPAWNS}_sum\{{{of}", metrics, re.MULTILINE)
-    if not buckets or not total:
-        raise ValueError(
-            f'the hub\'s metrics lack {SPAWNS}_{"sum" if buckets else "bucket"} of status="success"'
-        )
-    return [(float(bound), float(number)) for bound, number in buckets], float(total[1])
-
-
-def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
-    """As Prometheus' histogram_quantile says: the starts of a bucket lie evenly within it."""
-    below = before = 0.0
-    for bound, number in buckets:
-        if number >= share * buckets[-1][1] and number > before:
-            return below + (bound - below) * (share * buckets[-1][1] - before) / (number - before)
-        below = bound
-        before = number
-    return math.nan
-
-
 def main() -> None:
     """Play what the command line names."""
     parser = argparse.ArgumentParser(
@@ -514,7 +369,6 @@ def main() -> None:
         "--seconds", type=float, default=120.0, help="from a storm's first click to its last"
     )
     parser.add_argument("--boot-seconds", type=float, default=60.0)
-    parser.add_argument("--pull-seconds", type=float, default=0.0, help="of an image on a new node")
     parser.add_argument(
         "--answer-seconds", type=float, default=2.2, help="of polling: as JupyterLab takes"
     )
@@ -524,7 +378,7 @@ def main() -> None:
     elif given.what == "pairs":
         pairs(given.people or 30, given.rounds)
     else:
-        storm(given.people or 320, given.seconds, given.boot_seconds, given.pull_seconds)
+        storm(given.people or 320, given.seconds, given.boot_seconds)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,6 @@ from tests.recorded_data import object_of
 
 HERE = Path(__file__).parent
 PASSWORD: Final = "made-up"
-# Of the hub's histogram of starts, up to a start's 300 s: its own buckets are up to a minute wide.
-BUCKET_SECONDS: Final = 0.5
 # Whose servers are seen: by itself a hub lists 200 users.
 MOST_USERS: Final = 5000
 
@@ -130,9 +128,6 @@ class RealHub:
             "CONFIGPROXY_AUTH_TOKEN": self._proxy_token,
             "KUBECONFIG": str(self._cluster.service_account_kubeconfig(self.namespace, "hub")),
             **({"PYTHONPATH": str(self._packages)} if self._packages else {}),
-            "JUPYTERHUB_SERVER_SPAWN_DURATION_SECONDS_BUCKETS": ",".join(
-                str(BUCKET_SECONDS * one) for one in range(1, 601)
-            ),
             # Warnings of the hub's own libraries are none of ours.
             "PYTHONWARNINGS": "ignore",
             "ROOST_TEST_HUB": json.dumps(
@@ -249,14 +244,6 @@ class RealHub:
             if error.code >= 500:
                 raise
             return error.code, json.loads(error.read() or "null")
-
-    def metrics(self) -> str:
-        """The hub's metrics, as Prometheus reads them."""
-        request = urllib.request.Request(
-            f"{self.url}/hub/metrics", headers={"Authorization": f"token {self._token}"}
-        )
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return str(answer.read(), "utf-8")
 
     def servers(self) -> dict[str, str]:
         """Each server by USER/NAME: `ready`, or what is pending."""

@@ -137,10 +137,10 @@ def test_in_the_first_class_who_is_booked_or_known_waits_less(
 
 
 def run_of(people_hours: float, node_hours: float, told: Told | None = None) -> Run:
-    waits = Waits(100, 0.5, 2.4, 9.0, 2.0, people_hours)
-    nobody = Waits(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    waits = Waits(100, 0.5, 2.4, 2.0, people_hours)
+    nobody = Waits(0, 0.0, 0.0, 0.0, 0.0)
     before, week = Period(nobody, nobody, 10.0), Period(waits, waits, node_hours)
-    return Run(before, (week, week), week, (), 1.0, told)
+    return Run(before, (week, week), week, 1.0, told)
 
 
 def test_what_is_told_of_learning_is_judged_by_both_arms_whole_replays() -> None:

@@ -110,7 +110,7 @@ def test_the_table_has_a_row_for_each_case(
         ("--exam --weeks 2", "--exam: a term of 2 weeks"),
         ("--exam --variants no-exam", "with these variants has none"),
         ("--exam --results exams.jsonl", "--exam keeps no results"),
-        ("--first-week --picture 3", "--first-week has neither a table by week nor a picture"),
+        ("--first-week --picture 3", "--first-week has no picture"),
     ],
 )
 def test_options_that_exclude_each_other_are_named(
