@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from roost_core.placement.warm_sets import Spare
 from roost_core.release.pod_classes import Warm
-from webhook.facts.seats import Seats
+from webhook.facts.warm_candidates import Candidates
 from webhook.rules.warm import order_warm_nodes
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
     """Return how many nodes, in the order in which a set takes them, hold this many pods; at least
     1 if any.
 
-    `Seats` answers the same at once, for thousands of nodes.
+    `Candidates` answers the same at once, for thousands of nodes.
     """
     size = 0
     remaining = pods + spare.pods
@@ -37,7 +37,7 @@ def size_of_set(slots: Iterable[int], pods: int, spare: Spare) -> int:
     """The same as the webhook answers it. pods: at least 1, which is the pod that comes."""
     nodes = [WarmNode(f"n{place}", 0, some, holds=False) for place, some in enumerate(slots)]
     facts = cast("WarmFacts", KnownNodes(nodes, running=pods - 1))
-    return Seats({node.name: node.slots for node in nodes}).free(spare, facts).set_size
+    return Candidates({node.name: node.slots for node in nodes}).free(spare, facts).set_size
 
 
 class WarmNode(NamedTuple):
@@ -99,4 +99,4 @@ def choose_warm(
         node.name: node.slots for node in sorted(nodes, key=lambda node: (node.created, node.name))
     }
     warm = Warm(pods_per_node=0, spare=Spare(spare, percent), nodes=limit)
-    return order_warm_nodes(warm, Seats(slots), facts, {IMAGE: frozenset()}).nodes
+    return order_warm_nodes(warm, Candidates(slots), facts, {IMAGE: frozenset()}).nodes

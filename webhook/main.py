@@ -22,7 +22,6 @@ from roost_core.kube.client import ClusterError
 from roost_core.kube.process import return_freed_memory, version
 from roost_core.kube.readiness import Check, Readiness, check_all
 from roost_core.release.release_settings import ReleaseSettings
-from webhook.admission import Decision
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.certificates.certificate_files import CertificateFiles
 from webhook.certificates.tls import ServingCertificate
@@ -81,7 +80,10 @@ class _Replica:
             options.release_file, self._metrics, self._follow, self._why_foreign
         )
         self._reviewer = Reviewer(
-            lambda: self._release.settings, self._current_facts, time.monotonic, self._count
+            lambda: self._release.settings,
+            self._current_facts,
+            time.monotonic,
+            self._metrics.count_review,
         )
         self._server = Server(
             create_app(self._reviewer.review),
@@ -203,8 +205,3 @@ class _Replica:
             self._page = self._metrics.text()
             self._page_at = now
         return self._page
-
-    def _count(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:
-        # A dry run creates nothing: alerts and graphs are about pods.
-        if not is_dry_run:
-            self._metrics.count_decision(decision, seconds)

@@ -142,10 +142,13 @@ class WebhookMetrics:
         """The whole registry in Prometheus's text format."""
         return generate_latest(self.registry)
 
-    def count_decision(self, decision: Decision, seconds: float) -> None:
+    def count_review(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:
         """One review: its class, its result, how long it took, and why a pod got less than its
         class has.
         """
+        if is_dry_run:
+            # It creates nothing: alerts and graphs are about pods.
+            return
         pod_class = decision.pod_class or NO_CLASS
         key = (pod_class, decision.result)
         if (child := self._review_children.get(key)) is None:

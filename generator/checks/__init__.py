@@ -29,6 +29,7 @@ from generator.checks import (
     recorder,
     resources,
     scheduler,
+    seating,
     short_names,
     webhook,
 )
@@ -52,6 +53,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     reach.check,
     recorder.check,
     scheduler.check,
+    seating.check,
     resources.check,
     webhook.check,
 )

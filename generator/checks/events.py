@@ -18,9 +18,6 @@ def check(report: LintReport, _release: Release) -> None:
         if booked:
             reason = "events.enabled is false, so nothing is kept for these events."
             report.warn(("events", "booked"), reason, "Set events.enabled to true.")
-        if at(report.values, "seating", "enabled") is True:
-            reason = "events.enabled is false, so nobody can be booked, and no room is kept."
-            report.warn(("seating", "enabled"), reason, "Set events.enabled to true.")
         return
     path = ("events", "enabled")
     if at(report.values, "controllers", "enabled") is not True:

@@ -1,6 +1,6 @@
 """What rules know of the cluster: `facts.py`, made of `warm.py` (pods with a warm set, and images
-on nodes) and `placed_pod.py` (one pod). `seats.py` counts the room of nodes for pods of one kind,
-and how many nodes their warm set has.
+on nodes) and `placed_pod.py` (one pod). `warm_candidates.py` says which nodes may be in the warm
+set of pods of one kind, and how many it has.
 
 Facts are replaced, never changed. Each part has an `updated` that shares what didn't change, so
 that a replacement takes microseconds even with thousands of nodes. `webhook/watching/` keeps them.

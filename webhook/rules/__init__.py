@@ -15,8 +15,8 @@ from roost_core.release.release_settings import ReleaseSettings
 from webhook.bounds import MAX_ANSWER_BYTES
 from webhook.rules import (
     home,
+    join_and_avoid,
     marked_node,
-    pod_terms,
     prefer_images,
     preferred_nodes,
     requests,
@@ -38,7 +38,7 @@ RULES: Final[tuple[Rule, ...]] = (
     home.RULE,
     preferred_nodes.RULE,
     marked_node.RULE,
-    pod_terms.RULE,
+    join_and_avoid.RULE,
     requests.RULE,
 )
 

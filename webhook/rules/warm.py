@@ -16,12 +16,12 @@ from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.placement.warm_sets import MAX_HOLDERS, doubt, with_weights
 from roost_core.release.pod_classes import PodClass, Warm
 from webhook.facts.holders import Holders, ImageHolders
-from webhook.facts.seats import Seats, SeatsQuestion
 from webhook.facts.warm import WarmFacts
+from webhook.facts.warm_candidates import CandidateQuestion, Candidates
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 from webhook.rules.image_gate import gate_label
-from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
+from webhook.rules.join_and_avoid import joins_unless_warm, pods_to_join
 from webhook.rules.prefer_images import failing_nodes
 from webhook.rules.requests import requests_of
 
@@ -110,13 +110,13 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
         # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
         return "pullers bring all images of the class to every node"
     warm = pod_class.warm
-    question = SeatsQuestion(
+    question = CandidateQuestion(
         needs.rules, needs.requests, warm.pods_per_node, _preferred_terms(pod_class)
     )
-    seats = nodes.answers(question).made(Seats.of)
+    candidates = nodes.answers(question).made(Candidates.of)
     if failing:
-        seats = seats.without(failing)
-    return order_warm_nodes(warm, seats, facts, images)
+        candidates = candidates.without(failing)
+    return order_warm_nodes(warm, candidates, facts, images)
 
 
 def _brought_images(case: Case) -> frozenset[str]:
@@ -134,14 +134,14 @@ def _preferred_terms(pod_class: PodClass) -> tuple[tuple[int, NodeTerm], ...]:
 
 
 def order_warm_nodes(
-    warm: Warm, seats: Seats, facts: WarmFacts, images: Mapping[str, frozenset[str]]
+    warm: Warm, candidates: Candidates, facts: WarmFacts, images: Mapping[str, frozenset[str]]
 ) -> WarmChoice:
     """The nodes that a pod should prefer, best first: of the set the holders of its images, then
     others, then beyond.
 
     images: the pod's, normalised, with the nodes whose label says that they have it now.
     """
-    free = seats.free(warm.spare, facts)
+    free = candidates.free(warm.spare, facts)
     held = Holders(
         ImageHolders(facts.holders(image), labelled) for image, labelled in images.items()
     )

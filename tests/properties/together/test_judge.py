@@ -41,7 +41,7 @@ from tests.judge.cases import (
 from tests.judge.hubs import read_hub
 from tests.judge.roost_here import Release
 from tests.judge.verdicts import try_case
-from webhook.rules import pod_terms, prefer_images, requests, require_images
+from webhook.rules import join_and_avoid, prefer_images, requests, require_images
 from webhook.watching import device_classes, failed_pulls, pod_reader, pods
 from webhook.watching.failed_pulls import FailedPulls
 
@@ -293,7 +293,7 @@ UNDONE = {
     ),
     "clock": Undone(((gate, "find_since", waits_by_the_clusters_clock),), "late", [CLOCK]),
     "avoids-beside-failing": Undone(
-        ((pod_terms, "failing_nodes", lambda _case: []),), "re-spawned", [AVOIDS]
+        ((join_and_avoid, "failing_nodes", lambda _case: []),), "re-spawned", [AVOIDS]
     ),
     "failed-pulls": Undone(
         (changed(pod_reader, "read_placed_pod", pulls_that_never_fail),), "re-spawned", [FAILS]
@@ -338,7 +338,7 @@ UNDONE = {
         map(draw, range(161, 162)),
     ),
     "guarded-namespaces": Undone(
-        (changed(pod_terms, "_terms", unguarded),), "refused", map(draw, range(30, 40))
+        (changed(join_and_avoid, "_terms", unguarded),), "refused", map(draw, range(30, 40))
     ),
     "blind-lease": Undone(
         ((LeaseObserver, "fail", lambda *_, **__: None),), "stranded", map(draw, range(60, 70))

@@ -32,7 +32,7 @@ def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Rep
 def test_dry_runs_are_not_counted(tmp_path: Path) -> None:
     running = replica(tmp_path)
     for is_dry_run in (True, False):
-        running._count(
+        running._metrics.count_review(
             Decision(ReviewResult.PATCHED, "user", degraded="no-holder"), is_dry_run, 0.001
         )
     sample = running._metrics.registry.get_sample_value

@@ -37,8 +37,8 @@ from webhook import bounds
 from webhook.admission import ReviewResult
 from webhook.bounds import Bound
 from webhook.facts.placed_pod import PlacedPod
-from webhook.facts.seats import Seats
 from webhook.facts.warm import WarmFacts
+from webhook.facts.warm_candidates import Candidates
 from webhook.rules.warm import order_warm_nodes
 
 ANY = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
@@ -246,11 +246,11 @@ def test_a_pod_whose_images_all_nodes_hold_asks_few_of_them() -> None:
     everywhere = cast("frozenset[str]", NeverCopied(names))
     pods = {name: PlacedPod("user", name, ("x",)) for name in names}
     known = WarmFacts(pods)
-    seats = Seats(dict.fromkeys(names, 8))
+    candidates = Candidates(dict.fromkeys(names, 8))
     warm = Warm(pods_per_node=0, spare=Spare(1, 0), nodes=10)
     images = {"x": everywhere, "y": everywhere}
-    order_warm_nodes(warm, seats, known, images)
-    assert calls_of(lambda: order_warm_nodes(warm, seats, known, images)) < 500
+    order_warm_nodes(warm, candidates, known, images)
+    assert calls_of(lambda: order_warm_nodes(warm, candidates, known, images)) < 500
 
 
 def head(uid: str = "705ab4f5-6393-11e8-b7cc-42010a800002") -> bytes:

@@ -37,7 +37,7 @@ from webhook.facts.placed_pod import PlacedPod
 from webhook.patch import Operation, patch_for
 from webhook.rules import Rulebook
 from webhook.rules.contract import Case, Note, Reads, Rule
-from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
+from webhook.rules.join_and_avoid import joins_unless_warm, pods_to_join
 from webhook.rules.warm import WarmChoice, WarmNeeds, choose_warm_nodes, read_warm_needs
 
 if TYPE_CHECKING:

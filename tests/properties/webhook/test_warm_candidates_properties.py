@@ -29,8 +29,8 @@ from roost_core.release.pod_classes import Warm
 from tests.warm_rule import KnownNodes, WarmNode, set_size
 from webhook.facts.holders import Holders, ImageHolders
 from webhook.facts.placed_pod import PlacedPod
-from webhook.facts.seats import Seats, SeatsQuestion
 from webhook.facts.warm import WarmFacts
+from webhook.facts.warm_candidates import CandidateQuestion, Candidates
 from webhook.rendezvous import best_nodes, encode_name, rank_nodes
 from webhook.rules import warm as warm_rule
 from webhook.rules.home import RingQuestion
@@ -63,7 +63,7 @@ rules = st.builds(
 )
 requests = st.sampled_from([(), (("cpu", 500),), (("cpu", 2000),)])
 warm_questions = st.builds(
-    SeatsQuestion,
+    CandidateQuestion,
     rules,
     requests,
     st.sampled_from([0, 0, 2]),
@@ -105,7 +105,7 @@ def _named(node: Node, name: str) -> Node:
 
 @given(asked=st.lists(questions, min_size=1, max_size=30), history=st.lists(node_changes))
 def test_answers_of_nodes_that_changed_step_by_step_are_those_of_the_nodes_there_are(
-    asked: list[SeatsQuestion | RingQuestion | HolderQuestion],
+    asked: list[CandidateQuestion | RingQuestion | HolderQuestion],
     history: list[dict[str, Node | None]],
 ) -> None:
     kept = Nodes()
@@ -139,7 +139,7 @@ def test_answers_of_nodes_that_changed_step_by_step_are_those_of_the_nodes_there
 )
 def test_a_warm_set_is_that_of_the_plain_rule(
     *,
-    question: SeatsQuestion,
+    question: CandidateQuestion,
     warm: Warm,
     left_out: frozenset[str],
     labels: dict[str, frozenset[str]],
@@ -152,16 +152,16 @@ def test_a_warm_set_is_that_of_the_plain_rule(
     for changes, changed_pods in history:
         kept, facts = kept.updated(renamed(changes)), facts.updated(changed_pods)
         slots = plain_slots(question, kept)
-        seats = kept.answers(question).made(Seats.of)
+        candidates = kept.answers(question).made(Candidates.of)
         with mock.patch.object(warm_rule, "MAX_HOLDERS", most_holders):
             expected = plain_order(warm, slots, facts, labelled, most_holders)
             # Asked again, it says the same.
             for _ in range(2):
-                assert order_warm_nodes(warm, seats, facts, labelled) == expected
+                assert order_warm_nodes(warm, candidates, facts, labelled) == expected
             for name in left_out:
                 slots.pop(name, None)
             expected = plain_order(warm, slots, facts, labelled, most_holders)
-            assert order_warm_nodes(warm, seats.without(left_out), facts, labelled) == expected
+            assert order_warm_nodes(warm, candidates.without(left_out), facts, labelled) == expected
 
 
 class UsedNodes(KnownNodes):
@@ -214,10 +214,10 @@ def test_holders_come_by_the_doubt_that_they_hold_the_images_still(
     labelled = {image: labels[image] for image in images}
     with mock.patch.object(warm_rule, "MAX_HOLDERS", most_holders):
         expected = plain_order(warm, slots, facts, labelled, most_holders)
-        assert order_warm_nodes(warm, Seats(slots), facts, labelled) == expected
+        assert order_warm_nodes(warm, Candidates(slots), facts, labelled) == expected
 
 
-def plain_slots(question: SeatsQuestion, known: Nodes) -> dict[str, int]:
+def plain_slots(question: CandidateQuestion, known: Nodes) -> dict[str, int]:
     """The rule as it reads: every node, for every pod."""
     liked = {
         node.name: sum(

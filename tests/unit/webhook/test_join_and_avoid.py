@@ -41,7 +41,7 @@ from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
 from webhook.facts.facts import Facts
 from webhook.patch import node_rule
-from webhook.rules.pod_terms import MOST_CLUSTER_NODES
+from webhook.rules.join_and_avoid import MOST_CLUSTER_NODES
 
 USERS = {"component": "singleuser-server"}
 BUILDS = {"component": "binderhub-build"}

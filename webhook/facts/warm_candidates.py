@@ -1,4 +1,5 @@
-"""The room of nodes for pods of one kind, and which of it is free.
+"""The nodes that may be in the warm set of pods of one kind, how many the set has, and which have
+room.
 
 What nodes alone say is asked when a node changes, not when a pod comes. What pods add is counted
 once for all pods that come before the next change.
@@ -22,8 +23,8 @@ from webhook.facts.warm import WarmFacts
 _FEW: Final = 4
 
 
-class Seat(NamedTuple):
-    """What one node has for pods of one kind."""
+class Candidate(NamedTuple):
+    """A node that takes pods of one kind."""
 
     # Sorted by these two: the oldest node first.
     created: float
@@ -34,7 +35,7 @@ class Seat(NamedTuple):
     slots: int
 
 
-class SeatsQuestion(NamedTuple):
+class CandidateQuestion(NamedTuple):
     """Which nodes take pods with these rules and requests, and how many each."""
 
     rules: NodeRules
@@ -44,8 +45,8 @@ class SeatsQuestion(NamedTuple):
     # Weights, and terms of the nodes that the class prefers.
     preferred: tuple[tuple[int, NodeTerm], ...]
 
-    def answer(self, node: Node) -> Seat | None:
-        """The node's seat; None: it isn't usable, or the rules don't admit it."""
+    def answer(self, node: Node) -> Candidate | None:
+        """Return the node as a candidate; None: it isn't usable, or the rules don't admit it."""
         if not node.is_usable or not node_admits(self.rules, node):
             return None
         weight = sum(
@@ -54,10 +55,10 @@ class SeatsQuestion(NamedTuple):
             if node_term_matches(term, node.name, node.labels)
         )
         slots = self.pods_per_node or slots_of(node.allocatable, self.requests)
-        return Seat(node.created, node.name, weight, slots)
+        return Candidate(node.created, node.name, weight, slots)
 
 
-class Seats:
+class Candidates:
     """The nodes that take pods of one kind, the oldest first, and how many each takes."""
 
     def __init__(self, slots: Mapping[str, int]) -> None:
@@ -66,32 +67,34 @@ class Seats:
         # By the spare of sets: what each set of the first nodes reaches.
         self._reaches: dict[Spare, list[int]] = {}
         # For the pods that were asked for last: their mark and the set's spare.
-        self._free: tuple[object, Spare, FreeSeats] | None = None
+        self._free: tuple[object, Spare, FreeCandidates] | None = None
 
     @classmethod
-    def of(cls, answers: Mapping[str, Seat]) -> Seats:
-        """Take the seats that the class prefers most: with others, an old node of another pool
+    def of(cls, answers: Mapping[str, Candidate]) -> Candidates:
+        """Take the candidates that the class prefers most: with others, an old node of another pool
         would join the set.
         """
-        most = max((seat.weight for seat in answers.values()), default=0)
-        seats = sorted(seat for seat in answers.values() if seat.weight == most)
-        return cls({seat.name: seat.slots for seat in seats})
+        most = max((candidate.weight for candidate in answers.values()), default=0)
+        candidates = sorted(candidate for candidate in answers.values() if candidate.weight == most)
+        return cls({candidate.name: candidate.slots for candidate in candidates})
 
-    def without(self, names: Iterable[str]) -> Seats:
-        """These seats without those of some nodes."""
+    def without(self, names: Iterable[str]) -> Candidates:
+        """These candidates without some nodes."""
         left_out = self._slots.keys() & set(names)
         if not left_out:
             return self
-        return Seats({name: slots for name, slots in self._slots.items() if name not in left_out})
+        return Candidates(
+            {name: slots for name, slots in self._slots.items() if name not in left_out}
+        )
 
-    def free(self, spare: Spare, facts: WarmFacts) -> FreeSeats:
+    def free(self, spare: Spare, facts: WarmFacts) -> FreeCandidates:
         """What the pods leave free, and which nodes a set with this spare has."""
         known = self._free
         if known is None or known[0] is not facts.mark or known[1] != spare:
             known = self._free = facts.mark, spare, self._find_free(spare, facts)
         return known[2]
 
-    def _find_free(self, spare: Spare, facts: WarmFacts) -> FreeSeats:
+    def _find_free(self, spare: Spare, facts: WarmFacts) -> FreeCandidates:
         slots = self._slots
         loads = list(map(facts.loads.get, slots, repeat(0)))
         # Pods on nodes where these pods can't go don't load their set.
@@ -104,7 +107,7 @@ class Seats:
                 free[load].append(name)
         # Asked no further than needed.
         beyond = (name for load, (name, most) in nodes if load < most)
-        return FreeSeats(size, _in_order(free), list(islice(beyond, MAX_NODES)))
+        return FreeCandidates(size, _in_order(free), list(islice(beyond, MAX_NODES)))
 
     def _set_size(self, pods: int, spare: Spare) -> int:
         """How many nodes, the oldest first, hold this many pods and the spare; at least 1 if any.
@@ -124,7 +127,7 @@ class Seats:
         return min(bisect_left(reach, 100 * (pods + spare.pods)) + 1, len(reach))
 
 
-class FreeSeats:
+class FreeCandidates:
     """The nodes of a warm set that have room, and those beyond it."""
 
     def __init__(self, set_size: int, in_set: Sequence[str], beyond: Sequence[str]) -> None:
