@@ -44,7 +44,7 @@ from roost_lab.simulator.setup.checks import AssumptionsError
 from tools.demo_hub import Hub, play_hub, read_hub
 from tools.demo_screen import colour, heading, say, show_diff, show_scores
 from tools.stand_in_api import LOOPBACK, StandInApi
-from webhook.rendezvous import rank_nodes
+from webhook.rendezvous import best_nodes, encode_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -433,7 +433,8 @@ def show_pod(number: int, kind: str, webhook: Webhook, cluster: Cluster) -> bool
             )
         ]
     elif kind == "build":
-        ring = rank_nodes(sent["metadata"]["annotations"]["binder-repo"], NODES)
+        repository = sent["metadata"]["annotations"]["binder-repo"]
+        ring = best_nodes(repository, map(encode_name, NODES), len(NODES))
         promised = ring[0]
         reasons = [
             (

@@ -1,4 +1,4 @@
-"""Rank nodes for a key by rendezvous hashing.
+"""Find the best nodes for a key by rendezvous hashing.
 
 Owns the order of nodes for one key; knows nothing of pods, affinity terms or load. Guarantee:
 losing a node leaves the order of the others alone, so only that node's builds lose their cache. The
@@ -8,7 +8,7 @@ Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM ToN 6(1
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from hashlib import blake2b
 from heapq import nlargest
 from typing import Final
@@ -28,25 +28,24 @@ def _decode(scored: bytes) -> str:
     return scored[_DIGEST_BYTES:].decode(errors="surrogatepass")
 
 
-def _starts(key: str) -> Callable[[], blake2b]:
-    """Makes hashes that have taken in what is the same for all nodes: the common prefix is hashed
-    once.
-    """
-    return blake2b(encode_name(f"{key}-"), digest_size=_DIGEST_BYTES).copy
-
-
 def best_nodes(key: str, nodes: Iterable[bytes], count: int) -> list[str]:
-    """The first `count` of `rank_nodes`, of names as `encode_name` gives them; none for 0."""
+    """The first `count` nodes of the key's order, the best home first; the same in every process.
+
+    nodes: names as `encode_name` gives them. BinderHub compares (digest, name), the digest of
+    `<key>-<node>` as a number. UTF-8 keeps the order of names, so a digest and a name, one after
+    the other as bytes, compare just as these pairs do.
+    """
     if count == 0:
         return []
+    # What is the same for all nodes is hashed once.
+    start = blake2b(encode_name(f"{key}-"), digest_size=_DIGEST_BYTES)
     # Of thousands of nodes few come near the best so far, and only those are looked at again. With
     # one pass and nothing kept of the others, little is left but hashing.
     most_kept = _KEPT * count
     best: list[bytes] = []
     least = b""
-    start = _starts(key)
     for name in nodes:
-        state = start()
+        state = start.copy()
         state.update(name)
         digest = state.digest()
         if digest >= least:
@@ -55,19 +54,3 @@ def best_nodes(key: str, nodes: Iterable[bytes], count: int) -> list[str]:
                 best = nlargest(count, best)
                 least = best[-1][:_DIGEST_BYTES]
     return list(map(_decode, nlargest(count, best)))
-
-
-def rank_nodes(key: str, nodes: Iterable[str]) -> list[str]:
-    """Order `nodes` from the best home for `key` to the worst; the same in every process.
-
-    BinderHub compares (digest, name), the digest of `<key>-<node>` as a number. UTF-8 keeps the
-    order of names, so a digest and a name, one after the other as bytes, compare just as these
-    pairs do.
-    """
-    start = _starts(key)
-    scored = []
-    for name in map(encode_name, nodes):
-        state = start()
-        state.update(name)
-        scored.append(state.digest() + name)
-    return list(map(_decode, sorted(scored, reverse=True)))

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.warm_sets import MAX_NODES, slots_of, with_weights
+from tests.binderhub_ring import rank_nodes
 from tests.warm_rule import set_size
-from webhook.rendezvous import rank_nodes
 from webhook.rules.image_gate import gate_label
 from webhook.rules.warm import WarmChoice, choose_warm_nodes, read_warm_needs
 

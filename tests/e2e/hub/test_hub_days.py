@@ -30,6 +30,7 @@ import yaml
 
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import scheduler_name
+from tests.binderhub_ring import rank_nodes
 from tests.e2e.leftovers import leftovers
 from tests.harness.fixtures import networked_nodes, push_roost, push_scheduler, require_binary
 from tests.harness.hub import people
@@ -48,7 +49,6 @@ from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
 from tests.recorded_data import DATA
-from webhook.rendezvous import rank_nodes
 
 pytestmark = [pytest.mark.e2e, pytest.mark.hub_day]
 

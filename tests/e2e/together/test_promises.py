@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from roost_core.placement.labels import pulled_label
+from tests.binderhub_ring import rank_nodes
 from tests.e2e.install.test_doctor import asked
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.binaries import MINORS, OLDEST_MINOR
@@ -19,7 +20,6 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-from webhook.rendezvous import rank_nodes
 
 pytestmark = pytest.mark.e2e
 

@@ -1,33 +1,28 @@
 """What must always hold of rings, bounds and sets of nodes."""
 
-from hashlib import blake2b
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.objects.node import Node
 from roost_core.placement.labels import KARPENTER_POOL_LABEL
 from roost_core.placement.nodes import Nodes
+from tests.binderhub_ring import rank_nodes
 from tests.builders import node
 from tests.properties import strategies as draw_from
-from webhook.rendezvous import rank_nodes
+from webhook.rendezvous import best_nodes, encode_name
 
 names = st.text(min_size=1, max_size=12)
 
 
-def binderhubs_order(key: str, buckets: set[str]) -> list[str]:
-    """BinderHub's rule as its documentation of sticky builds gives it."""
-
-    def score(bucket: str) -> tuple[int, str]:
-        digest = blake2b(f"{key}-{bucket}".encode(), digest_size=8).digest()
-        return int.from_bytes(digest, "big"), bucket
-
-    return sorted(buckets, key=score, reverse=True)
+def whole_order(key: str, nodes: set[str]) -> list[str]:
+    return best_nodes(key, map(encode_name, nodes), len(nodes))
 
 
-@given(key=st.text(), nodes=st.sets(names))
-def test_the_order_is_always_binderhubs(key: str, nodes: set[str]) -> None:
-    assert rank_nodes(key, nodes) == binderhubs_order(key, nodes)
+@given(key=st.text(), nodes=st.sets(names, max_size=80), count=st.integers(0, 5))
+def test_the_order_is_always_binderhubs(key: str, nodes: set[str], count: int) -> None:
+    expected = rank_nodes(key, nodes)
+    assert whole_order(key, nodes) == expected
+    assert best_nodes(key, map(encode_name, nodes), count) == expected[:count]
 
 
 @given(key=st.text(), nodes=st.sets(names, min_size=1), data=st.data())
@@ -35,8 +30,8 @@ def test_losing_a_node_moves_only_what_lived_there(
     key: str, nodes: set[str], data: st.DataObject
 ) -> None:
     lost = data.draw(st.sampled_from(sorted(nodes)))
-    assert rank_nodes(key, nodes - {lost}) == [
-        name for name in rank_nodes(key, nodes) if name != lost
+    assert whole_order(key, nodes - {lost}) == [
+        name for name in whole_order(key, nodes) if name != lost
     ]
 
 

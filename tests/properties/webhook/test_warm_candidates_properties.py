@@ -31,7 +31,6 @@ from webhook.facts.holders import Holders, ImageHolders
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.warm import WarmFacts
 from webhook.facts.warm_candidates import CandidateQuestion, Candidates
-from webhook.rendezvous import best_nodes, encode_name, rank_nodes
 from webhook.rules import warm as warm_rule
 from webhook.rules.home import RingQuestion
 from webhook.rules.require_images import HolderQuestion
@@ -271,18 +270,6 @@ def plain_order(
     pulling.sort(key=lambda name: (facts.pulls.get(name, 0), images_on[name] < NEW_NODE_IMAGES))
     names = [*holders, *pulling, *beyond][: warm.nodes]
     return WarmChoice(with_weights(names), sum(name in held for name in names), size)
-
-
-@given(st.text(), st.sets(st.text(), max_size=80), st.integers(0, 5))
-def test_the_best_nodes_are_the_first_of_the_ranked(key: str, names: set[str], count: int) -> None:
-    assert best_nodes(key, list(map(encode_name, names)), count) == rank_nodes(key, names)[:count]
-
-
-def test_of_thousands_the_best_nodes_are_the_first_of_the_ranked() -> None:
-    names = [f"node-{number}" for number in range(3000)]
-    for key in map(str, range(20)):
-        best = best_nodes(key, list(map(encode_name, names)), 3)
-        assert best == rank_nodes(key, names)[:3]
 
 
 image_holders = st.builds(

@@ -3,8 +3,8 @@ share.
 """
 
 from roost_core.objects.fields import JSONObject
+from tests.binderhub_ring import rank_nodes
 from tests.builders import IMAGE, REPOSITORY, builder_nodes, expression, facts, held, node
-from webhook.rendezvous import rank_nodes
 
 (LABEL,) = held(IMAGE)
 HOLDS = {"key": LABEL, "operator": "In", "values": ["true"]}

@@ -10,21 +10,30 @@ from roost_core.placement.kubelet_pulls import (
     read_pull_event,
     read_pulled_message,
 )
+from tests.binderhub_ring import rank_nodes
 from tests.recorded_data import object_of, rows
-from webhook.rendezvous import rank_nodes
+from webhook.rendezvous import best_nodes, encode_name
 
 SIX = [f"node-{index}" for index in range(6)]
 
 
 @pytest.mark.parametrize(("key", "order"), rows("roost_core/ring-orders"))
 def test_the_order_is_binderhubs(key: str, order: str) -> None:
-    assert rank_nodes(key, SIX) == [f"node-{index}" for index in order.split()]
+    expected = [f"node-{index}" for index in order.split()]
+    for count in range(len(SIX) + 1):
+        assert best_nodes(key, map(encode_name, SIX), count) == expected[:count]
+
+
+def test_the_best_of_many_nodes_are_the_first_of_binderhubs_order() -> None:
+    names = [f"node-{index}" for index in range(300)]
+    for key in map(str, range(20)):
+        assert best_nodes(key, map(encode_name, names), 3) == rank_nodes(key, names)[:3]
 
 
 def test_a_key_and_a_node_that_hash_alike_are_told_apart_by_the_nodes_name() -> None:
     # "a" + "b-c" and "a-b" + "c" are the same bytes: each key still has one order, the same in
     # every process.
-    assert rank_nodes("a", ["b-c", "z"]) == rank_nodes("a", ["z", "b-c"])
+    assert best_nodes("a", [b"b-c", b"z"], 2) == best_nodes("a", [b"z", b"b-c"], 2)
 
 
 @pytest.mark.parametrize(("message", "expected"), rows("roost_core/pulled-messages"))
