@@ -26,6 +26,7 @@ from generator.importing.traits import (
 )
 from generator.render.go_json import to_json
 from roost_core.objects.pod import REQUIRED
+from roost_core.objects.requests import requested
 
 # What KubeSpawner is told of a pod, by its names.
 Traits = Mapping[str, Any]
@@ -148,7 +149,7 @@ def most_of(room: Room, device: str, limit: object, replicas: object = 0) -> int
     device: of `device_of`. limit: the hub's activeServerLimit, 0 for none. replicas: those that the
     hub keeps.
     """
-    requests = mapping(at(room, "resources", "requests"))
+    requests = requested(mapping(room.get("resources")))
     seats = [_A_NODE_CPUS * 1000]
     for name, size in (("cpu", _A_NODE_CPUS), ("memory", _A_MACHINE_BYTES)):
         if (amount := quantity(requests.get(name)) or 0) > 0:
@@ -347,14 +348,15 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
     """What makes a placeholder of this set a node of its own: a device that it holds, or its size;
     empty: nothing.
     """
-    extended = sorted(name for name in mapping(at(entry, "resources", "requests")) if "/" in name)
+    requests = requested(mapping(at(entry, "resources")))
+    extended = sorted(name for name in requests if "/" in name)
     own = [
         part
         for key in NODE_KEYS
         for part in _parts(at(entry, key))
         if part not in _parts(usual.get(key))
     ]
-    if (quantity(at(entry, "resources", "requests", "memory")) or 0) > _A_MACHINE_BYTES:
+    if (quantity(requests.get("memory", 0)) or 0) > _A_MACHINE_BYTES:
         extended.append("more than 64 GiB of memory")
     return " and ".join(extended) or ("a GPU" if is_gpu(" ".join(own)) else "")
 

@@ -18,6 +18,7 @@ from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
 from generator.importing.traits import SetTraits, entries, entries_of, known_of, pod_config_of
 from roost_core.objects.pod import REQUIRED
+from roost_core.objects.requests import requested
 
 
 def map_user_terms(draft: Draft, hub: HubSection) -> None:
@@ -220,7 +221,8 @@ def _placeholder_entry(
             comments.append(pools.why_none(device))
         # Not for BinderHub. Of many images, launches wait for pulls, and nodes that placeholders
         # keep hold images: fewer placeholders would cost.
-        most = pools.most_of(user.room, device, learner.limit, entry["replicas"])
+        seat = {"resources": resources}
+        most = pools.most_of(seat, device, learner.limit, entry["replicas"])
         entry |= pools.learning(device, most, learner.zone or "UTC")
         reason = (
             f"the hub's activeServerLimit ({learner.limit})"
@@ -253,7 +255,7 @@ def _placeholder_size(
     ]
     sizes = {part: dict(amounts) for part, amounts in (own or user).items()}
     if own:
-        comments += _raise_to_user(sizes, user.get("requests", {}))
+        comments += _raise_to_user(sizes, requested(user))
     elif sizes:
         comments.append(
             f"A placeholder is as large as {whose}. KubeSpawner's K, M, G are powers of 1024: 1G is"

@@ -12,6 +12,7 @@ from typing import Any, Final
 from generator.faults import count_of, some
 from generator.render.manifests import Manifest
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import requested
 
 Object = Mapping[str, Any]
 
@@ -75,7 +76,7 @@ def _requests(pod: Object) -> tuple[Fraction, Fraction]:
     """CPUs and bytes that a pod's containers request. Init containers need less than the sum."""
     cpu = memory = Fraction(0)
     for container in pod["containers"]:
-        requests = container.get("resources", {}).get("requests", {})
+        requests = requested(container.get("resources", {}))
         cpu += parse_quantity(requests.get("cpu", 0))
         memory += parse_quantity(requests.get("memory", 0))
     return cpu, memory

@@ -4,6 +4,7 @@ was meant.
 
 import json
 from functools import cache
+from typing import Any
 
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +21,7 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.sources import CONTROL, LoadedFile
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import requested
 from tests.recorded_data import VALUES
 
 # What an operator may write by mistake at any key, besides what belongs there.
@@ -143,3 +145,40 @@ def test_the_spawners_units_are_powers_of_1024(count: int, unit: str) -> None:
 def test_a_cpu_quantity_is_at_least_what_was_asked_for(cpus: float) -> None:
     amount = float(parse_quantity(cpu_quantity(cpus)))
     assert cpus <= amount <= cpus + 0.0011
+
+
+CPUS = st.sampled_from([None, 0.05, 1, 6.5, 32])
+MEMORIES = st.sampled_from([None, "512M", "1G", "7.2G", "40G", "512G"])
+PAIRS = st.fixed_dictionaries(
+    {
+        "cpu": st.fixed_dictionaries({"guarantee": CPUS, "limit": CPUS}),
+        "memory": st.fixed_dictionaries({"guarantee": MEMORIES, "limit": MEMORIES}),
+    }
+)
+QUANTITIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "cpu": st.sampled_from(["50m", "3", "20"]),
+        "memory": st.sampled_from(["256Mi", "6Gi", "80Gi"]),
+    },
+)
+OWN_SIZES = st.fixed_dictionaries({}, optional={"requests": QUANTITIES, "limits": QUANTITIES})
+
+
+@settings(max_examples=30, deadline=None)
+@given(PAIRS, OWN_SIZES, st.integers(0, 4))
+def test_a_wrong_forecast_fills_three_usual_nodes_at_most(
+    sizes: object, own: object, replicas: int
+) -> None:
+    # What only has a limit requests as much, as the API server stores it.
+    placeholder = {"replicas": replicas, "resources": own}
+    values = {"singleuser": sizes, "scheduling": {"userPlaceholder": placeholder}}
+    result = import_layers([("hub.yaml", json.dumps(values))])
+    placeholders: Any = result.values["placeholders"]
+    (entry,) = placeholders
+    seat = requested(entry.get("resources", {}))
+    most = entry["learn"]["max"]
+    if most <= max(3, entry["replicas"]):
+        return
+    assert most * parse_quantity(seat.get("memory", 0)) <= 3 * 64 * 2**30
+    assert most * parse_quantity(seat.get("cpu", 0)) <= 3 * 16

@@ -176,6 +176,13 @@ def test_a_summary_says_what_an_install_creates(run: _Run) -> None:
     assert lines[-1].startswith("Programs request 0.3 CPU and 768 MiB in all; placeholders 0.15")
 
 
+def test_a_summary_counts_as_requested_what_only_has_a_limit(run: _Run) -> None:
+    sets = '[{"name": "large", "replicas": 3, "resources": {"limits": {"memory": "40Gi"}}}]'
+    done = run("render", "--release", "roost", "--summary", "--set-json", f"placeholders={sets}")
+    line = "  runs     StatefulSet roost-placeholder-large: 3, each requests 0 CPU and 40 GiB"
+    assert line in done.out.splitlines()
+
+
 def test_a_summary_counts_each_object_of_the_manifests(run: _Run) -> None:
     objects = run("render", "--release", "roost", "-n", "hub").out.count("\nkind: ")
     heads = [
