@@ -64,7 +64,7 @@ class FeltReplay:
     halves: Mapping[str, tuple[float, ...]]
 
 
-def play(policy: str, seed: int, trace: str, days: float) -> FeltReplay:
+def play(policy: str, seed: int, days: float) -> FeltReplay:
     """Replay so many days of the trace."""
     assumptions = make_assumptions(WORLDS[MYBINDER], MYBINDER)
     moments: dict[int, float] = {}
@@ -76,7 +76,7 @@ def play(policy: str, seed: int, trace: str, days: float) -> FeltReplay:
             ended.append((number, seconds))
 
     world.measures.on_wait = note
-    result = world.play(_noted(trace_of((trace,)).open(seed), moments, days))
+    result = world.play(_noted(trace_of((str(LAUNCHES),)).open(seed), moments, days))
     first_day = min(moments.values()) // DAY_SECONDS
     by_half: dict[str, list[float]] = {FITTED: [], JUDGED: []}
     for number, seconds in ended:
@@ -232,7 +232,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--days", type=float, default=10.0, help="of the trace, from its first on")
-    parser.add_argument("--trace", default=str(LAUNCHES), metavar="FILE")
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep replays, and go on")
     options = parser.parse_args(arguments)
     kept = _read(options.results)
@@ -241,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for policy in POLICIES:
             key = _key(policy, seed, options.days)
             if key not in kept:
-                kept[key] = play(policy, seed, options.trace, options.days)
+                kept[key] = play(policy, seed, options.days)
                 if options.results is not None:
                     with options.results.open("a", encoding="utf-8") as file:
                         file.write(json.dumps({"key": key, "replay": asdict(kept[key])}) + "\n")

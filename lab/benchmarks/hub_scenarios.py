@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -252,16 +251,6 @@ def shared_cluster(seed: int, days: float) -> list[Attempt]:
             (moment, one_of(image, size, _stays(chance, 60), hub=f"hub-{number}"))
             for moment in _all_day(chance, days, 120)
         ]
-    return in_order(moments)
-
-
-def courses(seed: int, days: float, hubs: int) -> list[Attempt]:
-    """120 launches a day at each of so many hubs, all of one image that is the hub's own."""
-    moments: list[tuple[float, Callable[[int, float], Attempt]]] = []
-    for number in range(1, hubs + 1):
-        chance = random.Random(f"courses {seed} {number}")  # noqa: S311
-        make = partial(one_of, f"quay.io/example/course-{number}:2026", 3 * GB, hub=f"hub-{number}")
-        moments += [(moment, make(_stays(chance, 60))) for moment in _all_day(chance, days, 120)]
     return in_order(moments)
 
 

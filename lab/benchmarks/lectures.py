@@ -1,7 +1,7 @@
 """Lectures: what people wait, and node-hours, under zero-to-jupyterhub, and under Roost without and
 with a booking.
 
-`python -m benchmarks.lectures [--seeds 10] [--set NAME=VALUE]`: made-up lectures, 100 people and
+`python -m benchmarks.lectures [--seeds 10]`: made-up lectures, 100 people and
 more within five minutes, on made-up weekdays of smaller and larger hubs. Paired: in each seed all
 meet the same launches, image sizes and boot times. The goal: a p95 of 30 s at zero-to-jupyterhub's
 node-hours + 10 %.
@@ -19,7 +19,7 @@ from benchmarks.studies import values_files
 from generator.values.files import read_values
 from generator.values.merge import SetOptions
 from roost_core.release.events import Event, LocalStarts, first_start_after
-from roost_lab.simulator.setup.checks import make_assumptions, read_assumption
+from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.sweep.rehearsal import make_days, play_days
 
@@ -90,20 +90,16 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
-    assumptions = make_assumptions(
-        dict(read_assumption(text, "--set") for text in options.settings), "--set"
-    )
     rows = []
     for people, launches, hour in LECTURES:
         text = f"2026-11-24T{hour:02}:00"
         event = Event("lecture", people, LocalStarts(text, "UTC"), IMAGE, "default")
         start = first_start_after(event, 0) or 0
         days = make_days(event, start, seeds=options.seeds, launches=launches)
-        played = {name: play_days(load_policy(name), assumptions, days) for name in POLICIES}
+        played = {name: play_days(load_policy(name), Assumptions(), days) for name in POLICIES}
         played |= {
-            name: play_days(_booked(name, event, text), assumptions, days) for name in BOOKED
+            name: play_days(_booked(name, event, text), Assumptions(), days) for name in BOOKED
         }
         what = f"{people} at {hour}:00, {launches:,} others a day"
         rows += [_row(what, name, found, played[FIRST]) for name, found in played.items()]

@@ -1,8 +1,7 @@
 """How long `roost report` takes, and how much memory, over a million decisions; beside it, reading
 the file once.
 
-.venv/bin/python -m benchmarks.recorder_report [--decisions 1000000] [--database FILE]   (FILE is
-kept and used again)
+.venv/bin/python -m benchmarks.recorder_report [--decisions 1000000]
 
 The record is a made-up hub's day (recorded_story.py), told again for as many days as it
 takes, each with uids of its own. Without candidates' rows: the report doesn't read them.
@@ -142,16 +141,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Print the figures as a Markdown table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--decisions", type=int, default=1_000_000)
-    parser.add_argument("--database", type=Path)
     parser.add_argument("--users-a-day", type=float, default=20_000)
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
-        path = arguments.database or Path(folder) / "roost.db"
-        if not path.exists():
-            began = time.perf_counter()
-            story = Story(days=1, users_a_day=arguments.users_a_day, placeholders=100, images=60)
-            fill(path, arguments.decisions, story)
-            print(f"made {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+        path = Path(folder) / "roost.db"
+        began = time.perf_counter()
+        story = Story(days=1, users_a_day=arguments.users_a_day, placeholders=100, images=60)
+        fill(path, arguments.decisions, story)
+        print(f"made {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
         with sqlite3.connect(path) as connection:
             decisions = count(connection)
         rows = [["reading the file once", f"{read_once(path):.1f}", "", "", ""]]

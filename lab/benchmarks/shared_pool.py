@@ -2,12 +2,9 @@
 pods of all.
 
 `python -m benchmarks.shared_pool`: a recorded weekday of mybinder.org, each repository's launches
-at one of the hubs, so that no two hubs share an image (`--same-images`: they do). Compared:
-zero-to-jupyterhub with its placeholders packed; Roost's defaults, each hub for itself; and the same
-with `sharedPools`. Each hub has the same number of placeholders on all sides.
-
-`--launches small`: a BinderHub of 600 launches a day, split in the same way; `courses`: hubs with
-120 launches a day of an image of their own, which no puller brings.
+at one of the hubs, so that no two hubs share an image. Compared: zero-to-jupyterhub with its
+placeholders packed; Roost's defaults, each hub for itself; and the same with `sharedPools`. Each
+hub has the same number of placeholders on all sides.
 """
 
 from __future__ import annotations
@@ -19,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.figures import say, table
-from benchmarks.hub_scenarios import courses, mybinder, small_binder
+from benchmarks.hub_scenarios import mybinder
 from benchmarks.studies import values_files
 from generator.values.merge import SetOptions
 from roost_lab.simulator.engine.results import TOTAL
@@ -49,31 +46,13 @@ FIGURES: Final[Mapping[str, Callable[[RunResult], float]]] = {
 }
 
 
-def split(launches: Sequence[Attempt], hubs: int, *, same_images: bool = False) -> list[Attempt]:
-    """The launches, each repository's at one of so many hubs; same_images: each launch at any of
-    them.
-    """
+def split(launches: Sequence[Attempt], hubs: int) -> list[Attempt]:
+    """The launches, each repository's at one of so many hubs."""
 
     def hub(name: str) -> str:
         return f"hub-{int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) % hubs + 1}"
 
-    return [
-        launch._replace(hub=hub(str(launch.number) if same_images else launch.repository))
-        for launch in launches
-    ]
-
-
-def launches_of(
-    kind: str, seed: int, days: float, hubs: int, *, same_images: bool
-) -> list[Attempt]:
-    """The launches of all hubs."""
-    if kind == "courses":
-        return courses(seed, days, hubs)
-    return split(
-        (mybinder if kind == "mybinder" else small_binder)(seed, days),
-        hubs,
-        same_images=same_images,
-    )
+    return [launch._replace(hub=hub(launch.repository)) for launch in launches]
 
 
 def policy_of(arm: str, placeholders: int) -> Policy:
@@ -114,18 +93,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--hubs", type=int, default=4)
     parser.add_argument("--placeholders", type=int, default=6, help="of each hub")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument(
-        "--same-images", action="store_true", help="launches of a repository at any hub, not at one"
-    )
-    parser.add_argument("--days", type=float, default=1.0, help="of launches, 1 at most")
-    parser.add_argument("--launches", choices=("mybinder", "small", "courses"), default="mybinder")
     options = parser.parse_args(arguments)
     hubs = [f"hub-{number}" for number in range(1, options.hubs + 1)]
     runs: dict[str, list[RunResult]] = {arm: [] for arm in ARMS}
     for seed in range(1, options.seeds + 1):
-        launches = launches_of(
-            options.launches, seed, options.days, options.hubs, same_images=options.same_images
-        )
+        launches = split(mybinder(seed, 1.0), options.hubs)
         for arm, found in runs.items():
             found.append(
                 replay(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import json
 import math
 import random
 import re
@@ -22,7 +21,6 @@ import statistics
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks.figures import machine, say
@@ -118,8 +116,8 @@ def read_statements(spawn: Spawn, image: str, *, known: bool) -> Iterator[Said]:
         yield Said(spawn.user, image, shown.at - spawn.asked_at, about, low, high, true, known)
 
 
-def play(starts: int, seed: int, statements: Path | None = None) -> list[Said]:
-    """All statements of so many starts; also written to the file, group by group."""
+def play(starts: int, seed: int) -> list[Said]:
+    """All statements of so many starts."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     said: list[Said] = []
     with (
@@ -169,11 +167,6 @@ def play(starts: int, seed: int, statements: Path | None = None) -> list[Said]:
             for spawn in spawns:
                 image = chosen[spawn.user].reference
                 said += read_statements(spawn, image, known=image in seen)
-            if statements is not None:
-                statements.write_text(
-                    "".join(json.dumps(notice._asdict()) + "\n" for notice in said),
-                    encoding="utf-8",
-                )
             seen |= {image.reference for image in chosen.values()}
             say(
                 f"{node.name}: {len(group)} starts of {len(set(chosen.values()))} images;"
@@ -252,13 +245,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--starts", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--statements", metavar="FILE", type=Path, help="Write each statement there, as JSON lines."
-    )
     arguments = parser.parse_args(argv)
     head = machine()
     try:
-        said = play(arguments.starts, arguments.seed, arguments.statements)
+        said = play(arguments.starts, arguments.seed)
     except HarnessUnavailableError as error:
         say(str(error))
         return 2

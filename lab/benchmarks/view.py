@@ -1,11 +1,9 @@
 """How fast the page of `roost view` is with 200 nodes and 5,000 pods, in a headless Chromium
 without a GPU.
 
-.venv/bin/python -m benchmarks.view [--nodes 200] [--pods 5000] [--seconds 5]
+.venv/bin/python -m benchmarks.view [--nodes 200] [--pods 5000]
 
-It measures the answer (time, size), drawing it for the first time and again after a change, and
-frames while the page is scrolled from top to bottom; beside it, those of an empty page of the same
-height, for what the machine does.
+It measures the answer (time, size), and drawing it for the first time and again after a change.
 """
 
 from __future__ import annotations
@@ -32,24 +30,6 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 SIZES: Final = ((1280, 900), (390, 800))
-# Times between frames, in ms, while the page is scrolled for arguments[0] ms.
-SCROLL: Final = """
-const [length, done] = arguments, frames = [], begin = performance.now();
-const height = document.documentElement.scrollHeight - innerHeight;
-let last = begin;
-scrollTo(0, 0);
-requestAnimationFrame(function step(now) {
-  frames.push(now - last);
-  last = now;
-  scrollTo(0, height * (now - begin) / length);
-  if (now - begin < length) requestAnimationFrame(step); else done(frames.slice(2));
-});
-"""
-EMPTY: Final = """
-const height = document.documentElement.scrollHeight;
-document.body.replaceChildren();
-document.body.style.height = `${height}px`;
-"""
 # ms from the answer's text to a page that is laid out: all boxes, and with one pod less.
 DRAW: Final = """
 const [done] = arguments;
@@ -73,7 +53,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--pods", type=int, default=5000)
-    parser.add_argument("--seconds", type=float, default=5.0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, browser.open_browser() as driver:
         now_us = time.time_ns() // 1000
@@ -91,13 +70,13 @@ def main() -> int:
         with served_view([source]) as address:
             for width, height in SIZES:
                 browser.set_size(driver, width, height)
-                _measure(driver, address, width, options.seconds)
+                _measure(driver, address, width)
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"memory of this process, the server's and the benchmark's: {peak_mib:.0f} MiB")
     return 0
 
 
-def _measure(driver: Chrome, address: str, width: int, seconds: float) -> None:
+def _measure(driver: Chrome, address: str, width: int) -> None:
     driver.get("about:blank")
     begin = time.perf_counter()
     driver.get(address)
@@ -105,27 +84,8 @@ def _measure(driver: Chrome, address: str, width: int, seconds: float) -> None:
         time.sleep(0.01)
     print(f"{width} px wide: opened in {time.perf_counter() - begin:.2f} s")
     driver.set_script_timeout(60)
-    frames = driver.execute_async_script(SCROLL, seconds * 1000)
     drawn: list[float] = driver.execute_async_script(DRAW)
-    driver.execute_script(EMPTY)
-    for name, times in (
-        ("this page", frames),
-        ("an empty page", driver.execute_async_script(SCROLL, seconds * 1000)),
-    ):
-        print(f"  {name}, scrolled for {seconds:g} s: {_shown(sorted(times))}")
     print(f"  drawn again with one node changed in {drawn[0]:.0f} and {drawn[1]:.0f} ms")
-
-
-def _shown(frames: list[float]) -> str:
-    late = sum(frame > 1.5 * 1000 / 60 for frame in frames)
-    return (
-        f"{len(frames)} frames, median {statistics.median(frames):.1f} ms, p95"
-        f" {_at(frames, 0.95):.1f} ms, longest {frames[-1]:.1f} ms, {late} late"
-    )
-
-
-def _at(values: list[float], share: float) -> float:
-    return values[min(len(values) - 1, int(len(values) * share))]
 
 
 if __name__ == "__main__":

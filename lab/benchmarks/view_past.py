@@ -1,7 +1,7 @@
 """How long `roost view` takes to read a past moment from a record with a million decisions, in
 SQLite and PostgreSQL.
 
-.venv/bin/python -m benchmarks.view_past [--pods 1000000] [--rounds 3] [--sqlite-only]
+.venv/bin/python -m benchmarks.view_past [--pods 1000000] [--rounds 3]
 
 A pod a second on 200 nodes, each for an hour; nodes change a label every minute and get an image
 every two minutes. Figures are the fastest of all rounds, for other programs' load only adds to
@@ -104,14 +104,12 @@ def main() -> None:
     )
     parser.add_argument("--pods", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sqlite-only", action="store_true")
     chosen = parser.parse_args()
     with ExitStack() as stack:
         urls = {
             "SQLite": str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "roost.db")
         }
-        if not chosen.sqlite_only:
-            urls["PostgreSQL"] = stack.enter_context(Postgres()).create("view")
+        urls["PostgreSQL"] = stack.enter_context(Postgres()).create("view")
         figures = {}
         for name, url in urls.items():
             store = Store.open(url)

@@ -17,7 +17,6 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.worlds import PUBLISHED
 from roost_lab.traces.synthetic import synthetic_attempts
-from tests.recorded_data import LAUNCHES
 
 # How far a replay may be from what was published, which is told in round numbers.
 OFF = 0.2
@@ -26,7 +25,7 @@ OFF = 0.2
 @pytest.mark.slow
 def test_the_third_day_has_the_waits_that_were_published() -> None:
     # The first day warms the caches, and the second is of the half that the world was fitted to.
-    replay = play(BEFORE, 1, str(LAUNCHES), 3)
+    replay = play(BEFORE, 1, 3)
     assert replay.halves[JUDGED] == pytest.approx(tuple(PUBLISHED.values()), rel=OFF)
     assert show_published([replay]).count(" %") == len(PUBLISHED)
 
@@ -47,7 +46,7 @@ def test_what_was_published_stands_in_the_results() -> None:
 
 @pytest.mark.slow
 def test_who_is_given_up_has_no_launch_time() -> None:
-    replay = play(BEFORE, 1, str(LAUNCHES), 1)
+    replay = play(BEFORE, 1, 1)
     assert replay.given_up
     # The published figures are of launches that succeeded; without patience nobody waits longer.
     assert replay.quantiles[-1] < 2 * 300 + 60
