@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 from unittest import mock
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roost_core.objects.node import Node, node_admits
@@ -26,7 +26,8 @@ from roost_core.placement.warm_sets import (
     with_weights,
 )
 from roost_core.release.pod_classes import Warm
-from tests.warm_rule import KnownNodes, WarmNode, set_size
+from tests.warm_rule import KnownNodes, WarmNode, set_size, size_of_set
+from webhook.facts import warm_candidates as candidates_module
 from webhook.facts.holders import Holders, ImageHolders
 from webhook.facts.placed_pod import PlacedPod
 from webhook.facts.warm import WarmFacts
@@ -68,10 +69,26 @@ warm_questions = st.builds(
     st.sampled_from([0, 0, 2]),
     st.sampled_from([(), ((5, POOLED),), ((5, POOLED), (-3, POOLED))]),
 )
+# As most pods ask: some of the nodes may take them.
+usual_rules = st.sampled_from(
+    [
+        NodeRules(),
+        NodeRules(required_node_terms=(POOLED,)),
+        NodeRules(node_selector=(("pool", "b"),)),
+    ]
+)
 questions = st.one_of(
     warm_questions,
     st.builds(RingQuestion, st.none() | st.frozensets(st.sampled_from(NAMES)), st.none() | rules),
     st.builds(HolderQuestion, st.sampled_from([(LABEL,), ()]), requests, rules),
+)
+usable_nodes = st.builds(
+    Node,
+    name=st.just(""),
+    ready=st.just(True),
+    created=st.sampled_from([0.0, 1.0, 2.0]),
+    labels=st.sampled_from([{"pool": "a"}, {"pool": "a"}, {"pool": "b"}]),
+    allocatable=st.sampled_from([{"cpu": 1000, "pods": 3}, {"cpu": 3000, "pods": 9}]),
 )
 node_changes = st.dictionaries(st.sampled_from(NAMES), st.none() | nodes, max_size=4)
 pods = st.builds(
@@ -84,6 +101,12 @@ pods = st.builds(
 pod_changes = st.dictionaries(
     st.sampled_from([f"jhub/p{number}" for number in range(20)]), st.none() | pods, max_size=9
 )
+
+# All nodes are there first, and most stay: a set has several nodes, of which some are full.
+histories = st.tuples(
+    st.tuples(st.fixed_dictionaries(dict.fromkeys(NAMES, usable_nodes)), pod_changes),
+    st.lists(st.tuples(st.just({}) | node_changes, pod_changes), max_size=5),
+).map(lambda drawn: [drawn[0], *drawn[1]])
 
 
 def renamed(changes: Mapping[str, Node | None]) -> dict[str, Node | None]:
@@ -121,7 +144,10 @@ def test_answers_of_nodes_that_changed_step_by_step_are_those_of_the_nodes_there
 
 
 @given(
-    question=warm_questions,
+    question=warm_questions
+    | st.builds(
+        CandidateQuestion, usual_rules, requests, st.just(0), st.sampled_from([(), ((5, POOLED),)])
+    ),
     warm=st.builds(
         Warm,
         pods_per_node=st.just(0),
@@ -134,7 +160,8 @@ def test_answers_of_nodes_that_changed_step_by_step_are_those_of_the_nodes_there
     ),
     images=st.lists(st.sampled_from(IMAGES), unique=True),
     most_holders=st.sampled_from([1, 3, MAX_HOLDERS]),
-    history=st.lists(st.tuples(node_changes, pod_changes), max_size=6),
+    new_node_images=st.sampled_from([1, 1, NEW_NODE_IMAGES]),
+    history=histories,
 )
 def test_a_warm_set_is_that_of_the_plain_rule(
     *,
@@ -144,6 +171,7 @@ def test_a_warm_set_is_that_of_the_plain_rule(
     labels: dict[str, frozenset[str]],
     images: list[str],
     most_holders: int,
+    new_node_images: int,
     history: list[tuple[dict[str, Node | None], dict[str, PlacedPod | None]]],
 ) -> None:
     kept, facts = Nodes(), WarmFacts()
@@ -152,7 +180,10 @@ def test_a_warm_set_is_that_of_the_plain_rule(
         kept, facts = kept.updated(renamed(changes)), facts.updated(changed_pods)
         slots = plain_slots(question, kept)
         candidates = kept.answers(question).made(Candidates.of)
-        with mock.patch.object(warm_rule, "MAX_HOLDERS", most_holders):
+        with (
+            mock.patch.object(warm_rule, "MAX_HOLDERS", most_holders),
+            mock.patch.object(candidates_module, "NEW_NODE_IMAGES", new_node_images),
+        ):
             expected = plain_order(warm, slots, facts, labelled, most_holders)
             # Asked again, it says the same.
             for _ in range(2):
@@ -161,6 +192,17 @@ def test_a_warm_set_is_that_of_the_plain_rule(
                 slots.pop(name, None)
             expected = plain_order(warm, slots, facts, labelled, most_holders)
             assert order_warm_nodes(warm, candidates.without(left_out), facts, labelled) == expected
+
+
+@given(
+    slots=st.lists(st.integers(0, 12), max_size=8),
+    pods=st.integers(1, 60),
+    spare=st.builds(Spare, st.integers(-12, 12), st.integers(-250, 250)),
+)
+# The first node alone is enough, and with the second the set would be too small again.
+@example(slots=[1, 12], pods=1, spare=Spare(-12, 250))
+def test_a_sets_size_is_that_of_the_plain_rule(slots: list[int], pods: int, spare: Spare) -> None:
+    assert size_of_set(slots, pods, spare) == set_size(slots, pods, spare)
 
 
 class UsedNodes(KnownNodes):
@@ -267,7 +309,12 @@ def plain_order(
     )
     pulling = [name for name in free if name not in held]
     images_on = dict(zip(slots, facts.image_counts(slots), strict=True))
-    pulling.sort(key=lambda name: (facts.pulls.get(name, 0), images_on[name] < NEW_NODE_IMAGES))
+    pulling.sort(
+        key=lambda name: (
+            facts.pulls.get(name, 0),
+            images_on[name] < candidates_module.NEW_NODE_IMAGES,
+        )
+    )
     names = [*holders, *pulling, *beyond][: warm.nodes]
     return WarmChoice(with_weights(names), sum(name in held for name in names), size)
 
