@@ -58,8 +58,8 @@ class World:
 
     def node(self, name: str) -> Node:
         conditions = {"DiskPressure": "True"} if name in self.troubled else {}
-        # 70 % of the disk hold six gigabytes or so, as containerd counts them.
-        return node_state(name, disk=33 * GB, images=self.held[name], conditions=conditions)
+        # 70 % of the disk hold 2.2 gigabytes, as containerd counts them: three images or fewer.
+        return node_state(name, disk=12 * GB, images=self.held[name], conditions=conditions)
 
     def snapshot(self) -> Snapshot:
         # It tells the sizes, and takes no pulls itself.
@@ -201,7 +201,7 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
                 total = sum(seen_before[name].values()) + sum(
                     bytes_of(one) for one in coming if node_of(one) == name
                 )
-                assert int(total * DISK_BYTES_PER_IMAGE_BYTE) <= 33 * GB * 0.7 + 10
+                assert int(total * DISK_BYTES_PER_IMAGE_BYTE) <= 12 * GB * 0.7 + 10
         if by_node:
             assert sum(map(len, pulling_before.values())) + by_node.total() <= parallel
         world.apply(planned, writes)

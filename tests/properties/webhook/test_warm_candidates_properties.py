@@ -184,13 +184,17 @@ def test_a_warm_set_is_that_of_the_plain_rule(
             mock.patch.object(warm_rule, "MAX_HOLDERS", most_holders),
             mock.patch.object(candidates_module, "NEW_NODE_IMAGES", new_node_images),
         ):
-            expected = plain_order(warm, slots, facts, labelled, most_holders)
+            expected = plain_order(
+                warm, slots, facts, labelled, most_holders, new_node_images=new_node_images
+            )
             # Asked again, it says the same.
             for _ in range(2):
                 assert order_warm_nodes(warm, candidates, facts, labelled) == expected
             for name in left_out:
                 slots.pop(name, None)
-            expected = plain_order(warm, slots, facts, labelled, most_holders)
+            expected = plain_order(
+                warm, slots, facts, labelled, most_holders, new_node_images=new_node_images
+            )
             assert order_warm_nodes(warm, candidates.without(left_out), facts, labelled) == expected
 
 
@@ -284,6 +288,8 @@ def plain_order(
     facts: WarmFacts,
     images: Mapping[str, frozenset[str]],
     most_holders: int,
+    *,
+    new_node_images: int = NEW_NODE_IMAGES,
 ) -> WarmChoice:
     loads = {name: facts.pods_on(name) for name in slots}
     running = facts.pods_on("") + sum(loads.values())
@@ -309,12 +315,7 @@ def plain_order(
     )
     pulling = [name for name in free if name not in held]
     images_on = dict(zip(slots, facts.image_counts(slots), strict=True))
-    pulling.sort(
-        key=lambda name: (
-            facts.pulls.get(name, 0),
-            images_on[name] < candidates_module.NEW_NODE_IMAGES,
-        )
-    )
+    pulling.sort(key=lambda name: (facts.pulls.get(name, 0), images_on[name] < new_node_images))
     names = [*holders, *pulling, *beyond][: warm.nodes]
     return WarmChoice(with_weights(names), sum(name in held for name in names), size)
 

@@ -67,8 +67,16 @@ def test_a_weeks_hours_are_the_longest_times_the_days(
     assert in_a_week == pytest.approx(hours * last_day * replicas)
 
 
+def test_a_weeks_longest_time_is_that_of_the_day_whose_end_is_a_day_later() -> None:
+    # Monday 9:00 to Tuesday 11:00, and Thursday 9:00 to 11:00.
+    window = _window("0 9 * * 1,4", "0 11 * * 2,4", replicas=1, zone="UTC")
+    longest, in_a_week = longest_and_hours(window)
+    assert longest == 26
+    assert in_a_week == pytest.approx(28)
+
+
 def test_a_window_by_dates_comes_once_and_has_no_hours_a_week() -> None:
-    assert longest_and_hours(_window("2026-11-24T09:00", "2026-11-24T11:00")) == (0, 0)
+    assert longest_and_hours(_window("2024-01-24T09:00", "2024-01-24T11:00")) == (0, 0)
 
 
 # What can be read
