@@ -2,11 +2,10 @@
 and what it costs.
 """
 
-import gzip
 import sys
 import tempfile
-import zlib
 from collections.abc import Sequence
+from io import BufferedIOBase
 from pathlib import Path
 
 import click
@@ -19,6 +18,7 @@ from generator.values.merge import SetOptions
 from roost.commands.prometheus import read_usage
 from roost_lab.booking import entry_of, event_options
 from roost_lab.commands.options import refuse
+from roost_lab.packed_files import DAMAGES, find_other_packing, is_packed, unpacked
 from roost_lab.pages.dates import US
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
@@ -27,7 +27,6 @@ from roost_lab.simulator.sweep.verdict import Past, judge
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import TraceError
 
-_GZIP = b"\x1f\x8b"
 # A year of a hub with 5,000 starts a day has about 400 MiB.
 MOST_UNPACKED_BYTES = 2**30
 _CHUNK_BYTES = 2**20
@@ -79,31 +78,41 @@ def culling_of(files: Sequence[str]) -> Culling | None:
 def _unpacked(source: str, folder: str) -> Path:
     """The file, or its content in the folder: of a pipe, which can be read once, and of gzip."""
     path = Path(source)
-    unpacked = Path(folder, "unpacked")
     if source == "-" or path.is_fifo():
         data = sys.stdin.buffer.read() if source == "-" else path.read_bytes()
         path = Path(folder, "past")
         path.write_bytes(data)
     with path.open("rb") as file:
-        if file.read(2) != _GZIP:
-            return path
-    with gzip.open(path) as packed, unpacked.open("wb") as copy:
-        left = MOST_UNPACKED_BYTES
-        try:
-            while chunk := packed.read(min(_CHUNK_BYTES, left + 1)):
-                left -= len(chunk)
-                if left < 0:
-                    raise UsageError(
-                        f"--past: {source}: found more than {MOST_UNPACKED_BYTES // 2**20} MiB once"
-                        " unpacked, expected less: unpack it, and give the weeks that count"
-                    )
-                copy.write(chunk)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            sys.stderr.write(
-                f"{source}: the compressed data breaks off or is damaged; what comes before it is"
-                " played\n"
+        if other := find_other_packing(file):
+            raise UsageError(
+                f"--past: {source}: found {other.kind}, expected text or gzip. Unpack it:"
+                f" {other.unpack} FILE > past, and give --past past"
             )
-    return unpacked
+        if not is_packed(file):
+            return path
+        content = Path(folder, "unpacked")
+        with content.open("wb") as copy:
+            _copy(unpacked(file), copy, source)
+    return content
+
+
+def _copy(packed: BufferedIOBase, copy: BufferedIOBase, source: str) -> None:
+    """Copy what is unpacked, as far as it can be read. Raises UsageError if it is too much."""
+    left = MOST_UNPACKED_BYTES
+    try:
+        while chunk := packed.read(min(_CHUNK_BYTES, left + 1)):
+            left -= len(chunk)
+            if left < 0:
+                raise UsageError(
+                    f"--past: {source}: found more than {MOST_UNPACKED_BYTES // 2**20} MiB once"
+                    " unpacked, expected less: unpack it, and give the weeks that count"
+                )
+            copy.write(chunk)
+    except DAMAGES:
+        sys.stderr.write(
+            f"{source}: the compressed data breaks off or is damaged; what comes before it is"
+            " played\n"
+        )
 
 
 def _of_prometheus(source: str, namespace: str, shown: str) -> Past:

@@ -1,5 +1,5 @@
-"""Read the lines of a trace's file in bounded memory, whatever is in it: plain text, gzip, cut off,
-or binary.
+"""Read the lines of a trace's file in bounded memory, whatever is in it: plain or packed text, cut
+off, or binary.
 """
 
 from __future__ import annotations
@@ -11,21 +11,12 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
+from roost_lab.packed_files import find_other_packing, unpacked
 from roost_lab.traces.counts import TraceError
 
 # Launches are far shorter; a longer line must not fill memory.
 MOST_LINE_BYTES: Final = 1 << 20
-_GZIP: Final = b"\x1f\x8b"
-_UNICODE: Final = ("UTF-16", "Turn it into UTF-8: iconv -f UTF-16 -t UTF-8 FILE.")
-# What a file of another kind begins with -> its kind, and what to do.
-_OTHERS: Final = {
-    b"BZh": ("bzip2", "Unpack it: bzip2 -dc FILE | roost simulate --trace -"),
-    b"\xfd7zXZ\x00": ("xz", "Unpack it: xz -dc FILE | roost simulate --trace -"),
-    b"\x28\xb5\x2f\xfd": ("zstandard", "Unpack it: zstd -dc FILE | roost simulate --trace -"),
-    b"PK\x03\x04": ("a zip archive", "Unpack it: unzip -p FILE | roost simulate --trace -"),
-    b"\xff\xfe": _UNICODE,
-    b"\xfe\xff": _UNICODE,
-}
+_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _BOM: Final = b"\xef\xbb\xbf"
 # What stands for a line that can't be read -> why. With the last three the file ends early.
 _TOO_LONG: Final = b"\0too long"
@@ -47,17 +38,16 @@ def read_lines(path: Path) -> Iterator[bytes]:
     """
     try:
         with path.open("rb") as file:
-            first = file.peek(8)
-            for magic, (kind, fix) in _OTHERS.items():
-                if first.startswith(magic):
-                    raise TraceError(str(path), 0, kind, fix=fix)
-            if not first.startswith(_GZIP):
-                if first.startswith(_BOM):
-                    file.read(len(_BOM))
-                yield from _lines(file)
-                return
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield from _lines(unpacked)
+            if other := find_other_packing(file):
+                fix = f"Unpack it: {other.unpack} FILE | roost simulate --trace -"
+                raise TraceError(str(path), 0, other.kind, fix=fix)
+            first = file.peek(3)
+            if first.startswith(_UTF16):
+                fix = "Turn it into UTF-8: iconv -f UTF-16 -t UTF-8 FILE."
+                raise TraceError(str(path), 0, "UTF-16", fix=fix)
+            if first.startswith(_BOM):
+                file.read(len(_BOM))
+            yield from _lines(unpacked(file))
     except EOFError:
         yield _CUT
     except zlib.error:

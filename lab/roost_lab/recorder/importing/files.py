@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import io
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from gzip import BadGzipFile, GzipFile
 from pathlib import Path
 from typing import Any, Final, cast
 
 import orjson
 import yaml
 
+from roost_lab.packed_files import DAMAGES, find_other_packing, unpacked
 from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
 
 # Its number, counted from 1, and its bytes.
@@ -29,13 +28,6 @@ STDIN: Final = "-"
 # not fill memory.
 MOST_BYTES: Final = 1 << 30
 NOT_JSON: Final = "not valid JSON"
-_GZIP: Final = b"\x1f\x8b"
-_OTHERS: Final = {
-    b"BZh": ("bzip2", "bzip2 -dc"),
-    b"\xfd7zXZ\x00": ("xz", "xz -dc"),
-    b"\x28\xb5\x2f\xfd": ("zstandard", "zstd -dc"),
-    b"PK\x03\x04": ("a zip archive", "unzip -p"),
-}
 # Windows PowerShell writes `>` in UTF-16.
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _YAML: Final = (b"apiVersion:", b"kind:", b"items:", b"metadata:", b"- apiVersion:", b"---")
@@ -218,14 +210,12 @@ def _yaml_values(name: str, first: int, text: bytes, counts: Counts) -> Iterator
 
 def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line]:
     """The file's lines with their numbers, unpacked and as UTF-8."""
-    head = file.peek(4)[:4]
-    for magic, (kind, command) in _OTHERS.items():
-        if head.startswith(magic):
-            raise UnreadableError(
-                f"{name}: found {kind}, expected text or gzip. Unpack it: {command} {name} | roost"
-                " records import -"
-            )
-    stream = GzipFile(fileobj=file) if head.startswith(_GZIP) else file
+    if other := find_other_packing(file):
+        raise UnreadableError(
+            f"{name}: found {other.kind}, expected text or gzip. Unpack it: {other.unpack} {name} |"
+            " roost records import -"
+        )
+    stream = unpacked(file)
     if stream.peek(4)[:4].startswith(_UTF16):
         text = io.TextIOWrapper(stream, encoding="utf-16", errors="replace")
         for number, decoded in enumerate(text, start=1):
@@ -237,7 +227,7 @@ def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line
     while True:
         try:
             line = stream.readline(MOST_BYTES)
-        except (EOFError, BadGzipFile, zlib.error):
+        except DAMAGES:
             counts.skip(
                 "the compressed data breaks off or is damaged from here on", f"{name}:{number + 1}"
             )

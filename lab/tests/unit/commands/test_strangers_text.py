@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
 import threading
@@ -121,3 +122,14 @@ def test_a_past_that_unpacks_without_end_is_refused(
     file.write_bytes(gzip.compress(b"\n" * 2**26))
     code = entry.main(["rehearse", "--past", str(file), "-n", "jhub"])
     assert (code, "found more than 4 MiB once unpacked" in capsys.readouterr().err) == (2, True)
+
+
+def test_a_past_that_another_program_packed_is_told_with_the_command_that_unpacks_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "past.bz2"
+    file.write_bytes(bz2.compress(b"{}\n"))
+    code = entry.main(["rehearse", "--past", str(file), "-n", "jhub"])
+    said = capsys.readouterr().err
+    assert code == 2
+    assert f"{file}: found bzip2, expected text or gzip. Unpack it: bzip2 -dc FILE > past" in said
