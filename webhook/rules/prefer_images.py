@@ -28,16 +28,17 @@ def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
         return []
     images = {normalise_reference(reference) for reference in case.pod.images}
     secrets = pull_secrets(case.pod.spec, case.pod.namespace)
-    lately = {
-        pull
-        for image in images
-        for pull, at in case.facts.failed_pulls.get(image, NO_PULLS).items()
-        # What is refused to others' secrets may be given to this pod's.
-        if pull.secrets == secrets and case.now - at < FAILED_PULL.age_seconds
-    }
-    if is_told:
-        lately -= set(case.facts.given_up)
-    return sorted({pull.node for pull in lately})
+    failed_with: dict[tuple[str, str], set[str]] = {}
+    for image in images:
+        for pull, at in case.facts.failed_pulls.get(image, NO_PULLS).items():
+            is_counted = not (is_told and pull in case.facts.given_up)
+            if is_counted and case.now - at < FAILED_PULL.age_seconds:
+                failed_with.setdefault((pull.node, image), set()).add(pull.secrets)
+    # What is refused to others' secrets may be given to this pod's. Where several were refused, it
+    # is the node.
+    return sorted(
+        {node for (node, _), tried in failed_with.items() if secrets in tried or len(tried) > 1}
+    )
 
 
 def prefer_others(case: Case) -> Iterator[PreferNode]:

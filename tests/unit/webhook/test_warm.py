@@ -373,6 +373,25 @@ def test_what_was_refused_to_others_secrets_speaks_against_no_node() -> None:
     assert homes_of(place(user_pod(IMAGE, imagePullSecrets="?"), facts, rules))[0] == (100, "n1")
 
 
+def test_what_was_refused_to_several_secrets_speaks_against_the_node_for_all() -> None:
+    desk = Desk(settings(podClasses=WARM), known([N1, N2], ("n1", IMAGE)))
+    refused = [FailedPull("n1", IMAGE, secrets) for secrets in ("jhub/theirs", "lab/theirs")]
+
+    def best(*times: float) -> str:
+        failures = dict(zip(refused, times, strict=False))
+        desk.facts = replace(desk.facts, failed_pulls={IMAGE: failures})
+        return homes_of(desk.place(user_pod(IMAGE)))[0][1]
+
+    assert best(math.inf, 990.0) == "n2"
+    # One alone may lack the right to the image; and a failure that is long ago says nothing.
+    assert best(math.inf) == "n1"
+    assert best(math.inf, 1000.0 - FAILED_PULL.age_seconds) == "n1"
+    # A start that was given up may only have been slow: told is one alone.
+    desk.facts = replace(desk.facts, given_up={refused[1]})
+    assert best(math.inf, 990.0) == "n2"
+    assert sum("NotIn" in str(term) for term in node_terms(desk.place(user_pod(IMAGE)))) == 1
+
+
 def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
     facts = known([N1, N2, N3], ("n1", "x"), ("n1", "x"), ("n2", IMAGE))
     rules = with_warm(podsPerNode=3, spare=1)
