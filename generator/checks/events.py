@@ -31,7 +31,7 @@ def check(report: LintReport, _release: Release) -> None:
 
 def _lint_booked(report: LintReport, booked: list[object]) -> None:
     # Cron texts and zones: most values have none.
-    from roost_core.release.events import Limits, bookable_sets, hub_limits, parse_events  # noqa: PLC0415
+    from roost_core.release.bookings import Limits, bookable_sets, hub_limits, parse_events  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415
 
     read = Reader()

@@ -14,7 +14,8 @@ The run:
 
 By subject:
 
-- `hub.py`: scheduler, core pods, priorities, the hub's limits of users
+- `hub.py`: scheduler, core pods, priorities
+- `server_starts.py`: what slows or refuses starts: the hub's limits of users, CPU
 - `seating.py`: whether the hub has a token for seating
 - `culling.py`: when the hub ends idle servers
 - `users.py`: sizes, nodes, placeholders

@@ -13,13 +13,13 @@ from typing import Final
 from generator.checks.contract import listing
 from generator.importing.class_match import map_class_match, traits_of
 from generator.importing.culling import note_culling
-from generator.importing.hub_code import LIMITS
 from generator.importing.images import map_images
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.result import Draft
 from generator.importing.seating import map_seating
+from generator.importing.server_starts import map_limits, note_cpu
 from generator.importing.source import Charts, HubSection, Path, child
-from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread, python_of
+from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
 from generator.values.merge import coalesce
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
@@ -65,10 +65,10 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_core_pods(draft, hub)
     _map_priorities(draft, hub)
     traits = traits_of(hub).traits
-    _map_limits(draft, hub, traits)
+    map_limits(draft, hub, traits)
     note_culling(draft, hub)
     map_seating(draft, hub)
-    _note_cpu(draft, hub)
+    note_cpu(draft, hub)
     map_user_terms(draft, hub)
     sizes = map_users(draft, charts, traits)
     profiles = hub.get("singleuser.profileList", "any")
@@ -80,51 +80,6 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     draft.places_users_once, followed = map_class_match(draft, hub)
     note_run_time(draft, hub, followed)
     note_unread(draft, hub)
-
-
-def _map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object, Path]]) -> None:
-    again = (
-        "where more people come at once, the others read that they should come again in 30 to 60 s."
-        " Set it to"
-    )
-    full = "who comes while so many servers run is refused. Set it to those of all others and"
-    limits = (
-        ("concurrentSpawnLimit", LIMITS[0], 64, again),
-        ("activeServerLimit", LIMITS[1], 0, full),
-    )
-    for key, trait, usual, advice in limits:
-        at: Path = ("hub", key)
-        limit = hub.get(f"hub.{key}", "any")
-        where = hub.show(at)
-        if trait in traits:
-            limit, at = traits[trait]
-            where = f"{trait} ({hub.show(at)})"
-        elif limit is None:
-            # JupyterHub's own default, should the chart's be deleted.
-            limit = 100 if usual and hub.is_deleted(f"hub.{key}") else usual
-        if type(limit) is not int:
-            draft.notes.append(f"{where} can't be read here: write its number to events.{key}.")
-            continue
-        if limit != usual:
-            draft.put(f"events.{key}", limit, (*hub.path, *at))
-        if limit > 0:
-            draft.notes.append(
-                f"{where} is {limit}: {advice} your largest class, and events.{key}."
-            )
-
-
-def _note_cpu(draft: Draft, hub: HubSection) -> None:
-    """Say what a start takes where users are guaranteed no CPU; not where the hub may decide it
-    elsewhere.
-    """
-    places = (("singleuser", "cpu", "guarantee"), ("hub", "config", "KubeSpawner", "cpu_guarantee"))
-    is_set = any(child(hub.data, *place) not in (None, 0) for place in places)
-    if is_set or any("cpu_guarantee" in code for _, code in python_of(hub)):
-        return
-    draft.notes.append(
-        f"{hub.show(places[0])} isn't set: beside four busy neighbours a start took 11.4 s, and 2.5"
-        " with 0.05 (docs/faster-starts.md#cpu)."
-    )
 
 
 def _map_scheduler(draft: Draft, hub: HubSection) -> None:

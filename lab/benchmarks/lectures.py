@@ -18,7 +18,7 @@ from benchmarks.figures import table
 from benchmarks.studies import values_files
 from generator.values.files import read_values
 from generator.values.merge import SetOptions
-from roost_core.release.events import Event, LocalStarts, first_start_after
+from roost_core.release.bookings import Event, LocalStarts, first_start_after
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.sweep.rehearsal import make_days, play_days

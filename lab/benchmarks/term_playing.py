@@ -35,7 +35,7 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_account import KEPT_WEEKS
 from roost_core.placement.headroom_history import history_of
-from roost_core.release.events import Limits
+from roost_core.release.bookings import Limits
 from roost_core.release.placeholder_sets import PRICE_KEYS
 from roost_lab.commands.timetable import TimetableRules, read_timetable
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER

@@ -23,7 +23,7 @@ from roost_core.placement.headroom_windows import (
     local_datetime,
     start_fault,
 )
-from roost_core.release.events import Event, Limits, parse_events
+from roost_core.release.bookings import Event, Limits, parse_events
 from roost_core.release.reader import Document, Reader, SettingsFault
 
 FORMS: Final = (

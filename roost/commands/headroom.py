@@ -44,7 +44,7 @@ from roost_core.placement.headroom_windows import (
 )
 from roost_core.placement.headroom_worth import Ceiling, Worth, worth_of
 from roost_core.placement.labels import base_name, cluster_object_name, object_name
-from roost_core.release.events import FIRST_YEAR, LAST_YEAR, in_range
+from roost_core.release.bookings import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.release.reader import Reader
 from roost_core.release.windows import parse_windows
 

@@ -25,7 +25,7 @@ from roost_core.placement.headroom_history import (
     share_of_text,
     size_in_placeholders,
 )
-from roost_core.release.events import in_range
+from roost_core.release.bookings import in_range
 
 
 def read_histories(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from roost_core.release.events import Event, Limits, bookable_sets, parse_events, read_events
+from roost_core.release.bookings import Event, Limits, bookable_sets, parse_events, read_events
 from roost_core.release.reader import Reader, SettingsError, load_document
 
 log = logging.getLogger(__name__)

@@ -40,7 +40,7 @@ from roost.seating.plan import (
     plan_seating,
     who_came,
 )
-from roost_core.release.events import Event, Seated, first_start_after
+from roost_core.release.bookings import Event, Seated, first_start_after
 from roost_core.release.seating_pace import seating_seconds
 
 log = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from dateutil.rrule import rrulestr
 from icalendar.prop import vBroken, vRecur
 
-from roost_core.release.events import FIRST_YEAR, LAST_YEAR
+from roost_core.release.bookings import FIRST_YEAR, LAST_YEAR
 from roost_core.release.reader import describe
 from roost_lab.calendars.zones import Zones
 

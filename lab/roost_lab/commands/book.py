@@ -20,7 +20,7 @@ from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import base_name, object_name
-from roost_core.release.events import (
+from roost_core.release.bookings import (
     MOST_NAME,
     SETTLE_MINUTES,
     Event,

@@ -10,7 +10,7 @@ from typing import Any
 from generator.faults import UsageError, one_line, some
 from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_windows import local_time
-from roost_core.release.events import (
+from roost_core.release.bookings import (
     SETTLE_MINUTES,
     Event,
     ListedStarts,

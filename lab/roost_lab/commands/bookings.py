@@ -26,7 +26,7 @@ from roost_core.placement.labels import (
     base_name,
     object_name,
 )
-from roost_core.release.events import (
+from roost_core.release.bookings import (
     MOST_EVENTS,
     Event,
     Limits,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from roost_core.release.events import (
+from roost_core.release.bookings import (
     MOST_IN_ALL,
     SETTLE_MINUTES,
     Event,

@@ -1,8 +1,9 @@
 """Headroom: how many placeholders each set has, by the clock.
 
-`plan.py` puts one plan together. `learning.py` works out numbers from earlier weeks, and
-`accounting.py` what that saves and costs. `booked.py`: numbers for booked events. `pool_view.py`:
-the users and the room of a set's nodes. `shared_pools.py`: for which set a user counts where
-several learn on the same nodes. `quota_room.py`: what ResourceQuotas leave room for. Windows of
-time: roost_core/placement. `settings.py` reads release.json.
+`plan.py` puts one plan together. `set_number.py` makes windows, bookings and the forecast one
+number. `learning.py` keeps earlier weeks and forecasts from them, and `accounting.py` counts what
+that saves and costs. `booked.py`: numbers for booked events. `pool_view.py`: the users and the room
+of a set's nodes. `shared_pools.py`: for which set a user counts where several learn on the same
+nodes. `quota_room.py`: what ResourceQuotas leave room for. Windows of time: roost_core/placement.
+`settings.py` reads release.json.
 """

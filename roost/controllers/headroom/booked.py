@@ -25,7 +25,7 @@ from roost.controllers.headroom.quota_room import CutElsewhere, joint_cut, rooms
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.headroom_windows import local_time
-from roost_core.release.events import Event, first_start_after
+from roost_core.release.bookings import Event, first_start_after
 
 # While people come, their placeholders follow so fast.
 FOLLOW_SECONDS: Final = 10.0

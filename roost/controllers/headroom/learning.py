@@ -25,14 +25,12 @@ from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.headroom.shared_pools import SharedPools
 from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_forecast import (
-    FLOOR_DAYS,
     STEADY_STEP,
     WAVE_MINUTES,
     Forecast,
     Outlook,
     Rises,
     forecast_need,
-    learned_replicas,
     look_ahead,
     steady_needs,
 )
@@ -50,15 +48,10 @@ from roost_core.placement.headroom_history import (
     read_history,
     share_of_text,
 )
-from roost_core.placement.headroom_windows import Period, local_time
+from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.headroom_worth import Ceiling, Needs, Worth, worth_of
 from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
-# For so long a new leader waits for the stored history, and leaves the number as it is.
-PATIENCE_SECONDS: Final = 60.0
-# An autoscaler that leaves empty nodes for less takes nodes whose placeholders would fit beside
-# users, too.
-PATIENT_SECONDS: Final = 300.0
 _HOUR_MINUTES: Final = 60
 WEEK_MINUTES: Final = 7 * DAY_MINUTES
 # An Event names so many classes at most.
@@ -279,55 +272,6 @@ def _tell_of_ceiling(
         f" about {cost:.1f} node-hours ({cost * learn.node_hour_price:.2f})."
     )
     return learned, [tell("HeadroomCeiling", message, warning=True)]
-
-
-def learned_number(
-    learn: LearnSettings,
-    learned: Learned,
-    period: Period,
-    extra: int,
-    *,
-    present: int | None,
-    now: Moment,
-) -> tuple[int, str]:
-    """Return what the forecast, the windows and bookings give together, and why; "": windows or the
-    values give it.
-
-    extra: what bookings need. present: the set's number; None: there is no such set.
-    """
-    is_patient = now.steady - learned.since < PATIENCE_SECONDS
-    if not learned.is_loaded and is_patient and present is not None:
-        replicas = max(period.replicas + extra, min(present, learn.max))
-        return replicas, "what was learned hasn't been read yet"
-    forecast = learned.forecast
-    if forecast is None or learned.view is None or learned.outlook is None:
-        return period.replicas + extra, ""
-    seats = forecast.worth
-    view = learned.view
-    leaves_empty_nodes = learned.accounting.idle_seconds >= PATIENT_SECONDS
-    if seats <= view.room + view.spare and leaves_empty_nodes:
-        # Beside users there is room without them, where they would only send users to nodes that
-        # stand by.
-        seats = max(0, seats - view.room)
-    replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
-    if extra:
-        # Whoever books a lecture that is learned means the same people: they come beside the
-        # steady need, not beside the lecture's.
-        beside_bookings = min(replicas, max(learn.min, forecast.steady))
-        if period.windows or learned.outlook.days_seen < FLOOR_DAYS:
-            beside_bookings = period.replicas
-        booked = extra + beside_bookings
-        if booked >= replicas or replicas == period.replicas:
-            return max(replicas, booked), ""
-    elif replicas == period.replicas:
-        return replicas, ""
-    days = learned.outlook.days_seen
-    return replicas, f"on {days} earlier days, so many more came while a node boots"
-
-
-def seconds_until_change(now: Moment) -> float:
-    """Seconds until `learned_number` may differ although nothing is told: the next minute."""
-    return MINUTE_SECONDS - now.wall % MINUTE_SECONDS
 
 
 def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:

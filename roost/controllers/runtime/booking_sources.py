@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from roost.controllers.contract.bookings import BookingSource
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import EVENTS_KEY
-from roost_core.release.events import Event, Limits, read_events
+from roost_core.release.bookings import Event, Limits, read_events
 from roost_core.release.reader import Reader
 
 log = logging.getLogger(__name__)

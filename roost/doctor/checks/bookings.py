@@ -16,7 +16,7 @@ from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_history import HistoryError, read_history
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, RELEASE_KEY
-from roost_core.release.events import (
+from roost_core.release.bookings import (
     Event,
     Limits,
     first_start_after,

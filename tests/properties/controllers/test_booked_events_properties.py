@@ -17,7 +17,7 @@ from roost.controllers.headroom.booked import plan_booked
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.runtime.booking_sources import keep_config_map, read_config_map
 from roost_core.placement.headroom_windows import unix_time
-from roost_core.release.events import (
+from roost_core.release.bookings import (
     Event,
     Limits,
     LocalStarts,

@@ -17,7 +17,7 @@ from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR
 from roost.controllers.runtime.booking_sources import ConfigMapReader, ReadingTime, keep_config_map
 from roost.controllers.runtime.loop import SILENT_SECONDS
-from roost_core.release.events import MOST_STARTS, Limits
+from roost_core.release.bookings import MOST_STARTS, Limits
 from tests.builders import NAMESPACE, RELEASE
 from tests.unit.controllers.planners import planner_from
 from tests.unit.controllers.test_booked_events import events_document

@@ -32,7 +32,7 @@ from roost.controllers.runtime.booking_sources import (
 from roost_core.objects.pod import Pod
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.release.events import MOST_IN_ALL, Limits, first_start_after, parse_events
+from roost_core.release.bookings import MOST_IN_ALL, Limits, first_start_after, parse_events
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values, release_document
 from tests.popular_builders import node_of, node_state, popular_document, reference_of, user

@@ -19,7 +19,7 @@ from roost.controllers.runtime.booking_sources import (
     keep_config_map,
 )
 from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
-from roost_core.release.events import Limits
+from roost_core.release.bookings import Limits
 from roost_lab.simulator.setup.policy import load_policy
 from tests.recorded_data import rows
 

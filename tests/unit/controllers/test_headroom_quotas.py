@@ -27,7 +27,7 @@ from roost_core.objects.quotas import (
 )
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
-from roost_core.release.events import Limits, parse_events
+from roost_core.release.bookings import Limits, parse_events
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, release_document
 from tests.evidence import Server, hear

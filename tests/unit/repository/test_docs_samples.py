@@ -17,7 +17,7 @@ from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from roost.cli import cli
-from roost_core.release.events import Limits, parse_events
+from roost_core.release.bookings import Limits, parse_events
 from roost_core.release.reader import Reader
 from tests.recorded_data import rows
 

@@ -16,7 +16,7 @@ from roost.seating.hub import Hub, Outcome, Result
 from roost.seating.people import MARK_KEY, Mark
 from roost.seating.plan import FAILURE_PAUSE_SECONDS
 from roost.seating.service import SeatingTimes, Service
-from roost_core.release.events import Limits
+from roost_core.release.bookings import Limits
 from tests.harness.waiting import wait_until
 from tests.unit.seating.fake_hub import FakeHub, stamp
 

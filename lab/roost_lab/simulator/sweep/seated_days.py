@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Final
 
-from roost_core.release.events import Event
+from roost_core.release.bookings import Event
 from roost_core.release.seating_pace import (
     FIRST_SEATS,
     SEATING_START_SECONDS,

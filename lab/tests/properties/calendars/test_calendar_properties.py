@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from generator.faults import UsageError
 from lab.tests.unit.calendars.test_reader import rules
 from roost_core.placement.headroom_windows import unix_time
-from roost_core.release.events import Event, first_start_after
+from roost_core.release.bookings import Event, first_start_after
 from roost_lab.calendars import reader
 from roost_lab.calendars.reader import Reading, read_calendar
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roost_core.placement.headroom_windows import local_datetime, unix_time
-from roost_core.release.events import LocalStarts
+from roost_core.release.bookings import LocalStarts
 from roost_lab.booking import WEEKDAYS, repeats_in_words, weekly_start
 
 DATES = st.dates(date(2026, 1, 1), date(2028, 12, 31))

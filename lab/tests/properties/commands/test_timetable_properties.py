@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from generator.faults import UsageError
 from roost_core.placement.headroom_windows import parse_moment
-from roost_core.release.events import Limits
+from roost_core.release.bookings import Limits
 from roost_lab.booking import WEEKDAYS, checked
 from roost_lab.commands.timetable import TimetableRules, read_timetable
 

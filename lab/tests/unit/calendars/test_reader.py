@@ -12,7 +12,7 @@ import pytest
 from generator.faults import UsageError
 from lab.tests.told import cases
 from roost_core.placement.headroom_windows import is_time_zone, local_time, parse_moment
-from roost_core.release.events import MOST_EVENTS, Event, Limits, first_start_after
+from roost_core.release.bookings import MOST_EVENTS, Event, Limits, first_start_after
 from roost_lab.calendars import reader
 from roost_lab.calendars.reader import CalendarRules, Reading, read_calendar
 from roost_lab.calendars.source import MOST_BYTES

@@ -12,7 +12,7 @@ from generator.faults import UsageError, ValuesError
 from generator.values.merge import NO_SET_OPTIONS, SetOptions
 from lab.tests.told import cases
 from roost.cli import run
-from roost_core.release.events import Event, LocalStarts
+from roost_core.release.bookings import Event, LocalStarts
 from roost_core.release.seating_pace import SEATING_START_SECONDS, most_seating, seating_seconds
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.rehearsal import Days, Rehearsal, quantile, rehearse

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from roost_core.placement.headroom_windows import parse_moment
-from roost_core.release.events import Event, Limits, first_start_after, parse_events
+from roost_core.release.bookings import Event, Limits, first_start_after, parse_events
 from roost_core.release.reader import Reader
 from tests.recorded_data import rows
 
