@@ -683,10 +683,6 @@ def _first(cell: str) -> str:
     return cell.partition(" ")[0]
 
 
-def _percent(cell: str) -> str:
-    return f"{float(_first(cell)):.1f} %"
-
-
 # Pages
 
 

@@ -112,7 +112,6 @@ class _Replica:
         followers = [certificate_files.run, self._release.run]
         if options.uses_cluster:
             facts = self._facts = FactsKeeper(connect(options.kubeconfig), self._metrics)
-            self._metrics.facts_age.set_function(facts.age_seconds)
             checks["facts"] = facts.readiness
             followers.append(facts.run)
         self._release.poll()

@@ -98,12 +98,6 @@ class WebhookMetrics:
         self.ring_nodes = self._gauge(
             "roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class"
         )
-        self.facts_age = self._gauge(
-            "roost_webhook_facts_age_seconds", "Time since the cluster was last heard of."
-        )
-        self.policy = self._gauge(
-            "roost_webhook_policy_info", "1 for the revision of the policy in use.", "revision"
-        )
         self.policy_reload_failures = self._counter(
             "roost_webhook_policy_reload_failures", "Policies refused; the last good one stayed."
         )

@@ -14,7 +14,7 @@ from roost_core.kube.readiness import Readiness
 from roost_core.placement.labels import RELEASE_KEY
 from roost_core.release.reader import Reader, SettingsError
 from roost_core.release.release_settings import ReleaseSettings
-from webhook.metrics import WebhookMetrics, show
+from webhook.metrics import WebhookMetrics
 from webhook.rules import unread_keys
 from webhook.webhook_settings import read_settings
 
@@ -85,7 +85,6 @@ class ReleaseFile:
         if settings.revision == self.settings.revision:
             return
         self.settings = settings
-        show(self._metrics.policy, {settings.revision: 1})
         log.info(
             "policy in use revision=%s classes=%s", settings.revision, ",".join(settings.classes)
         )

@@ -94,14 +94,6 @@ class FactsKeeper:
             return Readiness(passed=False, detail="no policy yet, so nothing is watched")
         return Readiness(passed=self._has_facts, detail=cluster.detail())
 
-    def age_seconds(self) -> float:
-        """Return the age of the oldest part of the facts, 0.0 when nothing is watched.
-
-        What was never listed is as old as its watch; what may not be read doesn't count.
-        """
-        cluster = self._cluster
-        return 0.0 if cluster is None else cluster.age_seconds()
-
     def run(self, stop: threading.Event) -> None:
         """Replace the facts when something changed, until `stop`."""
         while not stop.is_set():

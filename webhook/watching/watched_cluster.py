@@ -5,7 +5,7 @@ it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from roost_core.kube.client import Client
@@ -84,18 +84,6 @@ class WatchedCluster:
         faults += [f"{lease.kind}: {lease.fault}" for lease in leases if lease.fault]
         not_listed = [f"not listed yet: {', '.join(waiting)}"] if waiting else []
         return "; ".join([*not_listed, *faults])
-
-    def age_seconds(self) -> float:
-        """The age of the oldest part of the facts, 0.0 when nothing is watched."""
-        return max((cache.age_seconds() for cache in self._parts_of_facts()), default=0.0)
-
-    def _parts_of_facts(self) -> Iterator[WatchCache[Any]]:
-        """The watches that the facts are made of."""
-        for cache in self.caches:
-            # What was listed once still counts after the right is gone, except nodes.
-            if cache.is_forbidden and (not cache.synced or cache is self.nodes.cache):
-                continue
-            yield cache
 
     @property
     def known(self) -> list[bool]:

@@ -29,9 +29,6 @@ GAUGES: Final[Sequence[PlanGauge]] = (
         ("set", "state"),
     ),
     PlanGauge(
-        "placeholder_moves_planned", "Placeholders that the last plan would evict.", ("set",)
-    ),
-    PlanGauge(
         "placeholder_moves_held",
         "Placeholders elsewhere that don't move for now, and why.",
         ("set", "reason"),
@@ -103,7 +100,6 @@ def _gauges(
     snapshot = view.snapshot
     now = view.now
     states: dict[tuple[str, ...], float] = {}
-    planned: dict[tuple[str, ...], float] = {}
     back_offs: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
     for placeholder_set in view.settings.sets:
@@ -114,7 +110,6 @@ def _gauges(
         states[name, "marked"] = marked
         states[name, "bound"] = len(placeholders.bound) - marked
         states[name, "pending"] = sum(not pod.node_name for pod in placeholders.unsettled)
-        planned[name,] = sum(move.set_name == name for move in moves.requested.values())
         back_off = moves.back_offs.get(name)
         back_offs[name,] = max(0.0, back_off.until - now.steady) if back_off is not None else 0.0
         if mark is not None:
@@ -125,7 +120,6 @@ def _gauges(
             held[name, reason.text] = held.get((name, reason.text), 0) + number
     return {
         "placeholders": states,
-        "placeholder_moves_planned": planned,
         "placeholder_moves_held": held,
         "placeholder_back_off_seconds": back_offs,
         "placeholder_marked_node_age_seconds": ages,

@@ -197,10 +197,7 @@ class Loop:
         self._observe(snapshot)
         self._metrics.show_pressed_disks(snapshot.nodes.values())
         wait_seconds = self._run_planners(snapshot)
-        self._metrics.show_budgets(
-            {"writes": self._applier.writes.left, "evictions": self._applier.evictions.left},
-            self._applier.evictions.per_minute,
-        )
+        self._metrics.show_eviction_budget(self._applier.evictions.per_minute)
         return wait_seconds
 
     def _run_planners(self, snapshot: Snapshot) -> float:

@@ -101,7 +101,6 @@ class ControllersMetrics(Collector):
         self.watch_errors = self._counter(
             "watch_errors", "Broken watches and failed lists, by kind.", "kind"
         )
-        self._budget = self._gauge("budget_left", "Actions that may be done right now.", "budget")
         self.evictions = self._counter("evictions", "Eviction requests sent, whatever the answer.")
         self._eviction_budget = self._gauge(
             "eviction_budget_per_minute", "Evictions allowed within any minute."
@@ -173,11 +172,9 @@ class ControllersMetrics(Collector):
         for action, outcome in done:
             self._actions.labels(controller, type(action).__name__, outcome.value).inc()
 
-    def show_budgets(self, left: Mapping[str, int], evictions_per_minute: int) -> None:
-        """Show what is left of the budgets."""
-        for name, amount in left.items():
-            self._budget.labels(name).set(amount)
-        self._eviction_budget.set(evictions_per_minute)
+    def show_eviction_budget(self, per_minute: int) -> None:
+        """Show how many evictions are allowed."""
+        self._eviction_budget.set(per_minute)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges of the last plans."""

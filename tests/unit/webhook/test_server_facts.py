@@ -225,17 +225,6 @@ def test_refused_nodes_leave_facts_made_of_pods_and_are_told(
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
 
 
-@pytest.mark.parametrize(("trouble", "seconds"), [("broken", 40.0), ("forbidden", 0.0)])
-def test_what_was_never_listed_is_as_old_as_its_watch_and_what_may_not_be_read_has_no_age(
-    trouble: str, seconds: float, server: FakeServer, kept: Kept
-) -> None:
-    getattr(server, trouble).add(NODES)
-    kept.keeper.follow(settings())
-    kept.wait(lambda: any(path == PODS for path, _ in server.asked))
-    kept.seconds = 40.0
-    kept.wait(lambda: kept.keeper.age_seconds() == seconds)
-
-
 def test_a_fault_while_facts_are_made_loses_no_change(
     server: FakeServer,
     kept: Kept,

@@ -51,9 +51,6 @@ class RecorderMetrics:
         def gauge(name: str, text: str, *labels: str) -> Gauge:
             return Gauge(PREFIX + name, text, labels, registry=registry)
 
-        self.changes = counter(
-            "changes", "Changes that the API server reported, by kind and change.", "kind", "change"
-        )
         self._rows = counter("rows", "Rows sent to the database, by table.", "table")
         self._rows.labels(GapRecord.table.name)
         self._writes = Histogram(

@@ -254,7 +254,6 @@ class Recording:
             # one bad object must not end the recording; it is counted, and its key is in the log
             log.exception("not recorded kind=%s key=%s", notice.kind, notice.key)
             self._metrics.not_recorded.labels(notice.kind).inc()
-        self._metrics.changes.labels(notice.kind, notice.change.value).inc()
         # A list at the stored position leads no further, whenever it was read.
         if notice.change in _MOVING and notice.version != self._versions.get(notice.kind):
             self._versions[notice.kind] = notice.version
