@@ -213,8 +213,7 @@ class Foreseen(NamedTuple):
             "learn": learn if self.learned else None,
             "resources": {"requests": placeholder},
         }
-        event = {"name": "lecture", "people": self.booked, "start": START, "timeZone": "UTC"}
-        booked = [event] if self.booked else []
+        booked = [booking(self.booked)] if self.booked else []
         events = {"enabled": True, "maxPeople": 500, "maxPlaceholders": 1000, "booked": booked}
         has_events = self.booked > 0 or self.by_config_maps
         return {"placeholders": [entry], **({"events": events} if has_events else {})}

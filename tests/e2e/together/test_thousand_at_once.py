@@ -133,7 +133,6 @@ def test_users_are_all_created_and_placed_while_another_tenant_fills_the_api_ser
             asyncio.run(come())
             assert hub.statuses == {CREATED: PEOPLE}
             # Else nothing was tried here.
-            assert other.statuses.total() == OTHERS
             assert waited(cluster) > 10.0
             path = f"/api/v1/namespaces/{namespace}/pods"
 

@@ -355,8 +355,26 @@ def test_a_failed_pull_is_told_with_its_cause_and_counted(
     assert words in notice.message
     # Each sentence can be read once.
     assert all(len(sentence.split()) <= 20 for sentence in notice.message.split(". "))
-    assert notice.message.endswith(".")
     assert planned.gauges["gate_pull_faults"] == {(cause,): 1.0}
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (GateMode.REQUIRE_LABEL, "Its users go to other nodes that hold it, if any"),
+        (GateMode.PREFER, "Its users may still start on this node"),
+        (
+            GateMode.STARTUP_TAINT,
+            "A new node stays closed until its images are there or its deadline has passed",
+        ),
+        (GateMode.OFF, "Its users may still start on this node"),
+    ],
+)
+def test_a_failed_pull_tells_what_it_means_for_users_meanwhile(mode: GateMode, words: str) -> None:
+    w = world(mode=mode)
+    w.fail(w.add_pulling(), SCIPY, "401 Unauthorized", "ErrImagePull")
+    notice, _ = told_and_planned(w)
+    assert notice.message.endswith(f". {words}.")
 
 
 @pytest.mark.parametrize(

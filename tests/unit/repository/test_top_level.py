@@ -17,6 +17,13 @@ OF_PACKAGE: Final = re.compile(r"`([\w/]+\.py)`")
 OF_TOOLS: Final = {"requirements"}
 
 
+def tracked(*patterns: str) -> list[Path]:
+    """The repository's files that fit one of these patterns; all, if there is none."""
+    command = ["git", "ls-files", *patterns]
+    found = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    return [Path(name) for name in found.stdout.splitlines()]
+
+
 def the_map(page: str) -> str:
     found = MAP.search((REPOSITORY / page).read_text(encoding="utf-8"))
     assert found, page
@@ -28,10 +35,7 @@ def test_the_readme_and_the_architecture_show_the_same_map() -> None:
 
 
 def test_the_map_has_each_folder_at_the_top_and_no_other() -> None:
-    command = ["git", "ls-files"]
-    tracked = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    paths = map(Path, tracked.stdout.splitlines())
-    folders = {path.parts[0] for path in paths if len(path.parts) > 1}
+    folders = {path.parts[0] for path in tracked() if len(path.parts) > 1}
     shown = {folder for folder in folders if not folder.startswith(".")}
     assert set(FOLDER.findall(the_map("README.md"))) == shown - OF_TOOLS
 
@@ -44,11 +48,9 @@ def test_the_architecture_names_files_that_are_there() -> None:
 
 
 def test_packages_name_files_that_are_there() -> None:
-    command = ["git", "ls-files", "*/__init__.py"]
-    tracked = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     missing = [
         f"{init}: {name}"
-        for init in map(Path, tracked.stdout.splitlines())
+        for init in tracked("*/__init__.py")
         for name in named_in(init)
         if not is_there(name, init.parent)
     ]
