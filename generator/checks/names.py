@@ -13,7 +13,7 @@ from generator.values.merge import Values
 def check(report: LintReport, release: Release) -> None:
     """Find names that the API server rejects, and labels that put Roost's own pods into a class."""
     with report.part():
-        _lint_begin(report, release)
+        _lint_first_letter(report, release)
     common = mapping(report.values.get("commonLabels"))
     for key in common:
         if key.startswith("app.kubernetes.io/"):
@@ -27,13 +27,9 @@ def check(report: LintReport, release: Release) -> None:
                 _lint_own_pods(report, name, labels, part)
 
 
-def _lint_begin(report: LintReport, release: Release) -> None:
-    override = text(report.values.get("fullnameOverride"))
-    if (
-        at(report.values, "admission", "mode") == "webhook"
-        and (override or release.name)[:1].isdigit()
-    ):
-        name = override or release.name
+def _lint_first_letter(report: LintReport, release: Release) -> None:
+    name = text(report.values.get("fullnameOverride")) or release.name
+    if at(report.values, "admission", "mode") == "webhook" and name[:1].isdigit():
         reason = (
             f"the Service's name would begin with a digit ({name}), which the API server rejects."
         )
@@ -45,7 +41,8 @@ def _lint_own_pods(report: LintReport, name: str, labels: Values, part: str) -> 
     is_core = part != "prePuller"
     given = of_core_pod(report, part, "labels") if is_core else at(report.values, part, "labels")
     if labels and labels.items() <= {**common, **mapping(given)}.items():
-        own = named_by(report, part, "labels") if is_core else (part, "labels")
-        where = own if not labels.items() <= common.items() else ("commonLabels",)
+        own_path = named_by(report, part, "labels") if is_core else (part, "labels")
+        is_common = labels.items() <= common.items()
+        where = ("commonLabels",) if is_common else own_path
         reason = f"Roost's own pods would belong to podClasses.{name}."
         report.refuse(where, reason, f"Remove {', '.join(labels)}.")

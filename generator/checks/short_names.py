@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from generator.checks.contract import LintReport, at
 from generator.faults import Path, some
 from generator.values.helm_release import Release
@@ -14,18 +16,25 @@ def check(report: LintReport, _release: Release) -> None:
     short = [image for image in images if not names_registry(image)]
     if not short:
         return
-    name = at(report.values, "singleuser", "image", "name")
-    is_users = isinstance(name, str) and any(
-        image == name or image.startswith(f"{name}:") for image in short
-    )
-    path: Path = ("singleuser", "image", "name") if is_users else ("singleuser", "profileList")
-    tools = ("singleuser", "networkTools", "image", "name")
-    tools_name = at(report.values, *tools)
-    if not is_users and isinstance(tools_name, str) and short[0].startswith(f"{tools_name}:"):
-        path = tools
     reason = (
         f"{some(short)}: no registry is named. CRI-O looks for it where the node's configuration"
         " says, and nodes then list the image under that registry's name: Roost can't tell when it"
         " leaves a node."
     )
-    report.hint(path, reason, f"Name its registry: {normalise_reference(short[0])}, or another.")
+    fix = f"Name its registry: {normalise_reference(short[0])}, or another."
+    report.hint(_where(report, short), reason, fix)
+
+
+def _where(report: LintReport, short: Sequence[str]) -> Path:
+    """The key that names images without a registry."""
+    usual = ("singleuser", "image", "name")
+    name = at(report.values, *usual)
+    tools = ("singleuser", "networkTools", "image", "name")
+    tools_name = at(report.values, *tools)
+    if isinstance(name, str) and any(
+        image == name or image.startswith(f"{name}:") for image in short
+    ):
+        return usual
+    if isinstance(tools_name, str) and short[0].startswith(f"{tools_name}:"):
+        return tools
+    return ("singleuser", "profileList")

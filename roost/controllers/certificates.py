@@ -52,6 +52,16 @@ class Lifetimes:
         return min(60.0, self.ca / 12)
 
     @property
+    def ending(self) -> float:
+        """This long before it expires, a CA is about to."""
+        return self.ca / 12
+
+    @property
+    def late(self) -> float:
+        """After this long, a CA isn't new any more."""
+        return self.ca / 24
+
+    @property
     def spare(self) -> float:
         """The least remaining lifetime of a leaf: its successor's CA has to settle, and a kubelet
         takes up to 90 s.
@@ -233,35 +243,35 @@ class CertificateKeeper:
         leaf = _read_pair(data, LEAF_CERTIFICATE, LEAF_KEY, now, read)
         if leaf is not None and not leaf.authority_pem:
             leaf = None
-        signer = self._signer(current, previous, leaf, now)
-        if leaf is not None and (
-            signer is None
-            or (
-                now < leaf.renew_at
-                and leaf.authority_pem == signer.certificate_pem
-                and pki.leaf_names(leaf) == self._names
-            )
-        ):
+        must_sign = self._must_sign(current, previous, leaf, now)
+        if leaf is not None and (must_sign is None or self._is_in_order(leaf, must_sign, now)):
             return leaf, False
-        fresh = pki.sign_leaf(signer or current, self._names, now, self._lifetimes.leaf)
+        fresh = pki.sign_leaf(must_sign or current, self._names, now, self._lifetimes.leaf)
         self._leaf_secret.write(
             secret, {LEAF_CERTIFICATE: fresh.certificate_pem, LEAF_KEY: fresh.key_pem}
         )
         log.info("certificate signed ends=%s", _iso(fresh.ends_at))
         return fresh, True
 
-    def _signer(
+    def _is_in_order(self, leaf: pki.Certificate, signer: pki.Certificate, now: float) -> bool:
+        return (
+            now < leaf.renew_at
+            and leaf.authority_pem == signer.certificate_pem
+            and pki.leaf_names(leaf) == self._names
+        )
+
+    def _must_sign(
         self,
         current: pki.Certificate,
         previous: pki.Certificate | None,
         leaf: pki.Certificate | None,
         now: float,
     ) -> pki.Certificate | None:
-        """Return the CA that should have signed the leaf; None: any, for now."""
+        """Return the CA that must have signed the leaf; None: the leaf stays, whoever signed it."""
         since = self._trusted_since.get(current.certificate_pem)
         # The old CA is about to expire and the new one isn't new, as when leaders change often.
-        is_ending = previous is not None and now >= previous.ends_at - self._lifetimes.ca / 12
-        is_late = is_ending and now >= current.made_at + self._lifetimes.ca / 24
+        is_ending = previous is not None and now >= previous.ends_at - self._lifetimes.ending
+        is_late = is_ending and now >= current.made_at + self._lifetimes.late
         if since is not None and (now >= since + self._lifetimes.settle or is_late):
             return current
         if previous is not None and previous.certificate_pem in self._trusted:

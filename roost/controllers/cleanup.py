@@ -87,7 +87,9 @@ def clean_up(
         if todo:
             # The applier pauses after a failure.
             due_seconds = applier.seconds_until_next()
-            sleep(max(POLL_SECONDS, due_seconds if due_seconds < math.inf else FIRST_REST_SECONDS))
+            if due_seconds == math.inf:
+                due_seconds = FIRST_REST_SECONDS
+            sleep(max(POLL_SECONDS, due_seconds))
     return actions, todo
 
 
@@ -156,20 +158,21 @@ def _stop_controllers(
     selector = (scale.get("status") or {}).get("selector") or ""
     lease_path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{controllers}"
     started = clock()
+    # A Lease's spec changes with each renewal. "": there is no Lease; None: nothing was read yet.
     lease: Any = None
     lease_since = started
     while selector:
         alive = _pods_alive(client, namespace, selector)
         if not alive:
             return
-        # Its spec changes with each renewal.
         current_lease = (client.find(lease_path) or {}).get("spec") or ""
         if current_lease != lease:
             lease = current_lease
             lease_since = clock()
         # A pod on a dead node is Terminating for ever. It writes only while it holds the Lease, so
         # no longer once the Lease has expired.
-        if all(alive.values()) and clock() - lease_since > LEASE_SECONDS:
+        all_are_ending = all(alive.values())
+        if all_are_ending and clock() - lease_since > LEASE_SECONDS:
             log.warning("these pods don't end, but can no longer write: %s", ", ".join(alive))
             return
         if clock() - started > END_SECONDS:

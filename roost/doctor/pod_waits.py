@@ -28,6 +28,8 @@ _KINDS: Final = {
 _STARTING: Final = ("ContainerCreating", "PodInitializing")
 # What a kubelet says when a container comes further.
 _PROGRESS: Final = ("Pulled", "Created", "Started")
+# In the cause of a pod one of whose containers already runs.
+_RUNS_FIRST: Final = "runs before the rest"
 # Words of a cause, and what to do; the first that match count.
 _TO_DO: Final = {
     "Insufficient|Too many pods": (
@@ -37,7 +39,7 @@ _TO_DO: Final = {
     "affinity|selector": (
         "kubectl get nodes --show-labels; roost doctor, check reach. For seconds: the image gate."
     ),
-    "olume": (
+    "[Vv]olume": (
         "kubectl describe pvc: its zone, its storage class, and the driver's pods on that node."
     ),
     "PodSandBox|NetworkNotReady": (
@@ -51,7 +53,7 @@ _TO_DO: Final = {
     "Image|Registry": (
         "not found: correct the reference. Denied: the pull secrets. No answer: the registry."
     ),
-    "runs before the rest": "kubectl logs -c with that container's name: what takes it so long.",
+    _RUNS_FIRST: "kubectl logs -c with that container's name: what takes it so long.",
     "Container|CrashLoop|Hook": "kubectl logs --previous, kubectl describe pod.",
     "has not looked": (
         "is that scheduler there (kubectl get lease)? roost doctor -f values.yaml says why not."
@@ -93,9 +95,8 @@ def find_waits(pods: Iterable[JSONObject], events: Iterable[JSONObject]) -> list
     waits = []
     for pod in pods:
         status = pod.get("status") or {}
-        if status.get("phase", "Pending") not in ("Pending", "Running") or pod["metadata"].get(
-            "deletionTimestamp"
-        ):
+        has_ended = status.get("phase", "Pending") not in ("Pending", "Running")
+        if has_ended or pod["metadata"].get("deletionTimestamp"):
             continue
         about = by_uid.get(str(pod["metadata"].get("uid")), [])
         cause = _cause(pod["spec"], status, about)
@@ -146,12 +147,14 @@ def show_waits(waits: list[Wait], pods: int, now: float) -> str:
             ),
             f"    newest {_span(now - newest.since)}, oldest {_span(now - oldest.since)}: {names}",
         ]
-        if autoscaler := next((wait.autoscaler for wait in group if wait.autoscaler), ""):
+        autoscaler = next((wait.autoscaler for wait in group if wait.autoscaler), "")
+        if autoscaler:
             lines.append(f"    autoscaler: {autoscaler}")
-        advice = (
-            "nothing: they make an autoscaler act." if kind == "placeholder" and not nodes else ""
-        )
-        lines.append(f"    Do: {advice or what_to_do(newest)}")
+        if kind == "placeholder" and not nodes:
+            advice = "nothing: they make an autoscaler act."
+        else:
+            advice = what_to_do(newest)
+        lines.append(f"    Do: {advice}")
     return "\n".join(lines)
 
 
@@ -176,14 +179,28 @@ def what_to_do(wait: Wait) -> str:
 def _cause(spec: Any, status: Any, events: list[JSONObject]) -> _Cause | None:  # noqa: ANN401 - JSON
     """Why a pod waits; None: it doesn't."""
     if not spec.get("nodeName"):
-        if gates := spec.get("schedulingGates"):
-            return _Cause(f"scheduling gates {some([gate['name'] for gate in gates])}")
-        for condition in status.get("conditions") or []:
-            if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-                text = str(condition.get("message") or condition.get("reason"))
-                return _Cause(text, read_moment(condition.get("lastTransitionTime")))
-        scheduler = spec.get("schedulerName", "")
-        return _Cause(f"scheduler {scheduler} has not looked at it", ignored_by=scheduler)
+        return _why_unbound(spec, status)
+    return _why_not_running(status, events)
+
+
+def _why_unbound(spec: Any, status: Any) -> _Cause:  # noqa: ANN401 - JSON
+    """Why a pod has no node."""
+    gates = spec.get("schedulingGates")
+    if gates:
+        return _Cause(f"scheduling gates {some([gate['name'] for gate in gates])}")
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            text = str(condition.get("message") or condition.get("reason"))
+            return _Cause(text, read_moment(condition.get("lastTransitionTime")))
+    scheduler = spec.get("schedulerName", "")
+    return _Cause(f"scheduler {scheduler} has not looked at it", ignored_by=scheduler)
+
+
+def _why_not_running(status: Any, events: list[JSONObject]) -> _Cause | None:  # noqa: ANN401 - JSON
+    """Why the containers of a pod that has a node don't run; None: they do.
+
+    A kubelet's reason counts first, then the newest Event that says more than the pod's status.
+    """
     statuses = [
         *(status.get("initContainerStatuses") or []),
         *(status.get("containerStatuses") or []),
@@ -198,6 +215,11 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> _Cause | None:  
             return _Cause(f"{state.get('reason')}: {state.get('message', '')}".rstrip(": "))
     if status.get("phase") == "Running":
         return None
+    return _why_by_events(status, events) or _why_by_containers(statuses)
+
+
+def _why_by_events(status: Any, events: list[JSONObject]) -> _Cause | None:  # noqa: ANN401 - JSON
+    """What the newest Events say that a pod waits for; None: nothing, or it came further since."""
     for event in reversed(events):
         reason = event.get("reason")
         message = str(event.get("message") or "")
@@ -207,7 +229,12 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> _Cause | None:  
         if event.get("type") == "Warning" and reason != "FailedScheduling":
             return _Cause(f"{reason}: {message}", _warned_since(event, events, status))
         if reason in _PROGRESS:
-            break
+            return None
+    return None
+
+
+def _why_by_containers(statuses: list[Any]) -> _Cause:
+    """Which containers of a pod that starts run already."""
     running = {
         container["name"]: container["state"]["running"]
         for container in statuses
@@ -217,7 +244,7 @@ def _cause(spec: Any, status: Any, events: list[JSONObject]) -> _Cause | None:  
         return _Cause("its containers are being made", is_expected=True)
     started = [read_moment((state or {}).get("startedAt")) for state in running.values()]
     since = max(filter(None, started), default=None)
-    return _Cause(f"{some([*running])} runs before the rest", since, is_expected=True)
+    return _Cause(f"{some([*running])} {_RUNS_FIRST}", since, is_expected=True)
 
 
 def _warned_since(last: JSONObject, events: list[JSONObject], status: Any) -> float:  # noqa: ANN401 - JSON

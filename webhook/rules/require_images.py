@@ -99,9 +99,9 @@ def _requirable(case: Case, missing: Sequence[str]) -> _Requirable:
     for label in missing:
         if _is_held(case, nodes, [*required, label], requests):
             required.append(label)
-    if _is_held(case, nodes, missing, _NO_REQUESTS):
-        return _Requirable(required, "no-holder-fits")
-    return _Requirable(required, "no-holder")
+    # Nobody could take the pod; a smaller node may hold the images.
+    is_held_by_any = _is_held(case, nodes, missing, _NO_REQUESTS)
+    return _Requirable(required, "no-holder-fits" if is_held_by_any else "no-holder")
 
 
 def _is_spread(case: Case) -> bool:

@@ -122,7 +122,10 @@ def make_app(
         return orjson.dumps(as_json(found) if found is not None else {"empty": True})
 
     @lru_cache(maxsize=len(sources))
-    def latest(number: int, _while: int) -> bytes:
+    def latest(number: int, _slot: int) -> bytes:
+        """The latest moment, read once in each slot of PAUSE_SECONDS: the slot is in the cache's
+        key.
+        """
         return read(number, None)
 
     @app.before_request
@@ -158,7 +161,8 @@ def make_app(
         number = chosen()
         text = request.args.get("at")
         if text is None:
-            return Response(latest(number, int(time.monotonic() / PAUSE_SECONDS)), mimetype=JSON)
+            slot = int(time.monotonic() / PAUSE_SECONDS)
+            return Response(latest(number, slot), mimetype=JSON)
         at_us = as_time(text)
         if at_us is None:
             return refusal(400, f"at: found {text!r}, {_AT_EXPECTED}")

@@ -196,7 +196,9 @@ def _in_turn(notices: Iterable[Notice]) -> Sequence[Notice]:
 
 
 class _Number(NamedTuple):
-    """What one set should have, before quotas are looked at."""
+    """What one set should have. Quotas of hubs' namespaces have cut it already; that of the
+    placeholders' own namespace has not.
+    """
 
     placeholder_set: PlaceholderSet
     keeper: StatefulSetState | None
@@ -295,9 +297,8 @@ class _Plan:
         room = self._room_of_hubs if learn is not None else None
         if room is not None and replicas > room.people:
             lost = replicas - room.people
-            cut_elsewhere = joint_cut(
-                cut_elsewhere, CutElsewhere(lost, room.people, room.why_and_ask(lost))
-            )
+            cut_by_room = CutElsewhere(lost, room.people, room.why_and_ask(lost))
+            cut_elsewhere = joint_cut(cut_elsewhere, cut_by_room)
             replicas = room.people
             fewer = f"; no more people than {room.why}"
         # Each placeholder stands for somebody who may come, and so do bookings without one.
@@ -318,21 +319,20 @@ class _Plan:
         name = number.name
         before = number.memory
         keeper = number.keeper
-        replicas = number.replicas if cut is None else cut.replicas
+        allowed = number.replicas if cut is None else cut.replicas
         why = number.why
         after = replace(before, is_cut=cut is not None)
-        lost = number.wanted - replicas
+        lost = number.wanted - allowed
         if cut is not None:
             why = f"{why}; {cut.why}"
         if lost:
             self.gauges["headroom_quota_cut"][name,] = lost
         is_scaled = name in self._settings.scaled
         if is_scaled:
-            self.gauges["headroom_replicas"][name,] = replicas
+            self.gauges["headroom_replicas"][name,] = allowed
         if keeper is None:
             return after
-        if self._waits_for_quotas:
-            replicas = min(replicas, keeper.replicas)
+        replicas = min(allowed, keeper.replicas) if self._waits_for_quotas else allowed
         # Controllers before these may have cut it for a quota that is gone, or by windows that are.
         is_ours = is_scaled or self._counts_placeholders or before.is_cut or keeper.is_scaled_by_us
         if is_ours:
@@ -343,14 +343,14 @@ class _Plan:
         if number.cut_elsewhere is not None:
             reasons.append(f"no more than people whom {number.cut_elsewhere.why}")
         if lost and reasons:
-            after = self._tell_of_cut(number, keeper, number.wanted - lost, reasons, after)
+            after = self._tell_of_cut(number, keeper, allowed, reasons, after)
         return after
 
     def _tell_of_cut(
         self,
         number: _Number,
         keeper: StatefulSetState,
-        left: int,
+        allowed: int,
         reasons: Sequence[str],
         before: SetMemory,
     ) -> SetMemory:
@@ -362,7 +362,7 @@ class _Plan:
                 return before
         purpose = f" ({booked})" if booked else ""
         message = (
-            f"{left} of {number.wanted} placeholders of set {number.name}{purpose},"
+            f"{allowed} of {number.wanted} placeholders of set {number.name}{purpose},"
             f" {'; and '.join(reasons)}."
         )
         self.actions.append(

@@ -49,9 +49,8 @@ class Starts:
 
     def follow(self, snapshot: Snapshot, now: float) -> None:
         """Take note of what has changed since the last call; now: Unix time."""
-        # What ended before this replica led, another one has counted.
         before = self._known or {}
-        counts = self._known is not None
+        led_before = self._known is not None
         known: dict[str, Start | None] = {}
         pending: dict[tuple[str, str, str], float] = {}
         late: Counter[tuple[str, str, str]] = Counter()
@@ -61,14 +60,16 @@ class Starts:
                 result = _result(pod)
                 if result and not start.is_over:
                     start = replace(start, is_over=True)
-                    if counts:
+                    # What ended before this replica led, another one has counted.
+                    if led_before:
                         self._count(start, result, now)
                 wait = 0.0 if start.is_over else now - _waits_since(pod)
+                # Both causes, so that the other one shows 0.
                 for cause in (NODE_OR_IMAGE, VOLUME_OR_ADDRESS):
                     key = (*start.whose, cause)
-                    own = wait if cause == _waits_for(pod) else 0.0
-                    pending[key] = max(own, pending.get(key, 0.0))
-                    late[key] += own > LATE_SECONDS
+                    seconds = wait if cause == _waits_for(pod) else 0.0
+                    pending[key] = max(seconds, pending.get(key, 0.0))
+                    late[key] += seconds > LATE_SECONDS
             known[pod.uid] = start
         for uid, start in before.items():
             if start is not None and uid not in known and not start.is_over:

@@ -19,23 +19,23 @@ _FIXES: Final = {
 
 
 def check(install: Install) -> Told:
-    gates = [
-        gate
-        for gate in _FIXES
-        if (mounts_images(install) if gate == "ImageVolume" else install.of_kind(gate))
-    ]
+    gates = []
+    if mounts_images(install):
+        gates.append("ImageVolume")
+    if install.of_kind("MutatingAdmissionPolicy"):
+        gates.append("MutatingAdmissionPolicy")
     versions: dict[str, set[str]] = {}
     for body in install.rendered:
         versions.setdefault(body["apiVersion"], set()).add(body["kind"])
-    of_gates = (
-        f", feature gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}" if gates else ""
-    )
-    yield f"{count(sum(map(len, versions.values())), 'kind')}{of_gates}"
+    looked_at = count(sum(map(len, versions.values())), "kind")
+    if gates:
+        looked_at += f", feature gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}"
+    yield looked_at
     missing = []
     for version, kinds in versions.items():
-        found = (
-            install.client.find(f"/apis/{version}" if "/" in version else f"/api/{version}") or {}
-        )
+        # The core group, v1, has a path of its own.
+        path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        found = install.client.find(path) or {}
         served = {str(resource.get("kind")) for resource in found.get("resources") or []}
         missing += [f"{kind} ({version})" for kind in sorted(kinds - served)]
     if missing:

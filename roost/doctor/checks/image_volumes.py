@@ -17,12 +17,11 @@ def check(install: Install) -> Told:
     old = []
     old_kubelets = []
     for node in install.nodes if mounts else []:
-        runtime, _, number = node.runtime_version.partition("://")
+        runtime, _, version = node.runtime_version.partition("://")
         least = _MOUNTS_IMAGES.get(runtime)
-        if least and _numbers(number) < least:
+        if least and _is_older(version, least):
             old.append(f"{node.name} ({node.runtime_version})")
-        kubelet = _numbers(node.kubelet_version)
-        if len(kubelet) == 2 and kubelet < _KUBELET_MOUNTS_IMAGES:
+        if _is_older(node.kubelet_version, _KUBELET_MOUNTS_IMAGES):
             old_kubelets.append(f"{node.name} ({node.kubelet_version})")
     if old:
         fix = "Use containerd 2.1 or CRI-O 1.31 and newer, or prePuller.method: noop."
@@ -37,6 +36,9 @@ def check(install: Install) -> Told:
         )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    parts = version.lstrip("v").split(".")[:2]
-    return tuple(int(part) for part in parts if part.isdecimal())
+def _is_older(version: str, least: tuple[int, int]) -> bool:
+    """Whether a version's major and minor are below the least. One that can't be read is not: a
+    build of a distribution's own may be any.
+    """
+    numbers = [int(part) for part in version.lstrip("v").split(".")[:2] if part.isdecimal()]
+    return len(numbers) == 2 and tuple(numbers) < least
