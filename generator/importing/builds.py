@@ -145,8 +145,7 @@ def _read_python(draft: Draft, section: HubSection, *, is_told: bool = True) -> 
 def _map_executor(draft: Draft, section: HubSection, set_traits: _Set) -> None:
     sticky, sticky_key = _trait(section, set_traits, "sticky_builds", "boolean")
     if sticky is True:
-        draft.switch_off.append(f"{section.show(sticky_key)}: false")
-        draft.replaced["builds"] = draft.switch_off[-1]
+        draft.replace_part("builds", f"{section.show(sticky_key)}: false")
     elif sticky is False:
         draft.put(
             "podClasses.build.home",

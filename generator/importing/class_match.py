@@ -38,9 +38,7 @@ from generator.importing.unread import python_of, runtime_class
 
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
-# The classes whose traits KubeSpawner has.
-_READ_CLASSES: Final = ("KubeSpawner", "Spawner")
-# Traits that the chart sets in any case, if to nothing.
+# Traits that the chart always sets, to nothing if its values say nothing.
 _CHART_SETS: Final = frozenset(
     {
         *("node_selector", "node_affinity_required", "extra_pod_config", "extra_labels"),
@@ -73,7 +71,7 @@ class HubTraits(NamedTuple):
     """What the hub sets of its spawner beside the chart's keys."""
 
     traits: _Traits
-    # The last that may set any of them; None: nothing does.
+    # The last statement that may set any of them; None: there is none.
     any_trait: AnyTrait | None
 
 
@@ -168,7 +166,7 @@ def _unmet_by_scheduler(draft: Draft, traits: _Traits) -> list[str]:
 
 
 def _unmet_by_python(draft: Draft, hub: HubSection, hub_traits: HubTraits) -> list[str]:
-    """What must be so of traits that the hub's Python sets, and nobody knows to what."""
+    """What must be so of traits that the hub's Python sets to nobody knows what."""
     unmet: list[str] = []
     if hub_traits.any_trait is not None:
         words, keys = hub_traits.any_trait
@@ -178,7 +176,10 @@ def _unmet_by_python(draft: Draft, hub: HubSection, hub_traits: HubTraits) -> li
             f" (line {line}: {words})"
         )
     for trait, (value, keys) in hub_traits.traits.items():
-        if trait in _OUT_OF_REACH and UNKNOWN in (value, child(value, "schedulerName")):
+        is_unknown = value == UNKNOWN
+        if trait == "extra_pod_config":
+            is_unknown = is_unknown or child(value, "schedulerName") == UNKNOWN
+        if is_unknown and trait in _OUT_OF_REACH:
             line = draft.places.of((*hub.path, *keys))[1]
             setter = f"{hub.show(keys)} sets in Python (line {line})"
             unmet.append(_OUT_OF_REACH[trait].format(setter=setter))
@@ -228,18 +229,13 @@ def _reaches_pods(
     """
     if value in (None, ""):
         return False
-    is_of_placeholders = trait in PLACEHOLDER_TRAITS
-    # Of placeholders' traits an empty one counts, too: it takes the chart's away.
-    if not value and not is_of_placeholders:
-        return False
-    if is_of_placeholders and class_name not in _READ_CLASSES:
-        return False
-    if class_name != "Spawner":
+    if trait not in PLACEHOLDER_TRAITS:
+        # What the chart tells KubeSpawner itself counts more.
+        return bool(value) and (class_name != "Spawner" or trait not in _CHART_SETS)
+    # Of these an empty one counts, too: it takes the chart's away.
+    if class_name == "KubeSpawner":
         return True
-    # What the chart tells KubeSpawner itself counts more.
-    if trait in _CHART_SETS:
-        return False
-    return not (is_of_placeholders and chart.get(trait))
+    return class_name == "Spawner" and trait not in _CHART_SETS and not chart.get(trait)
 
 
 def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -> AnyTrait | None:
@@ -247,7 +243,7 @@ def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -
 
     Returns the last statement that may set any trait.
     """
-    # All code runs in one module: what one piece makes, hooks of the next may name.
+    # All code runs in one module: hooks may use names that earlier pieces made.
     known = set(KNOWN_NAMES)
     has_profiles = bool(child(hub.data, "singleuser", "profileList"))
     codes = python_of(hub)
@@ -271,8 +267,9 @@ def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -
 def _set_trait(
     found: _Traits, setting: TraitValue, keys: Path, chart: Mapping[str, object]
 ) -> None:
-    trait, value, is_part, _ = setting
-    if is_part:
+    trait = setting.trait
+    value = setting.value
+    if setting.is_part:
         before = found[trait][0] if trait in found else chart.get(trait)
         value = _added(before, value)
     if trait == "profile_list":

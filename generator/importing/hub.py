@@ -106,8 +106,7 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         f" be {draft.release}."
     )
     draft.put("replaceSchedulers", [name], source, why)
-    draft.switch_off.append(f"{hub.show((*at, 'enabled'))}: false")
-    draft.replaced["scheduler"] = draft.switch_off[-1]
+    draft.replace_part("scheduler", f"{hub.show((*at, 'enabled'))}: false")
     for key in ("replicas", "logLevel"):
         value = hub.get(f"scheduling.userScheduler.{key}", "integer")
         if value is not None and value != CHART_DEFAULTS.get((*at, key)):
@@ -120,10 +119,10 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
     amounts = kubernetes_resources(draft, hub, (*at, "resources"), resources)
     requests = amounts.get("requests", {})
     limits = amounts.get("limits", {})
-    for name, most in limits.items():
+    for resource, limit in limits.items():
         # Kubernetes takes the limit for a request that isn't there; Roost's default request could
         # be above it.
-        requests.setdefault(name, most)
+        requests.setdefault(resource, limit)
     draft.put_each("scheduler.resources.requests", requests, (*source, "resources"))
     draft.put_each("scheduler.resources.limits", limits, (*source, "resources"))
     _map_disruption(draft, hub)
@@ -173,23 +172,20 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
     settings = config if isinstance(config, list) else _CHART_PLUGIN_CONFIG
     if merged == _CHART_PLUGINS and settings == _CHART_PLUGIN_CONFIG:
         return
-    is_silent = settings and all(
+    # It works against packing, so it goes, unless the hub says how to spread or has no settings.
+    keeps_default_spreading = bool(settings) and all(
         child(plugin, "name") != "PodTopologySpread" for plugin in settings
     )
-    no_spreading = "; default spreading, which works against packing, is off" if is_silent else ""
-    why = (
-        f"The hub's own plugins, unchanged{no_spreading}.",
-        "Without this, users get the strategy `pack`.",
-    )
-    profile = {
-        "plugins": merged,
-        "pluginConfig": [*settings, *([_NO_SPREADING] if is_silent else [])],
-    }
+    changed = "unchanged"
+    if keeps_default_spreading:
+        settings = [*settings, _NO_SPREADING]
+        changed = "unchanged; default spreading, which works against packing, is off"
     draft.put(
         "scheduler.profiles.user",
-        profile,
+        {"plugins": merged, "pluginConfig": settings},
         (*hub.path, *at, "plugins" if plugins else "pluginConfig"),
-        *why,
+        f"The hub's own plugins, {changed}.",
+        "Without this, users get the strategy `pack`.",
     )
 
 
@@ -199,14 +195,13 @@ def _map_core_pods(draft: Draft, hub: HubSection) -> None:
     """
     at = ("scheduling", "corePods")
     source = (*hub.path, *at)
-    core = hub.items("scheduling.corePods.tolerations")
-    own = hub.items("scheduling.userScheduler.tolerations") or []
-    tolerations = (
-        core if core is not None else listing(child(draft.defaults, "corePods", "tolerations"))
-    )
+    tolerations = hub.items("scheduling.corePods.tolerations")
+    if tolerations is None:
+        tolerations = listing(child(draft.defaults, "corePods", "tolerations"))
     draft.put("corePods.tolerations", tolerations, (*source, "tolerations"))
-    if own:
-        draft.put("scheduler.tolerations", [*tolerations, *own], (*source, "tolerations"))
+    of_scheduler = hub.items("scheduling.userScheduler.tolerations")
+    if of_scheduler:
+        draft.put("scheduler.tolerations", [*tolerations, *of_scheduler], (*source, "tolerations"))
     purpose = match_purpose(hub, "corePods")
     term = {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["core"]}]}
     affinities: Mapping[str, Mapping[str, object]] = {
@@ -226,25 +221,26 @@ def _map_core_pods(draft: Draft, hub: HubSection) -> None:
         draft.reject(
             hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require"
         )
-    for part in _CORE_PROGRAMS:
-        _map_nodes(draft, hub, part, tolerations)
+    _map_nodes(draft, hub, tolerations)
 
 
-def _map_nodes(draft: Draft, hub: HubSection, target: str, core: Sequence[object]) -> None:
-    """Roost's programs run on the core pods' nodes; a selector is kept with the tolerations that
-    its nodes need.
+def _map_nodes(draft: Draft, hub: HubSection, core_tolerations: Sequence[object]) -> None:
+    """Roost's programs run on the nodes that the hub's user scheduler selects, else on those of the
+    hub's own pod. A selector is kept with the tolerations that its nodes need.
     """
-    own = {
-        part: hub.items(f"{part}.tolerations") or [] for part in ("scheduling.userScheduler", "hub")
+    own_tolerations = {
+        pod: hub.items(f"{pod}.tolerations") or [] for pod in ("scheduling.userScheduler", "hub")
     }
-    chosen = next((part for part in own if hub.mapping(f"{part}.nodeSelector")), None)
+    chosen = next((pod for pod in own_tolerations if hub.mapping(f"{pod}.nodeSelector")), None)
     if chosen is not None:
-        key = (*hub.path, *chosen.split("."), "nodeSelector")
-        selector = hub.mapping(f"{chosen}.nodeSelector")
-        draft.put(f"{target}.nodeSelector", dict(selector), key, "Where the hub's core pods run.")
-        source = (*hub.path, *chosen.split("."), "tolerations")
-        draft.put(f"{target}.tolerations", [*core, *own[chosen]], source)
-    if own["hub"] and chosen != "hub" and target == "webhook":
+        selector = dict(hub.mapping(f"{chosen}.nodeSelector"))
+        tolerations = [*core_tolerations, *own_tolerations[chosen]]
+        source = (*hub.path, *chosen.split("."))
+        why = "Where the hub's core pods run."
+        for program in _CORE_PROGRAMS:
+            draft.put(f"{program}.nodeSelector", selector, (*source, "nodeSelector"), why)
+            draft.put(f"{program}.tolerations", tolerations, (*source, "tolerations"))
+    if own_tolerations["hub"] and chosen != "hub":
         reason = (
             "the hub's pod keeps it; webhook.tolerations takes it too, if Roost's webhook shall"
             " share those nodes"

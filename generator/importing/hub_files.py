@@ -10,7 +10,7 @@ FAMILY-common or common-FAMILY for the hubs FAMILY, FAMILY-* and *-FAMILY.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -39,7 +39,7 @@ class _File(NamedTuple):
     stem: str
     name: str
     content: bytes
-    # As far as it can be read; faults are told when the hub is imported.
+    # {} for a file that can't be read: its faults are told when the hub is imported.
     values: Mapping[str, object]
 
     @property
@@ -49,10 +49,20 @@ class _File(NamedTuple):
 
     @property
     def family(self) -> str:
-        """The hubs that it belongs to by its name: physics for physics-common and common-physics;
-        "": all.
+        """The hubs that it belongs to by its name: physics for physics-common and common-physics.
+
+        "": the name says none. A common file then is of all hubs.
         """
-        return next((found[1] or found[2] for found in [_FAMILY.fullmatch(self.stem)] if found), "")
+        found = _FAMILY.fullmatch(self.stem)
+        return (found[1] or found[2]) if found else ""
+
+    @property
+    def is_of_family_alone(self) -> bool:
+        """Whether it is of its family's hubs or of none, as common-physics.
+
+        physics-common without a hub physics counts as any other common file.
+        """
+        return self.family != "" and self.stem.startswith(("common", "shared"))
 
 
 def find_hubs_in(
@@ -66,8 +76,9 @@ def find_hubs_in(
         raise UsageError(f"--folder {folder}: found no such folder, expected one with hubs' values")
     passed: list[str] = []
     found: dict[str, HubFiles] = {}
-    above = [file for file in _files(folder, passed) if file.is_common]
-    own = [file for file in _files(folder, []) if not file.is_common]
+    beside = _files(folder, passed)
+    above = [file for file in beside if file.is_common]
+    own = [file for file in beside if not file.is_common]
     for hub in _hubs_of(own, above, common, passed):
         found[hub.name] = hub
     for below in sorted(
@@ -109,16 +120,16 @@ def _hubs_of(
     shared: Sequence[_File],
     common: Sequence[tuple[str, bytes]],
     passed: list[str],
-) -> Iterator[HubFiles]:
+) -> list[HubFiles]:
+    """The hubs of a folder, each with its common files. Adds to `passed` what was left out."""
     families = {file.family for file in shared if any(_is_of(hub.stem, file.family) for hub in own)}
     passed += [
         f"{file.name}: nothing says which hubs it is of. Name it as FILE beside --folder if it is"
         " of all"
         for file in shared
-        if file.stem.startswith(("common", "shared"))
-        and file.family
-        and file.family not in families
+        if file.is_of_family_alone and file.family not in families
     ]
+    hubs = []
     for file in own:
         if file.values and find_charts(file.values) is None:
             passed.append(f"{file.name}: no values of a hub")
@@ -126,23 +137,24 @@ def _hubs_of(
         layers = [
             (layer.name, layer.content) for layer in shared if _belongs(layer, file, families)
         ]
-        yield HubFiles(file.stem, (*common, *layers, (file.name, file.content)))
+        hubs.append(HubFiles(file.stem, (*common, *layers, (file.name, file.content))))
+    return hubs
 
 
 def _belongs(layer: _File, file: _File, families: Collection[str]) -> bool:
     """Whether a common file is a layer below a hub's own file.
 
-    families: those that a hub of the folder is of. Three cases: a file of such a family belongs to
-    the family's hubs. common-FAMILY without a hub belongs to none. Any other file belongs to the
-    hubs with which it has a key at the top in common; one of the two that can't be read counts as
-    having it.
+    families: those that a hub of the folder is of.
     """
     if layer.family in families:
         return _is_of(file.stem, layer.family)
-    if layer.family and layer.stem.startswith(("common", "shared")):
+    if layer.is_of_family_alone:
+        # No hub is of its family.
         return False
     if not layer.values or not file.values:
+        # One of the two can't be read, or is empty: it may have any key.
         return True
+    # Other common files are of the hubs with which they share a key at the top.
     return not set(layer.values).isdisjoint(file.values)
 
 

@@ -60,15 +60,17 @@ def _map_image(draft: Draft, hub: HubSection, traits: SetTraits, *, is_binder: b
         if reference:
             _put_image(draft, hub, traits, {"name": reference}, keys)
         return
+    has_tag_key = "tag" in mapping(child(hub.data, *at))
     is_misfit = hub.is_misfit("singleuser.image.name") or hub.is_misfit("singleuser.image.tag")
-    if name and "tag" not in mapping(child(hub.data, *at)):
+    if name and not has_tag_key:
         draft.notes.append(
             f"{hub.show((*at, 'tag'))} is not in this file, and pods run the chart's own tag:"
             " no image is brought for it. Name the tag, or import what Helm made of all: helm get"
             " values RELEASE --all."
         )
     elif name and not is_misfit:
-        _put_image(draft, hub, traits, {"name": name, "tag": tag} if tag else {"name": name}, at)
+        image = {"name": name, "tag": tag} if tag else {"name": name}
+        _put_image(draft, hub, traits, image, at)
     elif name is None and not is_binder:
         draft.notes.append(
             f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users"
@@ -78,8 +80,8 @@ def _map_image(draft: Draft, hub: HubSection, traits: SetTraits, *, is_binder: b
 
 
 def _image_of_spawner(traits: SetTraits) -> tuple[str, Path] | None:
-    """The reference that the spawner is told itself, and its key; None: it is told none that is
-    known here.
+    """The image's reference that the spawner itself is told, and its key; None: it is told none, or
+    none that is known here.
     """
     for trait in ("image", "image_spec"):
         reference, keys = traits.get(trait, (None, ()))
@@ -125,13 +127,15 @@ def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[obje
     known = [] if listed == UNKNOWN else profiles
     marked = (profile for profile in known if child(profile, "default"))
     usual = next(marked, known[0] if known else None)
-    base = {trait: found[0] for trait in LISTS if (found := known_of(traits, trait))}
+    is_first_usual = bool(known) and usual is profiles[0]
+    known_lists = {trait: known_of(traits, trait) for trait in LISTS}
+    base = {trait: found[0] for trait, found in known_lists.items() if found is not None}
     kept = {}
     for place, profile in enumerate(profiles):
         images = profile_images(profile, base, is_usual=profile is usual)
         if images:
             kept[place] = images
-    if kept and known and usual is profiles[0] and 0 not in kept:
+    if kept and is_first_usual and 0 not in kept:
         # Without this entry, the next profile would be taken for the default one.
         kept = {0: {"display_name": text(child(usual, "display_name"))}, **kept}
     at = (*hub.path, *keys)
@@ -213,9 +217,8 @@ def _named_image(container: object) -> dict[str, str]:
 def _map_secrets(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
     """The Secrets with which the hub's pods pull: those of all its pods, and those of its users."""
     common = secret_names(hub.items("imagePullSecrets"))
-    if hub.switch("imagePullSecret.create", default=False) and hub.switch(
-        "imagePullSecret.automaticReferenceInjection", default=True
-    ):
+    is_made = hub.switch("imagePullSecret.create", default=False)
+    if is_made and hub.switch("imagePullSecret.automaticReferenceInjection", default=True):
         common.append(object_name(hub, draft.release, "image-pull-secret"))
     put_pull_secrets(draft, common, (*hub.path, "imagePullSecrets"))
     users = secret_names(hub.items("singleuser.image.pullSecrets"))
@@ -258,10 +261,8 @@ def profile_images(
     entry = _override(profile, base, is_usual=is_usual)
     override = mapping(child(profile, "kubespawner_override"))
     # What choices add to: the profile's own lists, and the hub's where it has none.
-    base_of_choices = {
-        **base,
-        **{key: overridden(base.get(key), value) for key, value in override.items()},
-    }
+    own = {key: overridden(base.get(key), value) for key, value in override.items()}
+    base_of_choices = {**base, **own}
     options: dict[str, object] = {}
     for option_name, option in mapping(child(profile, "profile_options")).items():
         read_option = _option(option, base_of_choices, is_usual=is_usual)
@@ -271,8 +272,12 @@ def profile_images(
         entry["profile_options"] = options
     if not entry:
         return {}
-    names = {key: child(profile, key) for key in ("display_name", "slug")}
-    return {**{key: name for key, name in names.items() if isinstance(name, str)}, **entry}
+    read: dict[str, object] = {}
+    for key in ("display_name", "slug"):
+        name = child(profile, key)
+        if isinstance(name, str):
+            read[key] = name
+    return {**read, **entry}
 
 
 def _option(option: object, base: Mapping[str, object], *, is_usual: bool) -> dict[str, object]:
@@ -350,24 +355,20 @@ def _override(
 
 def _map_pullers(draft: Draft, charts: Charts) -> None:
     hub = charts.hub
+    at = (*hub.path, "prePuller")
     pulls_profiles = hub.switch("prePuller.pullProfileListImages", default=True)
-    draft.put(
-        "prePuller.pullProfileListImages",
-        pulls_profiles,
-        (*hub.path, "prePuller", "pullProfileListImages"),
-    )
+    source = (*at, "pullProfileListImages")
+    draft.put("prePuller.pullProfileListImages", pulls_profiles, source)
     for name, image in hub.mapping("prePuller.extraImages").items():
         parts = {key: child(image, key) for key in ("name", "tag")}
-        key = ("prePuller", "extraImages", name)
         if all(isinstance(part, str) and part for part in parts.values()):
-            draft.put_each("prePuller.extraImages", {name: parts}, (*hub.path, *key))
-        elif image is not None:
-            draft.reject(hub, key, "expected name and tag")
+            draft.put_each("prePuller.extraImages", {name: parts}, (*at, "extraImages", name))
+        else:
+            draft.reject(hub, ("prePuller", "extraImages", name), "expected name and tag")
     # BinderHub's chart has both pullers off: images are built on demand.
     default = charts.binder is None
     hook = hub.switch("prePuller.hook.enabled", default=default)
     continuous = hub.switch("prePuller.continuous.enabled", default=default)
-    at = (*hub.path, "prePuller")
     if not continuous:
         draft.put("prePuller.enabled", False, at)
     if not hook and not continuous:
@@ -380,10 +381,8 @@ def _map_pullers(draft: Draft, charts: Charts) -> None:
         _keep_hook_only(draft, hub)
     else:
         _map_puller_pods(draft, hub)
-        draft.switch_off.append(
-            f"{hub.show('prePuller.continuous.enabled')}: false    # Roost's puller does this"
-        )
-        draft.replaced["puller"] = draft.switch_off[-1]
+        continuous_key = hub.show("prePuller.continuous.enabled")
+        draft.replace_part("puller", f"{continuous_key}: false    # Roost's puller does this")
     if hook and continuous:
         draft.notes.append(
             f"{hub.show('prePuller.hook.enabled')} can stay: it makes an upgrade of the hub wait"
@@ -394,8 +393,8 @@ def _map_pullers(draft: Draft, charts: Charts) -> None:
 
 
 def _keep_hook_only(draft: Draft, hub: HubSection) -> None:
-    """Images come to the nodes of an upgrade, and to no node that joins later: nothing may wait for
-    them there.
+    """Keep the puller of upgrades alone. On a node that joins later no user may wait for images:
+    nobody brings them there.
     """
     at = (*hub.path, "prePuller", "continuous", "enabled")
     why = (
@@ -408,10 +407,9 @@ def _keep_hook_only(draft: Draft, hub: HubSection) -> None:
 
 def _map_puller_pods(draft: Draft, hub: HubSection) -> None:
     """The chart's pullers run where users run, and where `extraTolerations` lets them."""
-    users = hub.items("scheduling.userPods.tolerations")
-    usual = (
-        users if users is not None else listing(child(draft.defaults, "prePuller", "tolerations"))
-    )
+    usual = hub.items("scheduling.userPods.tolerations")
+    if usual is None:
+        usual = listing(child(draft.defaults, "prePuller", "tolerations"))
     tolerations = [*usual, *(hub.items("prePuller.extraTolerations") or [])]
     draft.put("prePuller.tolerations", tolerations, (*hub.path, "prePuller", "extraTolerations"))
     annotations = dict(hub.mapping("prePuller.annotations"))

@@ -126,7 +126,8 @@ def _judge(result: ImportResult) -> None:
     """Lint what was made, as `roost validate` will, and say in plain words what Roost does with
     it.
     """
-    merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
+    printed = load(result.to_yaml().encode(), "imported values")
+    merged = merge_values(read_defaults(), [printed])
     result.warnings = [
         fault
         for fault in raise_errors(find_faults(merged, Release()))
@@ -160,10 +161,9 @@ def _chosen_hub(
     """Where the hub's values are; None: wherever `find_charts` finds them."""
     hubs = source.find_hubs(values)
     if hub is not None:
-        chosen: source.Path = tuple(part for part in hub.split(".") if part)
-        if hub == source.show_key(()):
-            # The top of the file, as faults call it.
-            chosen = ()
+        # As faults call it.
+        is_top = hub == source.show_key(())
+        chosen = () if is_top else tuple(part for part in hub.split(".") if part)
         if source.kind_of(source.child(values, *chosen)) != "mapping":
             known_hubs = " or ".join(map(source.show_key, hubs)) or "no hub"
             found = f"no values below {hub}"
@@ -174,13 +174,13 @@ def _chosen_hub(
         return None
     named = []
     for path in hubs:
-        # Files that say something of this hub: at the top of a file, one of a hub's keys.
-        saying = [
-            file
+        # A hub at the top of the files is in those that hold one of a hub's keys there.
+        names = [
+            file.source.name
             for file in files
             if path in source.find_hubs(file.values) or (path and source.child(file.values, *path))
         ]
-        named.append(f"{source.show_key(path)} ({', '.join(file.source.name for file in saying)})")
+        named.append(f"{source.show_key(path)} ({', '.join(names)})")
     fix = (
         "Where one holds another chart's defaults (basehub's own file below daskhub, say), import"
         " what Helm made of all: helm get values RELEASE --all. Or choose one: --hub "
@@ -245,9 +245,11 @@ def _charts(
                 [Fault(*places.of(path), source.show_key(path), found, _ACCEPTED, fix)]
             )
     if charts is not None and charts.service is not None and not charts.has_hub:
-        # The service's own section, or a key by which it was recognised.
-        service_keys = (*charts.service.path, "dockerApi", "buildPodsRegistryCredentials")
-        key = next(key for key in service_keys if key in values)
+        if charts.service.path:
+            key = charts.service.path[0]
+        else:
+            # The file is the service's own, recognised by one of these keys.
+            key = "dockerApi" if "dockerApi" in values else "buildPodsRegistryCredentials"
         fix = "It has no users: give its hub's values, too, as one of several files."
         raise ValuesError(
             [Fault(*places.of((key,)), key, "binderhub-service alone", _ACCEPTED, fix)]
@@ -255,12 +257,10 @@ def _charts(
     if charts is not None:
         return charts
     fix = "Write the section's keys below it, or remove it."
-    misshapen = [
-        Fault(
-            *places.of(path), source.show_key(path), f"a {source.kind_of(value)}", "a mapping", fix
-        )
-        for path, value in source.misshapen_sections(values)
-    ]
+    misshapen = []
+    for path, value in source.misshapen_sections(values):
+        found = f"a {source.kind_of(value)}"
+        misshapen.append(Fault(*places.of(path), source.show_key(path), found, "a mapping", fix))
     if misshapen:
         raise ValuesError(misshapen)
     # Keys that a hub has, but other charts too.
@@ -304,45 +304,39 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
         sound = _sound_entries(draft, refused, defaults)
         if sound is not None:
             pieces.append(sound)
-        else:
-            draft.refuse(refused.source, refused.value, _reason(faults[0]))
-            if refused.path[:3] == ("podClasses", "user", "match"):
-                draft.places_users_once.append(f"{source.show_key(refused.path)} follows the hub's")
-            if (
-                refused.path == ("placeholders",)
-                and refused.value
-                and refused.path not in {piece.path for piece in pieces}
-            ):
-                # Without the piece, Roost's own default would add placeholders that the hub doesn't
-                # have.
-                pieces.append(
-                    Piece(refused.path, [], ("The hub's were rejected.",), refused.source)
-                )
+            faults = _faults(pieces, defaults)
+            continue
+        draft.refuse(refused.source, refused.value, _reason(faults[0]))
+        if refused.path[:3] == ("podClasses", "user", "match"):
+            draft.places_users_once.append(f"{source.show_key(refused.path)} follows the hub's")
+        is_replaced = any(piece.path == refused.path for piece in pieces)
+        if refused.path == ("placeholders",) and refused.value and not is_replaced:
+            # Without a piece, Roost's own default would add placeholders that the hub doesn't have.
+            why = "The hub's were rejected."
+            pieces.append(Piece(refused.path, [], (why,), refused.source))
         faults = _faults(pieces, defaults)
     return pieces
 
 
 def _sound_entries(draft: Draft, piece: Piece, defaults: Mapping[str, object]) -> Piece | None:
-    """A list without its entries that Roost rejects, each of which is noted; None: not one of
-    several is to blame.
+    """A list without its entries that Roost rejects, each of which is noted; None: it isn't a list,
+    or Roost rejects all of its entries, or none of them alone.
     """
     if not isinstance(piece.value, list) or piece.path == ("placeholders",):
         return None
     faults = [_faults([replace(piece, value=[entry])], defaults) for entry in piece.value]
     if all(faults) or not any(faults):
         return None
+    sound: list[object] = []
+    sound_positions: list[int] = []
     positions = piece.positions or range(len(piece.value))
     for entry, position, found in zip(piece.value, positions, faults, strict=True):
         if found:
             draft.refuse((*piece.source, position), entry, _reason(found[0]))
-    sound = [
-        (entry, at)
-        for entry, at, found in zip(piece.value, positions, faults, strict=True)
-        if not found
-    ]
-    return replace(
-        piece, value=[entry for entry, _ in sound], positions=tuple(at for _, at in sound)
-    )
+        else:
+            sound.append(entry)
+            sound_positions.append(position)
+    return replace(piece, value=sound, positions=tuple(sound_positions))
 
 
 def _reason(fault: Fault) -> str:
@@ -351,17 +345,18 @@ def _reason(fault: Fault) -> str:
 
 
 def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:
-    """The piece to drop for `fault`: the one that it names, else the one without which the fewest
-    faults remain.
+    """The position of the piece to drop for `fault`: the last one that it names, else the one
+    without which the fewest faults remain.
     """
     for at in reversed(range(len(pieces))):
         path = show_path(pieces[at].path)
         if fault.key == path or fault.key.startswith((f"{path}.", f"{path}[")):
             return at
-    counts = [
-        (len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults)), at) for at in range(len(pieces))
-    ]
-    return min(counts)[1]
+
+    def faults_without(at: int) -> int:
+        return len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults))
+
+    return min(range(len(pieces)), key=faults_without)
 
 
 def _faults(pieces: Sequence[Piece], defaults: Mapping[str, object]) -> list[Fault]:

@@ -31,8 +31,8 @@ from roost_core.placement.labels import NAMESPACE_NAME_LABEL, USER_CLASS
 
 Values = Mapping[str, Any]
 
-# On the hubs' namespaces. A list of names would be in each user's pod, as its terms carry the
-# selector.
+# On the hubs' namespaces, which the release finds by it. A list of their names would be in each
+# user's pod, as its terms carry the selector.
 USERS_LABEL: Final = "hub.jupyter.org/users"
 # United in a way of their own.
 _UNITED: Final[tuple[Path, ...]] = (
@@ -100,28 +100,22 @@ class ManyHubs:
         )
 
     def _kubectl_targets(self) -> list[str]:
-        """Namespaces of users and builds, as arguments of kubectl, each text for a command of its
-        own: first all names, then an option -l for each selector.
+        """Namespaces of users and builds, each text as the argument of a kubectl command: first all
+        names, then an option -l for each selector.
         """
         names: list[str] = []
         selectors: list[str] = []
         for hub in self.hubs:
-            for name in ("user", "build"):
-                labels = child(
-                    hub.result.values,
-                    "podClasses",
-                    name,
-                    "match",
-                    "namespaceSelector",
-                    "matchLabels",
-                )
-                own = dict(labels) if isinstance(labels, dict) else {NAMESPACE_NAME_LABEL: hub.name}
-                if own.keys() == {NAMESPACE_NAME_LABEL}:
-                    names += own.values()
+            for pod_class in (USER_CLASS, "build"):
+                match = ("podClasses", pod_class, "match", "namespaceSelector", "matchLabels")
+                labels = child(hub.result.values, *match)
+                if not isinstance(labels, dict):
+                    labels = {NAMESPACE_NAME_LABEL: hub.name}
+                if labels.keys() == {NAMESPACE_NAME_LABEL}:
+                    names += labels.values()
                 else:
-                    selectors.append(
-                        f"-l {','.join(f'{key}={value}' for key, value in own.items())}"
-                    )
+                    pairs = ",".join(f"{key}={value}" for key, value in labels.items())
+                    selectors.append(f"-l {pairs}")
         return [" ".join(dict.fromkeys(names)), *dict.fromkeys(selectors)]
 
     def report(self) -> str:
@@ -129,23 +123,27 @@ class ManyHubs:
         of hubs.
         """
         lines = [f"left out: {line}" for line in self.left_out]
-        unmapped = (
-            (note.key, note.reason, hub.name) for hub in self.hubs for note in hub.result.unmapped
+        lines += self._grouped(
+            "not mapped", lambda result: [f"{note.key}: {note.reason}" for note in result.unmapped]
         )
-        lines += _grouped(
-            "not mapped", ((f"{key}: {reason}", name) for key, reason, name in unmapped), self.hubs
-        )
-        switched = ((line, hub.name) for hub in self.hubs for line in hub.result.switch_off)
-        lines += _grouped("switch off", switched, self.hubs)
-        kept = ((line, hub.name) for hub in self.hubs for line in hub.result.keep)
-        lines += _grouped("keep on", kept, self.hubs)
-        lines += _grouped(
-            "alone",
-            ((line, hub.name) for hub in self.hubs for line in hub.result.verdict),
-            self.hubs,
-        )
+        lines += self._grouped("switch off", lambda result: result.switch_off)
+        lines += self._grouped("keep on", lambda result: result.keep)
+        lines += self._grouped("alone", lambda result: result.verdict)
         lines += [str(fault) for fault in self.faults]
         return "".join(f"{one_line(line)}\n" for line in (*lines, *self._table()))
+
+    def _grouped(self, what: str, lines_of: Callable[[ImportResult], Iterable[str]]) -> list[str]:
+        """Lines of hubs' results, each once, with the hubs that have it."""
+        names: dict[str, list[str]] = {}
+        for hub in self.hubs:
+            for line in lines_of(hub.result):
+                found = names.setdefault(line, [])
+                if hub.name not in found:
+                    found.append(hub.name)
+        return [
+            f"{what}: {line} ({'all hubs' if len(found) == len(self.hubs) else some(found)})"
+            for line, found in names.items()
+        ]
 
     def _table(self) -> Iterator[str]:
         release: Values = coalesce(self.values, read_defaults().values)
@@ -176,7 +174,10 @@ class ManyHubs:
 
 
 def _show_placeholders(hub_values: Values, in_release: Counter[str]) -> str:
-    """How many placeholders a hub had, and of how many it has a share now. in_release: by pool."""
+    """How many placeholders a hub had, and of how many it has a share now.
+
+    in_release: how many the release has, by pool.
+    """
     of_hub = _placeholders_by_pool(hub_values)
     had = of_hub.total()
     shared = sum(in_release[pool] for pool in of_hub)
@@ -184,7 +185,10 @@ def _show_placeholders(hub_values: Values, in_release: Counter[str]) -> str:
 
 
 def _show_images(hub_values: Values, in_release: Mapping[str, set[str]]) -> str:
-    """How many images came to a hub's nodes, and how many come there now. in_release: by nodes."""
+    """How many images came to a hub's nodes, and how many come there now.
+
+    in_release: the images that the release brings, by nodes.
+    """
     of_hub = _images_by_nodes(hub_values)
     before: set[str] = set().union(*of_hub.values())
     now: set[str] = set().union(*(in_release.get(nodes, set()) for nodes in of_hub))
@@ -246,16 +250,18 @@ def _keep_on(hubs: Iterable[ImportedHub], part: str, key: str) -> None:
 
 
 def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:
-    """What most hubs have at a path; the others are told."""
+    """Put what most hubs have at a path, and note what changes for the others."""
     values = {hub.name: child(hub.values, *path) for hub in many.hubs}
     counted = Counter(map(to_json, values.values()))
     default = child(defaults, *path)
+    # Of values that equally many hubs have, Roost's default.
     best = max(counted, key=lambda text: (counted[text], text == to_json(default)))
-    chosen = next(value for value in values.values() if to_json(value) == best)
+    first = next(hub for hub in many.hubs if to_json(values[hub.name]) == best)
+    chosen = values[first.name]
     if best != to_json(default):
         put_at(many.values, path, chosen)
-        like = next(hub for hub in many.hubs if to_json(values[hub.name]) == best)
-        if comments := like.result.comments.get(path):
+        comments = first.result.comments.get(path)
+        if comments:
             many.comments[path] = list(comments)
     for name, value in values.items():
         if to_json(value) != best:
@@ -273,13 +279,11 @@ def _unite_lists(many: ManyHubs) -> None:
         found = [item for hub in many.hubs for item in child(hub.result.values, *path) or []]  # type: ignore[attr-defined]
         if found:
             put_at(many.values, path, list(dict.fromkeys(found)))
-    if child(many.values, "imagePullSecrets") or child(
-        many.values, "singleuser", "image", "pullSecrets"
-    ):
-        path = ("imagePullSecrets",) if "imagePullSecrets" in many.values else ("singleuser",)
-        many.comments[path] = [
-            "Pull Secrets are the hubs': create them in the release's namespace, too."
-        ]
+    comment = "Pull Secrets are the hubs': create them in the release's namespace, too."
+    if "imagePullSecrets" in many.values:
+        many.comments["imagePullSecrets",] = [comment]
+    elif child(many.values, "singleuser", "image", "pullSecrets"):
+        many.comments["singleuser",] = [comment]
 
 
 def _unite_images(many: ManyHubs, defaults: Values) -> None:
@@ -287,16 +291,14 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     usual = list(defaults["prePuller"]["tolerations"])
     hubs_of: dict[str, list[str]] = {}
     entry_of: dict[str, dict[str, Any]] = {}
-    hubs = ((hub.name, hub.values["singleuser"], hub.values["prePuller"]) for hub in many.hubs)
     groups = [
-        (name, group) for name, users, puller in hubs for group in puller_groups(users, puller)
+        (hub.name, group)
+        for hub in many.hubs
+        for group in puller_groups(hub.values["singleuser"], hub.values["prePuller"])
     ]
     # What every puller tolerates is said once, unless some hub's doesn't.
-    always = (
-        usual
-        if all(all(toleration in group.tolerations for toleration in usual) for _, group in groups)
-        else []
-    )
+    is_common = all(toleration in group.tolerations for _, group in groups for toleration in usual)
+    always = usual if is_common else []
     for name, group in groups:
         tolerations = [
             dict(toleration) for toleration in group.tolerations if toleration not in always
@@ -328,7 +330,7 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     ]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True)
 class _SharedSet:
     """A placeholder set of the release, for the sets of hubs that have these nodes and this
     size.
@@ -365,8 +367,10 @@ def _shared_sets(hubs: Iterable[ImportedHub], usual: Values) -> list[_SharedSet]
     return list(shared.values())
 
 
-def _by_pool(shared: Iterable[_SharedSet]) -> list[list[_SharedSet]]:
-    """The sets of each pool: first those that keep room already, and of these that of most hubs."""
+def _by_pool(shared: Iterable[_SharedSet]) -> dict[str, list[_SharedSet]]:
+    """The sets of each pool, by its nodes: first those that keep room already, and of these that of
+    most hubs.
+    """
 
     def rank(shared_set: _SharedSet) -> tuple[bool, int]:
         return not shared_set.replicas, -len(shared_set.hubs)
@@ -374,27 +378,37 @@ def _by_pool(shared: Iterable[_SharedSet]) -> list[list[_SharedSet]]:
     pools: dict[str, list[_SharedSet]] = {}
     for shared_set in sorted(shared, key=rank):
         pools.setdefault(shared_set.nodes, []).append(shared_set)
-    return list(pools.values())
+    return pools
+
+
+def _hubs_it_stands_for(shared_set: _SharedSet, pool: Sequence[_SharedSet]) -> list[str]:
+    """The set's hubs. The first set of a pool stands for those that keep no room, too.
+
+    pool: the sets of its nodes.
+    """
+    if shared_set is not pool[0]:
+        return shared_set.hubs
+    without_room = [hub for other in pool[1:] if not other.replicas for hub in other.hubs]
+    others = [hub for hub in dict.fromkeys(without_room) if hub not in shared_set.hubs]
+    return shared_set.hubs + others
 
 
 def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     """One set for each pool and size, as large as the hubs' together."""
     shared = _shared_sets(many.hubs, defaults["placeholder"]["defaults"])
-    # A set that learns its number counts all users of its nodes: one is enough where none keeps
-    # room already.
     pools = _by_pool(shared)
-    firsts = [first for first, *_ in pools]
-    kept = [
-        shared_set
-        for shared_set in shared
-        if shared_set.replicas or (shared_set.nodes_and_size.get("learn") and shared_set in firsts)
-    ]
+    kept: list[_SharedSet] = []
+    for shared_set in shared:
+        # A set that learns its number counts all users of its nodes: one is enough where none keeps
+        # room already.
+        learns_for_all = (
+            bool(shared_set.nodes_and_size.get("learn"))
+            and shared_set is pools[shared_set.nodes][0]
+        )
+        if shared_set.replicas or learns_for_all:
+            kept.append(shared_set)
     # Without any, one entry is enough, for events to be booked.
     kept = kept or shared[:1]
-    # The first set of a pool stands for those that keep no room.
-    for first, *others in pools:
-        stands_for = [hub for other in others if not other.replicas for hub in other.hubs]
-        first.hubs += [hub for hub in dict.fromkeys(stands_for) if hub not in first.hubs]
     entries: list[dict[str, Any]] = []
     comments: list[str] = []
     taken: set[str] = set()
@@ -404,7 +418,8 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
         name = free_name("-".join(labels), taken, "default", _MAX_NAME)
         taken.add(name)
         entries.append({"name": name, "replicas": shared_set.replicas, **shared_set.nodes_and_size})
-        comments.append(f"{name}: of {some(shared_set.hubs)}")
+        hubs = _hubs_it_stands_for(shared_set, pools[shared_set.nodes])
+        comments.append(f"{name}: of {some(hubs)}")
     put_at(many.values, ("placeholders",), entries)
     many.comments["placeholders",] = [
         (
@@ -426,9 +441,7 @@ def _placeholders_by_pool(values: Values) -> Counter[str]:
 
 
 def _images_by_nodes(values: Values) -> dict[str, set[str]]:
-    """The images of each kind of node: those that pullers bring there, also as they go to all
-    nodes.
-    """
+    """The images that pullers bring to each kind of node, those of all nodes among them."""
     groups = puller_groups(values["singleuser"], values["prePuller"])
     images: dict[str, set[str]] = {}
     for group in groups:
@@ -455,15 +468,3 @@ def _leaves(values: Values, path: Path = ()) -> Iterator[Path]:
 def _short(value: object) -> str:
     text = "null" if value is None else to_json(value).strip('"')
     return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-def _grouped(what: str, lines: Iterable[tuple[str, str]], hubs: Sequence[ImportedHub]) -> list[str]:
-    """Lines that several hubs have, each once, with the hubs."""
-    names: dict[str, list[str]] = {}
-    for text, name in lines:
-        if name not in names.setdefault(text, []):
-            names[text].append(name)
-    return [
-        f"{what}: {text} ({'all hubs' if len(found) == len(hubs) else some(found)})"
-        for text, found in names.items()
-    ]

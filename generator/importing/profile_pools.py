@@ -8,7 +8,7 @@ keeps.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, text
 from generator.checks.terms import by_key, lint_required_term, lint_toleration
@@ -30,33 +30,32 @@ from roost_core.objects.requests import requested
 
 # What KubeSpawner is told of a pod, by its names.
 Traits = Mapping[str, Any]
-# What its user chose, for people: a profile and choices.
+# A kind of user: its title for people, which is a profile and choices; and its pod's traits.
 Kind = tuple[tuple[str, ...], Traits]
-# A placeholder set as far as it stands for a user: `resources`, and every key of NODES.
+# A placeholder set as far as it stands for a user: `resources`, and every key of NODE_KEYS.
 Room = dict[str, Any]
 
 # A choice whose image nobody can name beforehand: it is typed, or built.
 UNLISTED: Final = "an image of their own"
 UNKNOWN_IMAGE: Final = "an-image-of-their-own:1"
-# Options multiply: of one hub, unless it has more choices than that.
+# The kinds of users that are looked at of one hub: options multiply. Each choice is in one of them,
+# even if there are more choices than that.
 MOST_KINDS: Final = 400
 # Room for a suffix that tells sets of one name apart.
 _MAX_NAME: Final = 40
-# A seat that is larger is most of a node.
-_A_MACHINE_BYTES: Final = 64 * 2**30
-# A usual node for users, should nobody say which: 64 GiB and 16 CPUs.
-_A_NODE_CPUS: Final = 16
-# What a wrong forecast may fill.
-_NODES_AT_MOST: Final = 3
-_MOST: Final = 200
-# Fewer seats than that on a node: each is a large part of it.
-_A_LARGE_PART: Final = 8
+# A usual node for users, should nobody say which. A placeholder with more memory is most of a node.
+_NODE_BYTES: Final = 64 * 2**30
+_NODE_CPUS: Final = 16
+# What a wrong forecast may fill: as many usual nodes, with as many placeholders.
+_MOST_NODES: Final = 3
+_MOST_PLACEHOLDERS: Final = 200
+# If fewer placeholders than that fit on a node, each is a large part of it.
+_FEW: Final = 8
 # An imported set keeps what the hub kept, until the hub's own weeks show that less is enough.
 LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
 # Why a set has no replicas of its own: each is a node with a device, or most of one.
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
-# What one hour of a node with a GPU costs on the large clouds: 0.5 to 4, for courses mostly 1 to
-# 3.
+# An hour of a node with a GPU costs 0.5 to 4 on the large clouds, for courses mostly 1 to 3.
 GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3, "monthlyCeiling": 200}
 COSTLY: Final = (
     "0 replicas: each would cost a node with {}. Before a course that comes each week their number"
@@ -64,13 +63,13 @@ COSTLY: Final = (
 )
 # Where a pool says what it is for only by its labels or taints.
 _GPU_WORDS: Final = ("gpu", "accelerator")
-# KubeSpawner takes nothing else for these.
+# Traits of nodes -> the types that KubeSpawner takes for them.
 _SHAPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "node_selector": dict,
     "tolerations": (list, dict),
     "node_affinity_required": (list, dict),
 }
-# By trait: its part of a pod's resources, which of these, and its key below `singleuser.cpu` or
+# Trait -> its part of a pod's resources, which resource, and its key below `singleuser.cpu` or
 # `.memory`.
 SIZES: Final = {
     "cpu_guarantee": ("requests", "cpu", "guarantee"),
@@ -78,7 +77,7 @@ SIZES: Final = {
     "mem_guarantee": ("requests", "memory", "guarantee"),
     "mem_limit": ("limits", "memory", "limit"),
 }
-# By the chart's key below `singleuser.extraResource`.
+# The chart's key below `singleuser.extraResource` -> the trait.
 EXTRA_RESOURCES: Final = {
     "guarantees": "extra_resource_guarantees",
     "limits": "extra_resource_limits",
@@ -87,14 +86,23 @@ EXTRA_RESOURCES: Final = {
 NODE_KEYS: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 
 
+class KindKey(NamedTuple):
+    """Users with the same key are of one kind."""
+
+    # A choice that changes this is named in the kind's title.
+    naming: str
+    # What else tells kinds apart.
+    other: str = ""
+
+
 def pool_sets(
     profiles: object, now: Mapping[str, object], taken: Collection[str], zone: str
 ) -> list[tuple[Room, str]]:
-    """One set for each pool that a profile or a choice leads to and the hub's other users don't
-    use, in their order.
+    """One placeholder set for each pool to which a profile or a choice leads, in their order, and
+    why it is as it is. The pool of the default profile has its set already.
 
     profiles: `singleuser.profileList` as the hub has it. now: Roost's values for this hub, whole.
-    taken: names of sets. zone: the users' time zone. Each comes with the reason why it is as it is.
+    taken: names of sets. zone: the users' time zone.
     """
     defaults = mapping(at(now, "placeholder", "defaults"))
     nodes = zip(_SHAPES, (defaults.get(key) for key in NODE_KEYS), strict=True)
@@ -104,13 +112,14 @@ def pool_sets(
     slugs: dict[str, str] = {}
     listed = list(named_profiles(profiles))
     for name, profile in listed:
-        for chosen, traits in kinds_of(
-            usual, profile, name, _pool_and_sizes, MOST_KINDS // len(listed)
-        ):
-            pool = _pool_and_sizes(traits)[0]
-            by_pool.setdefault(pool, []).append((chosen, room_of(traits)))
+        most = MOST_KINDS // len(listed)
+        for chosen, traits in kinds_of(usual, profile, name, _pool_and_size, most):
+            room = room_of(traits)
+            pool = _pool_of(room)
+            by_pool.setdefault(pool, []).append((chosen, room))
             slugs.setdefault(pool, "-".join([text(child(profile, "slug")) or name, *chosen[1:]]))
-    by_pool.pop(_pool_and_sizes(default_kind(usual, profiles)[1])[0], None)
+    _, default_traits = default_kind(usual, profiles)
+    by_pool.pop(_pool_of(room_of(default_traits)), None)
     names = set(taken)
     found = []
     for pool, users in by_pool.items():
@@ -122,16 +131,12 @@ def pool_sets(
         if len({to_json(other["resources"]) for _, other in users}) > 1:
             why += f", the first of {len(users)} kinds of users there"
         why += f". {why_none(device)}".rstrip(" ")
-        learned = learning(
-            device, most_of(room, device, at(now, "events", "activeServerLimit")), zone
-        )
-        sized = learned | ({"resources": room["resources"]} if room["resources"] else {})
-        entry = {
-            "name": name,
-            "replicas": 0 if device else 1,
-            **sized,
-            **nodes_unlike(room, usual_room),
-        }
+        most = most_of(room, device, at(now, "events", "activeServerLimit"))
+        entry: Room = {"name": name, "replicas": 0 if device else 1}
+        entry |= learning(device, most, zone)
+        if room["resources"]:
+            entry["resources"] = room["resources"]
+        entry |= nodes_unlike(room, usual_room)
         found.append((entry, why))
     return found
 
@@ -143,23 +148,25 @@ def learning(device: str, most: int = LEARN["max"], zone: str = LEARN["timeZone"
 
 
 def most_of(room: Room, device: str, limit: object, replicas: object = 0) -> int:
-    """The most placeholders that a set may learn: as many users as the hub lets in at once, or as
-    fill three usual nodes. Of seats that are a large part of a node, never more than these.
+    """The most placeholders that a set may learn: the hub's limit of servers, or what fills three
+    usual nodes. If few fit on a node: the smaller of the two.
 
     device: of `device_of`. limit: the hub's activeServerLimit, 0 for none. replicas: those that the
-    hub keeps.
+    hub keeps, which are never cut.
     """
     requests = requested(mapping(room.get("resources")))
-    seats = [_A_NODE_CPUS * 1000]
-    for name, size in (("cpu", _A_NODE_CPUS), ("memory", _A_MACHINE_BYTES)):
-        if (amount := quantity(requests.get(name)) or 0) > 0:
-            seats.append(int(size / amount))
+    # How many fit on a node by each resource. Without requests: as with a thousandth of a CPU.
+    fitting = [_NODE_CPUS * 1000]
+    for name, size in (("cpu", _NODE_CPUS), ("memory", _NODE_BYTES)):
+        amount = quantity(requests.get(name)) or 0
+        if amount > 0:
+            fitting.append(int(size / amount))
     if device:
-        seats.append(1)
-    on_a_node = max(1, min(seats))
-    most = min(_MOST, _NODES_AT_MOST * on_a_node)
+        fitting.append(1)
+    on_a_node = max(1, min(fitting))
+    most = min(_MOST_PLACEHOLDERS, _MOST_NODES * on_a_node)
     if isinstance(limit, int) and limit > 0:
-        most = limit if on_a_node >= _A_LARGE_PART else min(limit, most)
+        most = min(limit, most) if on_a_node < _FEW else limit
     return max(most, replicas if isinstance(replicas, int) else 0)
 
 
@@ -182,14 +189,11 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
     usual: what the hub says of all users. profiles: `singleuser.profileList` as the hub has it.
     """
     listed = list(named_profiles(profiles))
-    chosen = [
-        named_profile for named_profile in listed if child(named_profile[1], "default")
-    ] or listed
-    return (
-        kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes, 1)[0]
-        if chosen
-        else ((), usual)
-    )
+    if not listed:
+        return (), usual
+    marked = (named for named in listed if child(named[1], "default"))
+    name, profile = next(marked, listed[0])
+    return kinds_of(usual, profile, name, _pool_and_size, 1)[0]
 
 
 def mark_defaults(profiles: object) -> None:
@@ -211,21 +215,17 @@ def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
     """Each profile with its name for people; what isn't a mapping is none."""
     for place, profile in enumerate(listing(profiles) or by_key(profiles), start=1):
         if isinstance(profile, dict):
-            yield (
-                text(child(profile, "display_name"))
-                or text(child(profile, "slug"))
-                or f"profile {place}",
-                profile,
-            )
+            name = text(child(profile, "display_name")) or text(child(profile, "slug"))
+            yield name or f"profile {place}", profile
 
 
 def kinds_of(
-    usual: Traits, profile: object, name: str, told: Callable[[Traits], tuple[str, str]], most: int
+    usual: Traits, profile: object, name: str, key_of: Callable[[Traits], KindKey], most: int
 ) -> list[Kind]:
     """The kinds of users who take a profile, those with the usual choices first.
 
-    told: of traits, what makes a choice worth naming, and what else tells kinds apart. most:
-    options multiply; beyond it a choice is taken with the first of the others only.
+    key_of: by which kinds are told apart. most: of kinds; beyond it each choice is still taken, but
+    with the usual choices of the other options only.
     """
     kinds: list[Kind] = [((name,), overridden_by(usual, profile))]
     for option in by_key(child(profile, "profile_options")):
@@ -233,26 +233,27 @@ def kinds_of(
             mapping(child(option, "choices")).items(),
             key=lambda item: (not child(item[1], "default"), str(item[0])),
         )
-        if any(
-            child(option, key, "enabled") is True
-            for key in ("unlisted_choice", "dynamic_image_building")
-        ):
+        may_type = child(option, "unlisted_choice", "enabled") is True
+        may_build = child(option, "dynamic_image_building", "enabled") is True
+        if may_type or may_build:
             choices.append((UNLISTED, child(option, "unlisted_choice")))
-        found: dict[object, Kind] = {}
-        for key, choice in choices:
-            for chosen, before in kinds[: max(1, most // len(choices))]:
+        found: dict[KindKey, Kind] = {}
+        for choice_name, choice in choices:
+            for title, before in kinds[: max(1, most // len(choices))]:
                 traits = overridden_by(before, choice)
-                named = (*chosen, str(key))
-                as_told = told(traits)
-                found.setdefault(
-                    as_told, (chosen if as_told[0] == told(before)[0] else named, traits)
-                )
+                key = key_of(traits)
+                is_named = key.naming != key_of(before).naming
+                new_title = (*title, str(choice_name)) if is_named else title
+                found.setdefault(key, (new_title, traits))
         kinds = list(found.values()) or kinds
     return kinds
 
 
 def overridden_by(traits: Traits, holder: object) -> Traits:
-    """KubeSpawner merges dictionaries, and replaces all else."""
+    """The traits after the `kubespawner_override` of a profile or a choice.
+
+    KubeSpawner merges dictionaries, and replaces all else.
+    """
     changed = dict(traits)
     for written, value in mapping(child(holder, "kubespawner_override")).items():
         name = OLD_NAMES.get(str(written), str(written))
@@ -265,11 +266,14 @@ def overridden_by(traits: Traits, holder: object) -> Traits:
             item = {camel_case(str(key)): field for key, field in value.items()}
             changed[name] = overridden(changed.get(name) or {}, item)
             continue
+        if isinstance(value, str) and "{value}" in value:
+            # The user types it.
+            changed[name] = UNKNOWN_IMAGE
+            continue
         before = changed.get(name)
         if before is None and name not in LISTS:
             before = {}
-        typed = isinstance(value, str) and "{value}" in value
-        changed[name] = UNKNOWN_IMAGE if typed else overridden(before, value)
+        changed[name] = overridden(before, value)
     return changed
 
 
@@ -286,9 +290,11 @@ def size_traits(singleuser: object) -> dict[str, object]:
 def own_sizes(traits: Traits) -> dict[str, dict[str, str]]:
     """Requests and limits of CPU and memory, in Kubernetes quantities."""
     sizes: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
-    for trait in (trait for trait in traits if trait in SIZES):
+    for trait, value in traits.items():
+        if trait not in SIZES:
+            continue
         part, name, _ = SIZES[trait]
-        amount = cpu_quantity(traits[trait]) if name == "cpu" else spawner_memory(traits[trait])
+        amount = cpu_quantity(value) if name == "cpu" else spawner_memory(value)
         if amount is not None:
             sizes[part][name] = amount
     return sizes
@@ -333,10 +339,15 @@ def _pod_config(traits: Traits) -> dict[str, Any]:
     return pod_config_of({"extra_pod_config": (traits.get("extra_pod_config"), ())})
 
 
-def _pool_and_sizes(traits: Traits) -> tuple[str, str]:
-    """What tells the nodes of one user from another's, and the size."""
+def _pool_and_size(traits: Traits) -> KindKey:
+    """By which placeholder sets are told apart: users of one pool are named alike."""
     room = room_of(traits)
-    return to_json([room[key] for key in NODE_KEYS]), to_json(room["resources"])
+    return KindKey(_pool_of(room), to_json(room["resources"]))
+
+
+def _pool_of(room: Room) -> str:
+    """The nodes that a set is for, in one text."""
+    return to_json([room[key] for key in NODE_KEYS])
 
 
 def nodes_unlike(room: Room, usual: Room) -> Room:
@@ -345,23 +356,27 @@ def nodes_unlike(room: Room, usual: Room) -> Room:
 
 
 def device_of(entry: object, usual: Mapping[str, object]) -> str:
-    """What makes a placeholder of this set a node of its own: a device that it holds, or its size;
-    empty: nothing.
+    """Why each placeholder of this set costs a node: its device, or its size; "": it doesn't.
+
+    usual: nodes of all users. Their labels and taints say nothing of this set.
     """
     requests = requested(mapping(at(entry, "resources")))
-    extended = sorted(name for name in requests if "/" in name)
+    reasons = sorted(name for name in requests if "/" in name)
+    if (quantity(requests.get("memory", 0)) or 0) > _NODE_BYTES:
+        reasons.append("more than 64 GiB of memory")
+    if reasons:
+        return " and ".join(reasons)
     own = [
         part
         for key in NODE_KEYS
         for part in _parts(at(entry, key))
         if part not in _parts(usual.get(key))
     ]
-    if (quantity(requests.get("memory", 0)) or 0) > _A_MACHINE_BYTES:
-        extended.append("more than 64 GiB of memory")
-    return " and ".join(extended) or ("a GPU" if is_gpu(" ".join(own)) else "")
+    return "a GPU" if is_gpu(" ".join(own)) else ""
 
 
 def _parts(nodes: object) -> list[str]:
+    """Each label of a node selector, or each toleration or term of a list."""
     return [to_json({key: item}) for key, item in mapping(nodes).items()] + [
         to_json(term) for term in listing(nodes)
     ]

@@ -35,7 +35,7 @@ class Statement(NamedTuple):
     line: ast.AST
     # In a hook the names of its arguments, which may be a spawner or a pod; in a class "".
     owners: frozenset[str]
-    # Whether it runs for all users.
+    # Whether it runs for all users, should the functions around it be called.
     is_sure: bool
     # The functions and classes around it.
     scopes: tuple[str, ...] = ()
@@ -71,21 +71,31 @@ def statements_of(
     """The statements below a node. owners, scopes and is_sure: as of a Statement, of the node
     itself.
     """
+    # Until one of these statements may have returned.
+    runs_for_all = is_sure
     for line in ast.iter_child_nodes(node):
         if not isinstance(line, ast.stmt | ast.excepthandler | ast.match_case):
             continue
-        yield Statement(line, owners, is_sure, scopes)
-        is_scope = isinstance(line, SCOPES)
-        inner = owners
-        if isinstance(line, ast.ClassDef):
-            inner = frozenset({""})
-        elif is_scope:
-            inner = owners - {""} | {"spawner", "self"} | argument_names(line)
-        below = (*scopes, line.name) if isinstance(line, SCOPES) else scopes
-        yield from statements_of(line, inner, below, is_sure=is_sure and is_scope)
-        # Users for whom a hook has returned get nothing of what follows.
-        if is_sure and not is_scope:
-            is_sure = not any(isinstance(part, ast.Return) for part in ast.walk(line))
+        yield Statement(line, owners, runs_for_all, scopes)
+        if isinstance(line, SCOPES):
+            # Once it is called, a function runs for any user. Whether it is called for all of them,
+            # its scopes let the reader find out.
+            below = (*scopes, line.name)
+            inner = _owners_in(line, owners)
+            yield from statements_of(line, inner, below, is_sure=runs_for_all)
+            continue
+        # What an `if`, a loop or a `try` holds may not run.
+        yield from statements_of(line, owners, scopes, is_sure=False)
+        if any(isinstance(part, ast.Return) for part in ast.walk(line)):
+            # Users for whom a hook has returned get nothing of what follows.
+            runs_for_all = False
+
+
+def _owners_in(scope: ast.AST, owners: frozenset[str]) -> frozenset[str]:
+    """The owners of what a function or a class holds. owners: those around it."""
+    if isinstance(scope, ast.ClassDef):
+        return frozenset({""})
+    return (owners - {""}) | {"spawner", "self"} | argument_names(scope)
 
 
 def parts_of(line: ast.AST) -> Iterator[ast.AST]:
@@ -139,19 +149,22 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
             if steps_of(target) == ["c", "KubeSpawner"]:
                 yield from _all_anew()
             more = _added_to(target, value)
-            yield from _each(
-                steps_of(target), value if more is None else more, is_part=more is not None
-            )
+            if more is None:
+                yield from _entry_by_entry(steps_of(target), value, is_part=False)
+            else:
+                yield from _entry_by_entry(steps_of(target), more, is_part=True)
     elif isinstance(line, ast.AnnAssign | ast.AugAssign) and line.value is not None:
         is_part = isinstance(line, ast.AugAssign)
         value = line.value
         if isinstance(line, ast.AugAssign):
-            is_list = isinstance(line.op, ast.Add) and _is_listed(value)
-            is_mapping = isinstance(line.op, ast.BitOr) and items_of(value) is not None
-            value = value if is_list or is_mapping else NOT_READ
-        yield from _each(steps_of(line.target), value, is_part=is_part)
+            adds_list = isinstance(line.op, ast.Add) and _is_listed(value)
+            adds_mapping = isinstance(line.op, ast.BitOr) and items_of(value) is not None
+            if not (adds_list or adds_mapping):
+                value = NOT_READ
+        yield from _entry_by_entry(steps_of(line.target), value, is_part=is_part)
     elif isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef):
         yield Setting([ANY if line.name in _MAKERS else line.name], NOT_READ)
+        # `_tolerations_default` sets the trait in a class.
         yield Setting([line.name.removesuffix("_default").lstrip("_")], NOT_READ)
         for decorator in line.decorator_list:
             if isinstance(decorator, ast.Call) and decorator.args:
@@ -166,11 +179,11 @@ def _set_by_call(call: ast.Call) -> Iterator[Setting]:
     arguments = _arguments_of(call)
     if isinstance(call.func, ast.Attribute):
         owner = steps_of(call.func.value)
-        if name == "update" and owner == ["c"]:
-            yield from _all_anew()
         if name == "update":
+            if owner == ["c"]:
+                yield from _all_anew()
             given = call.args[0] if call.args else ast.Call(ast.Name("dict"), [], call.keywords)
-            yield from _each(owner, given, is_part=True)
+            yield from _entry_by_entry(owner, given, is_part=True)
         elif _holds_traits(owner) and name not in READERS | {"setdefault", *SETTERS}:
             yield Setting(ANY_TRAIT, NOT_READ)
         elif name in _ADDERS:
@@ -204,7 +217,9 @@ def _is_listed(value: ast.expr) -> bool:
 
 
 def _added_to(target: ast.expr, value: ast.expr) -> ast.expr | None:
-    """What `x = x + y`, `x = [*x, y]` and `x = {**x, y: z}` add to x; None: they are no such."""
+    """What `x = x + y`, `x = [*x, y]` and `x = {**x, y: z}` add to x; None: it is no such
+    assignment.
+    """
     name = ast.unparse(target)
     if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.BitOr):
         for same, more in ((value.left, value.right), (value.right, value.left)):
@@ -222,9 +237,11 @@ def _added_to(target: ast.expr, value: ast.expr) -> ast.expr | None:
         *rest, same = value.elts
         if isinstance(same, ast.Starred) and _is_same(same.value, name):
             return ast.List(rest, ast.Load())
-    is_wider = isinstance(value, ast.Dict) and bool(value.keys) and value.keys[0] is None
-    if isinstance(value, ast.Dict) and is_wider and _is_same(value.values[0], name):
-        return ast.Dict(value.keys[1:], value.values[1:])
+    if isinstance(value, ast.Dict) and value.keys:
+        # The key of `**x` is None.
+        begins_with_it = value.keys[0] is None and _is_same(value.values[0], name)
+        if begins_with_it:
+            return ast.Dict(value.keys[1:], value.values[1:])
     return None
 
 
@@ -259,25 +276,30 @@ def _set_by_use(steps: list[str], own_names: Collection[str]) -> Iterator[Settin
         yield Setting([*JUPYTERHUB, ANY], NOT_READ)
 
 
-def _each(steps: list[str], value: ast.expr, *, is_part: bool) -> Iterator[Setting]:
+def _entry_by_entry(steps: list[str], value: ast.expr, *, is_part: bool) -> Iterator[Setting]:
     """Each entry of a mapping of traits, labels or classes; of another value the value itself."""
-    items = items_of(value)
-    has_traits = steps[0] == "c" and len(steps) < 3
-    if steps[-2:] != ["metadata", "labels"] and not has_traits:
+    is_labels = steps[-2:] == ["metadata", "labels"]
+    holds_traits = steps[0] == "c" and len(steps) < 3
+    if not (is_labels or holds_traits):
         yield Setting(steps, value, is_part)
-    elif items is not None:
+        return
+    items = items_of(value)
+    if items is not None:
         for key, item in items:
-            yield from _each([*steps, key], item, is_part=False)
+            yield from _entry_by_entry([*steps, key], item, is_part=False)
     elif len(steps) == 2:
+        # A class that gets what isn't written out: any trait of it.
         yield Setting([*steps, ANY], value)
+    # Nothing for a pod's labels that aren't written out: they are taken to be more labels, beside
+    # those by which its class is found.
 
 
 def steps_of(target: ast.expr) -> list[str]:
     """The names of which `c.KubeSpawner["namespace"]` is made; ANY for one that isn't written
     out.
     """
-    is_call = isinstance(target, ast.Call) and len(target.args) > 1
-    if isinstance(target, ast.Call) and is_call and ast.unparse(target.func) == "getattr":
+    called = ast.unparse(target.func) if isinstance(target, ast.Call) else ""
+    if isinstance(target, ast.Call) and called == "getattr" and len(target.args) > 1:
         return [*steps_of(target.args[0]), key_of(target.args[1])]
     if isinstance(target, ast.Attribute):
         owner = steps_of(target.value)

@@ -17,24 +17,14 @@ from generator.importing.summary import IMAGES, PLACEHOLDERS, HubSummary, TrialF
 from generator.values.sources import Places
 
 _SHORT_LINES: Final = 12
-# What isn't promised, what of the hub then stays on, and why.
-_ORDERS: Final = (
-    (
-        IMAGES,
-        "puller",
-        (
-            "it isn't promised that Roost's brings what users run. Two pullers pull twice: Roost's"
-            " is off by prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub"
-        ),
-    ),
-    (
-        PLACEHOLDERS,
-        "placeholders",
-        (
-            "it isn't promised that Roost's keep room for these users. placeholders: [] leaves"
-            " Roost's away until they do"
-        ),
-    ),
+# Without the promise IMAGES, the hub's puller stays on; without PLACEHOLDERS, its placeholders.
+_PULLER_STAYS: Final = (
+    "it isn't promised that Roost's brings what users run. Two pullers pull twice: Roost's is off"
+    " by prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub"
+)
+_PLACEHOLDERS_STAY: Final = (
+    "it isn't promised that Roost's keep room for these users. placeholders: [] leaves Roost's away"
+    " until they do"
 )
 # Their pods have what `corePods` says, where they say nothing themselves.
 _CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder")
@@ -80,15 +70,15 @@ class ImportResult:
     )
     # The hub's own values; None: there is no hub.
     hub: HubSection | None = None
-    # Whether images are built for its users; and whether BinderHub's chart is around it, which
-    # starts no others.
+    # Whether images are built for its users.
     has_builds: bool = False
+    # Whether BinderHub's chart is around it: then users run no other images than built ones.
     is_binder: bool = False
     # What must be true before users are placed; empty: they are.
     places_users_once: list[str] = field(default_factory=list)
     # What sets in Python which pods builds are, and nobody knows to what; "": all is known.
     builds_unknown: str = ""
-    # Which line of `switch_off` is about the hub's "scheduler", "puller" or "placeholders".
+    # Which line of `switch_off` is about which part: see `replace_part`.
     replaced: dict[str, str] = field(default_factory=dict)
     # Knows file and line of each key.
     places: Places = field(default_factory=lambda: Places([]))
@@ -127,17 +117,22 @@ class ImportResult:
     def _keep_on_what_is_missing(self, unplaced: Sequence[str], *, was_tried: bool) -> None:
         """Have the hub keep each part of which the summary doesn't promise that Roost does it.
 
-        unplaced: what must be true before users are placed.
+        unplaced: what must be true before users are placed. was_tried: on made pods.
         """
-        if was_tried:
-            for promise, part, reason in _ORDERS:
-                if promise not in self.summary.promises:
-                    self.keep_on(part, reason)
+        if was_tried and IMAGES not in self.summary.promises:
+            self.keep_on("puller", _PULLER_STAYS)
+        if was_tried and PLACEHOLDERS not in self.summary.promises:
+            self.keep_on("placeholders", _PLACEHOLDERS_STAY)
         if self.builds_unknown:
             self.keep_on("builds", "which pods builds are isn't known here")
         if unplaced:
             reason = f"Roost doesn't place all users until {' and '.join(unplaced)}"
             self.keep_on("scheduler", reason)
+
+    def replace_part(self, part: str, line: str) -> None:
+        """Have the hub switch off its "scheduler", "puller", "placeholders" or "builds"."""
+        self.switch_off.append(line)
+        self.replaced[part] = line
 
     def line_of(self, source: SourcePath) -> str:
         """Where a key stands, for people: ", line 7"; "" where that isn't known."""
@@ -145,12 +140,12 @@ class ImportResult:
         return f", line {line}" if line else ""
 
     def keep_on(self, part: str, reason: str) -> None:
-        """Have the hub keep its "scheduler", "puller" or "placeholders", instead of the line that
-        switches it off.
-        """
-        if line := self.replaced.pop(part, ""):
+        """Have the hub keep a part, in place of the line that switches it off, if there is one."""
+        line = self.replaced.pop(part, "")
+        if line:
             self.switch_off.remove(line)
-            self.keep.append(f"{line.partition(': ')[0]}: {reason}")
+            key, _, _ = line.partition(": ")
+            self.keep.append(f"{key}: {reason}")
 
     @property
     def verdict(self) -> list[str]:
@@ -174,8 +169,8 @@ class ImportResult:
         """The report for stderr: what Roost will do, what to switch off, what would help, and then
         all else.
 
-        proposals: lines that name them. Without details at most 12 lines, and two of the first
-        week.
+        proposals: lines that name them. Without details: the first 12 lines, then those of the
+        first week.
         """
         # What isn't known is never among the lines that are left out.
         lines = [*self.summary.will, *self.not_known, *map(str, self.repeated)]
@@ -188,11 +183,13 @@ class ImportResult:
         lines += [f"note: {note}" for note in self.notes]
         lines += self.summary.wont
         if not details and len(lines) > _SHORT_LINES:
-            rest = len(lines) - _SHORT_LINES + 1
+            # The last of the short lines says what was left out.
+            left_out = lines[_SHORT_LINES - 1 :]
             fault_lines = {str(fault) for fault in (*self.repeated, *self.unmapped, *self.warnings)}
-            faults = sum(line in fault_lines for line in lines[-rest:])
+            faults = sum(line in fault_lines for line in left_out)
             named = f", {faults} of them keys that aren't mapped and warnings" if faults else ""
-            lines[-rest:] = [f"{rest} more lines{named}: roost import --details"]
+            lines = lines[: _SHORT_LINES - 1]
+            lines.append(f"{len(left_out)} more lines{named}: roost import --details")
         lines += self.summary.first_week
         return "".join(f"{one_line(line)}\n" for line in lines)
 
@@ -237,11 +234,9 @@ class Draft(ImportResult):
 
     def _default(self, path: Path) -> object:
         own = child(self.defaults, *path)
-        return (
-            child(self.defaults, "corePods", *path[1:])
-            if own is None and path[0] in _CORE_PROGRAMS
-            else own
-        )
+        if own is None and path[0] in _CORE_PROGRAMS:
+            return child(self.defaults, "corePods", *path[1:])
+        return own
 
     def put_each(
         self, dotted: str, values: Mapping[str, object], source: Path, *comments: str

@@ -5,6 +5,7 @@ much CPU a start gets.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from generator.importing.hub_code import LIMITS
 from generator.importing.result import Draft
@@ -12,36 +13,63 @@ from generator.importing.source import HubSection, Path, child
 from generator.importing.unread import python_of
 
 
+class _Limit(NamedTuple):
+    """A limit of the hub that a class may meet."""
+
+    # The chart's key below `hub`, and Roost's below `events`.
+    key: str
+    trait: str
+    of_chart: int
+    # JupyterHub's own default, which counts once the chart's is deleted.
+    of_jupyterhub: int
+    advice: str
+
+
+_HUB_LIMITS: Final = (
+    _Limit(
+        "concurrentSpawnLimit",
+        trait=LIMITS[0],
+        of_chart=64,
+        of_jupyterhub=100,
+        advice=(
+            "where more people come at once, the others read that they should come again in 30 to"
+            " 60 s. Set it to your largest class, and events.concurrentSpawnLimit."
+        ),
+    ),
+    _Limit(
+        "activeServerLimit",
+        trait=LIMITS[1],
+        of_chart=0,
+        of_jupyterhub=0,
+        advice=(
+            "who comes while so many servers run is refused. Set it to those of all others and your"
+            " largest class, and events.activeServerLimit."
+        ),
+    ),
+)
+
+
 def map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object, Path]]) -> None:
     """Bookings say how many people the hub lets in at once, and in all."""
-    again = (
-        "where more people come at once, the others read that they should come again in 30 to 60 s."
-        " Set it to"
-    )
-    full = "who comes while so many servers run is refused. Set it to those of all others and"
-    limits = (
-        ("concurrentSpawnLimit", LIMITS[0], 64, again),
-        ("activeServerLimit", LIMITS[1], 0, full),
-    )
-    for key, trait, usual, advice in limits:
-        at: Path = ("hub", key)
-        limit = hub.get(f"hub.{key}", "any")
+    for limit in _HUB_LIMITS:
+        at: Path = ("hub", limit.key)
+        number = hub.get(f"hub.{limit.key}", "any")
         where = hub.show(at)
-        if trait in traits:
-            limit, at = traits[trait]
-            where = f"{trait} ({hub.show(at)})"
-        elif limit is None:
-            # JupyterHub's own default, should the chart's be deleted.
-            limit = 100 if usual and hub.is_deleted(f"hub.{key}") else usual
-        if type(limit) is not int:
-            draft.notes.append(f"{where} can't be read here: write its number to events.{key}.")
-            continue
-        if limit != usual:
-            draft.put(f"events.{key}", limit, (*hub.path, *at))
-        if limit > 0:
+        if limit.trait in traits:
+            number, at = traits[limit.trait]
+            where = f"{limit.trait} ({hub.show(at)})"
+        elif number is None:
+            is_deleted = hub.is_deleted(f"hub.{limit.key}")
+            number = limit.of_jupyterhub if is_deleted else limit.of_chart
+        if type(number) is not int:
             draft.notes.append(
-                f"{where} is {limit}: {advice} your largest class, and events.{key}."
+                f"{where} can't be read here: write its number to events.{limit.key}."
             )
+            continue
+        if number != limit.of_chart:
+            draft.put(f"events.{limit.key}", number, (*hub.path, *at))
+        if number > 0:
+            draft.notes.append(f"{where} is {number}: {limit.advice}")
 
 
 def note_cpu(draft: Draft, hub: HubSection) -> None:

@@ -24,9 +24,9 @@ _COLUMNS: Final = "one line a class: weekday,time,people,until"
 
 
 class TrialFindings(NamedTuple):
-    """What made pods of the hub's users showed."""
+    """What trial pods, made of the hub's values, showed."""
 
-    # Those that hold for some users.
+    # Promises that hold for some users.
     promises: frozenset[str]
     # How users fare: a line for each way.
     lines: list[str]
@@ -34,62 +34,75 @@ class TrialFindings(NamedTuple):
     not_known: list[str]
     # What must be so before Roost's scheduler gets users that the hub's had.
     unplaced: list[str]
-    # Whether one of these names what the hub's Python sets, and nobody knows to what.
+    # Whether a line of `unplaced` names something that the hub's Python sets to nobody knows what.
     names_unknown: bool
-    # Whether nobody knows of any of them which room would be theirs.
+    # Whether of none of the pods anybody knows how much room it takes.
     room_is_unknown: bool
 
 
 class HubSummary(NamedTuple):
-    """What Roost will do for a hub and what not, and whether users notice nothing of it; lines for
-    people.
-    """
+    """What Roost will do for a hub and what not, as lines for people."""
 
     # Begins with the verdict.
     will: list[str]
     wont: list[str]
-    # Whether users are placed at all and anything changes for them; empty: both are so.
+    # Lines that say that users aren't placed yet, or that nothing changes for them; empty: neither.
     verdict: list[str]
     # How the classes of the first week find room, where placeholders are learned.
     first_week: list[str]
+    # Whether nothing changes for users.
     is_inert: bool
     # What is promised; the orders of what to switch off in the hub follow it.
     promises: frozenset[str]
 
 
+class _Part(NamedTuple):
+    """What Roost does of one part of its work, and what it doesn't; lines for people."""
+
+    will: list[str]
+    wont: list[str]
+
+
 def summary_of(
     values: Mapping[str, object],
-    once: Sequence[str] = (),
+    conditions: Sequence[str] = (),
     seen: TrialFindings | None = None,
     *,
     has_builds: bool = True,
     builds_unknown: str = "",
     node_hour_price: float | None = None,
 ) -> HubSummary:
-    """What values do. once: what must be true before users are placed; has_builds: whether the hub
-    makes any.
+    """What values do.
 
-    builds_unknown: what sets in Python which pods builds are. seen: a promise that no made pod
-    showed isn't made; None: none was tried. node_hour_price: for money beside node-hours.
+    conditions: what must be true before users are placed, as far as the hub's values say. seen:
+    what trial pods showed; a promise that none showed isn't made. None: none was tried. has_builds:
+    whether the hub makes any. builds_unknown: what sets in Python which pods builds are.
+    node_hour_price: for money beside node-hours.
     """
     has_scheduler = at(values, "scheduler", "target") != "none"
-    if seen is not None and has_scheduler:
-        once = [] if PLACE in seen.promises else seen.unplaced
+    unmet = conditions
+    not_shown: set[str] = set()
+    if seen is not None:
+        not_shown = _PARTS.keys() - seen.promises
+        if has_scheduler:
+            unmet = [] if PLACE in seen.promises else seen.unplaced
+        else:
+            # Without Roost's scheduler there is no pod to show it.
+            not_shown.discard(PLACE)
     will: list[str] = []
     wont: list[str] = []
     promises: set[str] = set()
-    for promise, tell in _PROMISES.items():
-        lines: list[str] = []
-        if promise != PLACE or not once:
-            tell(values, lines, wont)
-        is_kept = seen is None or promise in seen.promises
-        if is_kept or (promise == PLACE and not has_scheduler):
-            will += lines
-            if lines:
-                promises.add(promise)
-        else:
+    for promise, part_of in _PARTS.items():
+        if promise == PLACE and unmet:
+            continue
+        part = part_of(values)
+        wont += part.wont
+        if promise in not_shown:
             why = "not for these users, as pods made of the hub's values show"
-            wont += [f"{line}: {why}" for line in lines]
+            wont += [f"{line}: {why}" for line in part.will]
+        elif part.will:
+            will += part.will
+            promises.add(promise)
     if _learns_from_none(values) and not (seen is not None and seen.room_is_unknown):
         will.append(
             "keep placeholders from the third day on, as many as earlier days needed"
@@ -112,8 +125,8 @@ def summary_of(
             wont.append(line)
     wont.append("hold an upgrade of the hub up until images are there")
     verdict = []
-    if once:
-        verdict.append(f"Roost places no users until {' and '.join(once)}.")
+    if unmet:
+        verdict.append(f"Roost places no users until {' and '.join(unmet)}.")
     if is_inert:
         verdict.append("Nothing changes for users with these values.")
         verdict.append(
@@ -146,90 +159,78 @@ def _beside_others(values: Mapping[str, object]) -> list[str]:
     return [line]
 
 
-def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+def _scheduling(values: Mapping[str, object]) -> _Part:
     user = at(values, "podClasses", USER_CLASS)
-    draws = bool(mapping(at(user, "join")))
     if at(values, "scheduler", "target") == "none":
-        wont.append(
-            "place users: the cluster's scheduler goes on doing that (scheduler.target: none)"
-        )
-        if draws:
-            will.append(
+        others = "place users: the cluster's scheduler goes on doing that (scheduler.target: none)"
+        if mapping(at(user, "join")):
+            prefers = (
                 "prefer nodes with other users, by a preference that the cluster's scheduler weighs"
             )
-        else:
-            wont.append("bring users together: the hub didn't (podClasses.user.join)")
-        return
+            return _Part([prefers], [others])
+        return _Part([], [others, "bring users together: the hub didn't (podClasses.user.join)"])
     profile = mapping(at(values, "scheduler", "profiles", text(at(user, "profile"))))
     names = [name for name in listing(values.get("replaceSchedulers")) if isinstance(name, str)]
     whose = f" (also pods that name {' or '.join(names)})" if names else ""
+    line = f"place users{whose} by a scheduler of its own"
     if profile.get("plugins"):
-        will.append(
-            f"place users{whose} by a scheduler of its own with the hub's plugins and weights"
-        )
-    else:
-        strategy = text(profile.get("strategy"))
-        how = (
-            ": on few nodes, and of those on one that holds their images"
-            if strategy == "pack"
-            else ""
-        )
-        will.append(f"place users{whose} by a scheduler of its own, strategy {strategy}{how}")
+        return _Part([f"{line} with the hub's plugins and weights"], [])
+    strategy = text(profile.get("strategy"))
+    line += f", strategy {strategy}"
+    if strategy == "pack":
+        line += ": on few nodes, and of those on one that holds their images"
+    return _Part([line], [])
 
 
-def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+def _images(values: Mapping[str, object]) -> _Part:
     groups = puller_groups(values.get("singleuser"), values.get("prePuller"))
     images = {image for group in groups for image in group.images}
     if at(values, "prePuller", "enabled") is not True:
-        wont.append("bring images to nodes: users of a node that lacks theirs start cold")
-    elif not images:
-        wont.append("bring images to nodes: none is named in singleuser or prePuller.extraImages")
-    else:
-        # The pullers of a user who chooses nothing. Required terms may still keep some away.
-        pods = sum(
-            group.node_selector.items() <= groups[0].node_selector.items() for group in groups
-        )
-        each = f", up to {pods} puller pods on a user node" if pods > 1 else ""
-        daemon_sets = count_of(len(groups), "DaemonSet")
-        will.append(
-            f"bring {count_of(len(images), 'image')} to nodes in advance, by {daemon_sets}{each}"
-        )
+        why = "users of a node that lacks theirs start cold"
+        return _Part([], [f"bring images to nodes: {why}"])
+    if not images:
+        why = "none is named in singleuser or prePuller.extraImages"
+        return _Part([], [f"bring images to nodes: {why}"])
+    # The pullers of a user who chooses nothing. Required terms may still keep some away.
+    usual_labels = groups[0].node_selector.items()
+    pods = sum(group.node_selector.items() <= usual_labels for group in groups)
+    line = f"bring {count_of(len(images), 'image')} to nodes in advance, by"
+    line += f" {count_of(len(groups), 'DaemonSet')}"
+    if pods > 1:
+        line += f", up to {pods} puller pods on a user node"
+    return _Part([line], [])
 
 
-def _gate(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+def _gate(values: Mapping[str, object]) -> _Part:
     mode = at(values, "imageGate", "mode")
     images = any(
         group.images for group in puller_groups(values.get("singleuser"), values.get("prePuller"))
     )
     if mode == "requireLabel" and images and at(values, "prePuller", "enabled") is True:
-        will.append(
+        line = (
             "keep users off nodes that are still being brought their image, while another node"
             " holds it"
         )
-    elif mode == "prefer" and images:
-        will.append("let users prefer nodes that have their image, and use any other")
-    else:
-        wont.append("keep users off nodes that lack their image")
+        return _Part([line], [])
+    if mode == "prefer" and images:
+        return _Part(["let users prefer nodes that have their image, and use any other"], [])
+    return _Part([], ["keep users off nodes that lack their image"])
 
 
-def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
+def _placeholders(values: Mapping[str, object]) -> _Part:
     sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
     count = sum(int(number(placeholder_set.get("replicas"))) for placeholder_set in sets)
     if count:
-        moved = (
-            ", moved to the newest node"
-            if at(values, "placeholderMover", "enabled") is True
-            else ""
-        )
-        moved += (
-            f", after a week as many as earlier days needed{_at_most(values)}"
-            if any(placeholder_set.get("learn") for placeholder_set in sets)
-            else ""
-        )
-        what = count_of(count, "placeholder")
-        will.append(f"keep {what}{moved}: they give way to users and make an autoscaler act early")
-    elif not _learns_from_none(values):
-        wont.append("keep placeholders: none are set (placeholders)")
+        line = f"keep {count_of(count, 'placeholder')}"
+        if at(values, "placeholderMover", "enabled") is True:
+            line += ", moved to the newest node"
+        if any(placeholder_set.get("learn") for placeholder_set in sets):
+            line += f", after a week as many as earlier days needed{_at_most(values)}"
+        return _Part([f"{line}: they give way to users and make an autoscaler act early"], [])
+    if _learns_from_none(values):
+        # The summary says so itself, where it knows what that costs.
+        return _Part([], [])
+    return _Part([], ["keep placeholders: none are set (placeholders)"])
 
 
 def _at_most(values: Mapping[str, object]) -> str:
@@ -255,13 +256,10 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
     ]
     if not learning:
         return []
-    needs = "" if at(values, "events", "enabled") is True else ", with events.enabled: true"
-    lines = [
-        (
-            "Room for the first week's classes: roost book --timetable classes.csv    #"
-            f" {_COLUMNS}{needs}"
-        )
-    ]
+    command = f"roost book --timetable classes.csv    # {_COLUMNS}"
+    if at(values, "events", "enabled") is not True:
+        command += ", with events.enabled: true"
+    lines = [f"Room for the first week's classes: {command}"]
     if any(at(entry, "learn", "timeZone") == "UTC" for entry in learning):
         lines.append(
             "Set timeZone in placeholders to your users': UTC is written, and forecasts are an hour"
@@ -274,11 +272,12 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
 
 
 def _learns_from_none(values: Mapping[str, object]) -> bool:
+    """Whether placeholders are learned, and there are none until then."""
     sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
     return any(placeholder_set.get("learn") for placeholder_set in sets) and not any(
         placeholder_set.get("replicas") for placeholder_set in sets
     )
 
 
-# Each adds to two lists of lines: what Roost will do, and what it won't.
-_PROMISES: Final = {PLACE: _scheduling, IMAGES: _images, GATE: _gate, PLACEHOLDERS: _placeholders}
+# Promise -> the part of Roost's work that keeps it.
+_PARTS: Final = {PLACE: _scheduling, IMAGES: _images, GATE: _gate, PLACEHOLDERS: _placeholders}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, text
 from generator.importing import profile_pools
@@ -34,28 +34,32 @@ from generator.importing.traits import (
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
+# Fields of a pod that extra_pod_config may set, and that aren't compared with nodes here.
+_FIELDS_OF_SIZE: Final = ("overhead", "resources", "containers", "initContainers")
+_FIELDS_OF_PRIORITY: Final = ("priority", "priorityClassName")
+_FIELDS_OF_PLACE: Final = ("nodeName", "topologySpreadConstraints", "schedulingGates")
+# Who schedules a pod doesn't decide where it may go.
+_READ_FIELDS: Final = frozenset(POD_KEYS) - {"schedulerName"}
+
 
 class UserPod(NamedTuple):
-    """A user's pod, the labels of its namespace, and what its user chose: a profile and choices, ()
-    where none is.
-    """
+    """A user's pod."""
 
+    # A profile and choices; () where there is nothing to choose.
     chosen: tuple[str, ...]
     pod: dict[str, Any]
     namespace_labels: Mapping[str, str]
-    # What only a run, or the API server, would show of it, and by what.
+    # What of it only a run, or the API server, would show -> what sets it.
     unknown: Mapping[str, str] = {}
 
 
 def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
-    """A pod of each profile with each of its choices, of the hub that was imported. namespace: the
-    hub's.
-    """
+    """A pod of each kind of user of the hub that was imported. namespace: the hub's."""
     if result.hub is None:
         return []
-    names = listing(result.values.get("replaceSchedulers")) or [""]
+    schedulers = listing(result.values.get("replaceSchedulers")) or [""]
     of_chart = chart_traits(result.hub.data, is_binder=result.is_binder)
-    usual = {"scheduler_name": names[0], "namespace": namespace, **of_chart}
+    usual = {"scheduler_name": schedulers[0], "namespace": namespace, **of_chart}
     hub_traits = traits_of(result.hub)
     usual |= {name: value for name, (value, _) in hub_traits.traits.items()}
     set_by = {name: keys for name, (_, keys) in hub_traits.traits.items()}
@@ -66,19 +70,17 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
         name: f"{result.hub.show(keys)}{result.line_of((*result.hub.path, *keys))}"
         for name, keys in set_by.items()
     }
-    groups: list[profile_pools.Kind] = [((), usual)]
-    for name, override in groups_of(usual.get("group_overrides")):
+    named_groups = groups_of(usual.get("group_overrides"))
+    groups: list[profile_pools.Kind] = [(("the others",) if named_groups else (), usual)]
+    for name, override in named_groups:
         holder = {"kubespawner_override": override}
-        groups[0] = (("the others",), usual)
         groups.append(((name,), profile_pools.overridden_by(usual, holder)))
     found: list[UserPod] = []
-    for chosen, traits in groups:
-        found += [
-            UserPod(
-                (*chosen, *more), _pod_of(made), _namespace_labels(made), _unknown_of(made, where)
-            )
-            for more, made in _kinds_of(result, traits, len(groups))
-        ]
+    for group, of_group in groups:
+        for chosen, traits in _kinds_of(result, of_group, len(groups)):
+            pod = _pod_of(traits)
+            unknown = _unknown_of(traits, where)
+            found.append(UserPod((*group, *chosen), pod, _namespace_labels(traits), unknown))
     return found
 
 
@@ -92,7 +94,10 @@ def groups_of(overrides: object) -> list[tuple[str, object]]:
 
 
 def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[str, str]:
-    """What isn't known of a pod of these traits, each with what sets it."""
+    """What isn't known of a pod of these traits, each with what sets it.
+
+    where: the key and line that sets a trait.
+    """
     found: dict[str, str] = {}
     if traits.get("profile_list") == UNKNOWN:
         found[PROFILES] = where.get("profile_list", "")
@@ -108,13 +113,12 @@ def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[
     own = mapping(traits.get("extra_pod_config"))
     by = f"by {where.get('extra_pod_config', 'extra_pod_config')}"
     for key, value in own.items():
-        steers = key in ("nodeName", "topologySpreadConstraints", "schedulingGates") and value
-        is_unknown = key in POD_KEYS and key != "schedulerName" and not is_known(value)
-        if key in ("overhead", "resources", "containers", "initContainers") and value:
+        is_unread = key == ANY or (key in _READ_FIELDS and not is_known(value))
+        if key in _FIELDS_OF_SIZE and value:
             found.setdefault(SIZE, by)
-        elif key in ("priority", "priorityClassName") and value:
+        elif key in _FIELDS_OF_PRIORITY and value:
             found.setdefault(PRIORITY, by)
-        elif steers or is_unknown or key == ANY:
+        elif is_unread or (key in _FIELDS_OF_PLACE and value):
             found.setdefault(WHERE, by)
     if name := text(own.get("runtimeClassName")):
         found[WHERE] = f"by the RuntimeClass {name}"
@@ -127,30 +131,30 @@ def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[
 def _kinds_of(
     result: ImportResult, usual: profile_pools.Traits, groups: int
 ) -> list[profile_pools.Kind]:
-    """The kinds of these users who take a profile and choices."""
+    """The kinds of users of one group, by what they choose.
+
+    usual: the traits of who chooses nothing. groups: how many there are.
+    """
     taken: set[str] = set()
     kinds: list[profile_pools.Kind] = []
     profiles = list(profile_pools.named_profiles(usual.get("profile_list")))
     for place, (name, profile) in enumerate(profiles, start=1):
-        each = max(1, profile_pools.MOST_KINDS // len(profiles) // groups)
-        kinds += profile_pools.kinds_of(
-            usual, profile, f"{name} (profile {place})" if name in taken else name, _as_made, each
-        )
+        title = f"{name} (profile {place})" if name in taken else name
+        most = max(1, profile_pools.MOST_KINDS // len(profiles) // groups)
+        kinds += profile_pools.kinds_of(usual, profile, title, _as_made, most)
         taken.add(name)
     if not kinds and not result.is_binder:
-        kinds = [(("the hub's own image",) if result.has_builds else (), usual)]
+        kinds.append((("the hub's own image",) if result.has_builds else (), usual))
     if result.has_builds:
-        kinds.append(
-            (
-                (profile_pools.UNLISTED,) if kinds else (),
-                {**usual, "image": profile_pools.UNKNOWN_IMAGE},
-            )
-        )
+        built = {**usual, "image": profile_pools.UNKNOWN_IMAGE}
+        kinds.append(((profile_pools.UNLISTED,) if kinds else (), built))
     return kinds
 
 
-def _as_made(traits: profile_pools.Traits) -> tuple[str, str]:
-    return repr((_pod_of(traits), _namespace_labels(traits), _unknown_of(traits, {}))), ""
+def _as_made(traits: profile_pools.Traits) -> profile_pools.KindKey:
+    """By which trial pods are told apart: each is named by every choice that changes it."""
+    made = (_pod_of(traits), _namespace_labels(traits), _unknown_of(traits, {}))
+    return profile_pools.KindKey(repr(made))
 
 
 def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
@@ -205,18 +209,16 @@ def _containers(value: object) -> list[object]:
 
 def _namespace(traits: profile_pools.Traits) -> str:
     template = text(traits.get("user_namespace_template")) or "{hubnamespace}-{username}"
-    named = (
-        re.sub(r"\{.*?\}", "user", template) if traits.get("enable_user_namespaces") is True else ""
-    )
-    return named or text(traits.get("namespace"))
+    namespace = ""
+    if traits.get("enable_user_namespaces") is True:
+        namespace = re.sub(r"\{.*?\}", "user", template)
+    return namespace or text(traits.get("namespace"))
 
 
 def _namespace_labels(traits: profile_pools.Traits) -> Mapping[str, str]:
-    own = (
-        mapping(traits.get("user_namespace_labels"))
-        if traits.get("enable_user_namespaces") is True
-        else {}
-    )
+    own: Mapping[str, object] = {}
+    if traits.get("enable_user_namespaces") is True:
+        own = mapping(traits.get("user_namespace_labels"))
     return {
         **{key: str(value) for key, value in own.items()},
         NAMESPACE_NAME_LABEL: _namespace(traits),

@@ -151,8 +151,7 @@ def map_placeholders(
         )
         draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
-        draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
-        draft.replaced["placeholders"] = draft.switch_off[-1]
+        draft.replace_part("placeholders", f"{hub.show((*at, 'replicas'))}: 0")
 
 
 class _Learner(NamedTuple):
