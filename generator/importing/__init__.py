@@ -7,7 +7,8 @@ The run:
 - `hub_files.py` finds the hubs of a folder, `many_hubs.py` unites them.
 - `wrappers.py` finds the hub's values in what installs its chart; `argo_flux.py` unwraps Argo CD
   and Flux.
-- `result.py` collects the values and notes. `printing.py` prints them.
+- `result.py` collects the values and notes, and words the report. `commented_yaml.py` writes the
+  values.
 - `unread.py` names what has no place. `proposals.py` says what would help.
 - `summary.py` says what Roost will do with the values, `money.py` what node-hours come to.
 - `trial_pods.py` makes users' pods, to try the imported values on them.

@@ -39,6 +39,12 @@ class _Below(Source):
         return found._replace(depth=max(0, found.depth - len(self._above)))
 
 
+def is_argo_or_flux(values: Mapping[str, object]) -> bool:
+    """Whether an object is of Argo CD or Flux, by its API group."""
+    group = str(values.get("apiVersion", "")).partition("/")[0]
+    return group in ("helm.toolkit.fluxcd.io", "argoproj.io")
+
+
 def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     """The files that an object holds, later ones over earlier, and the release; "": it names none.
 
@@ -69,6 +75,29 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
             found[0],
         )
     return [file], ""
+
+
+def values_from_config_maps(
+    file: LoadedFile, others: Sequence[LoadedFile]
+) -> tuple[list[LoadedFile], list[str]]:
+    """What a HelmRelease takes from ConfigMaps of the same file, and its key, if that is all that
+    it takes from elsewhere.
+    """
+    sources = listing(child(file.values, "spec", "valuesFrom"))
+    found: list[LoadedFile] = []
+    for source in sources:
+        name = text(child(source, "name"))
+        key = text(child(source, "valuesKey")) or "values.yaml"
+        maps = [
+            other
+            for other in others
+            if other.values.get("kind") == text(child(source, "kind")) == "ConfigMap"
+            and child(other.values, "metadata", "name") == name
+            and not child(source, "targetPath")
+        ]
+        if maps and isinstance(child(maps[0].values, "data", key), str):
+            found.append(text_at(maps[0], ("data", key)))
+    return found, ["spec.valuesFrom"] if sources and len(found) == len(sources) else []
 
 
 def unread(file: LoadedFile) -> list[str]:

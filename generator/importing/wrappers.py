@@ -14,7 +14,15 @@ from typing import Final, NamedTuple
 from generator.checks.contract import listing, mapping, text
 from generator.faults import Fault, Path, ValuesError, show_path
 from generator.hub_keys import HUB_KEYS
-from generator.importing.argo_flux import mapping_at, text_at, unread, unwrap, values_of
+from generator.importing.argo_flux import (
+    is_argo_or_flux,
+    mapping_at,
+    text_at,
+    unread,
+    unwrap,
+    values_from_config_maps,
+    values_of,
+)
 from generator.importing.source import child, find_charts
 from generator.values.loader import load
 from generator.values.sources import LoadedFile
@@ -103,7 +111,7 @@ def _parts_of(file: LoadedFile) -> Iterator[LoadedFile]:
 
 def _may_hold(file: LoadedFile) -> bool:
     """Whether one of several documents may hold a hub's values: other objects don't."""
-    if any(holds(file.values) for holds in (_is_argo_or_flux, *(read.holds for read in _READERS))):
+    if any(holds(file.values) for holds in (is_argo_or_flux, *(read.holds for read in _READERS))):
         return True
     is_object = "apiVersion" in file.values and isinstance(file.values.get("kind"), str)
     return not is_object and find_charts(file.values) is not None
@@ -111,9 +119,9 @@ def _may_hold(file: LoadedFile) -> bool:
 
 def _unwrapped(file: LoadedFile, others: Sequence[LoadedFile]) -> Unwrapped:
     _refuse_nebari(file)
-    if _is_argo_or_flux(file.values):
+    if is_argo_or_flux(file.values):
         files, release = unwrap(file)
-        below, more = _from_config_maps(file, others)
+        below, more = values_from_config_maps(file, others)
         return Unwrapped(
             [*below, *files],
             release,
@@ -144,34 +152,6 @@ def _with_values(found: Unwrapped, name: str) -> Unwrapped:
             )
         ]
     )
-
-
-def _is_argo_or_flux(values: Mapping[str, object]) -> bool:
-    group = str(values.get("apiVersion", "")).partition("/")[0]
-    return group in ("helm.toolkit.fluxcd.io", "argoproj.io")
-
-
-def _from_config_maps(
-    file: LoadedFile, others: Sequence[LoadedFile]
-) -> tuple[list[LoadedFile], list[str]]:
-    """What a HelmRelease takes from ConfigMaps of the same file, and its key, if that is all that
-    it takes from elsewhere.
-    """
-    sources = listing(child(file.values, "spec", "valuesFrom"))
-    found: list[LoadedFile] = []
-    for source in sources:
-        name = text(child(source, "name"))
-        key = text(child(source, "valuesKey")) or "values.yaml"
-        maps = [
-            other
-            for other in others
-            if other.values.get("kind") == text(child(source, "kind")) == "ConfigMap"
-            and child(other.values, "metadata", "name") == name
-            and not child(source, "targetPath")
-        ]
-        if maps and isinstance(child(maps[0].values, "data", key), str):
-            found.append(text_at(maps[0], ("data", key)))
-    return found, ["spec.valuesFrom"] if sources and len(found) == len(sources) else []
 
 
 class _Reader(NamedTuple):

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generator.faults import ValuesError
+from generator.importing.commented_yaml import print_yaml
 from generator.importing.importer import import_layers
-from generator.importing.printing import print_yaml
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
 from generator.locations import chart_folder
 from generator.pipeline import find_faults
