@@ -37,7 +37,7 @@ from roost_core.placement.headroom_account import KEPT_WEEKS
 from roost_core.placement.headroom_history import history_of
 from roost_core.release.bookings import Limits
 from roost_core.release.placeholder_sets import PRICE_KEYS
-from roost_lab.commands.timetable import TimetableRules, read_timetable
+from roost_lab.booking.timetable import TimetableRules, read_timetable
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler

@@ -20,7 +20,7 @@ from icalendar.timezone import tzp
 from generator.faults import UsageError, one_line
 from roost_core.release.bookings import MOST_EVENTS, MOST_STARTS, Event, Limits
 from roost_core.release.reader import SettingsFault, describe
-from roost_lab.booking import read_entry
+from roost_lab.booking.entry import read_entry
 from roost_lab.calendars.descriptions import lacks_colon, read_descriptions
 from roost_lab.calendars.occurrences import (
     ALL_LATER,

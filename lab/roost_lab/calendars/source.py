@@ -22,7 +22,7 @@ from generator.faults import UsageError, one_line
 from generator.values.files import read_file
 from roost.controllers.runtime.booking_sources import PAST_SECONDS
 from roost_core.placement.headroom_windows import unix_time
-from roost_lab.booking import read_zone
+from roost_lab.booking.entry import read_zone
 
 MOST_BYTES: Final = 4 * 2**20
 # For a connection, for each read, and in all.

@@ -1,6 +1,6 @@
 """The lab's commands, one module for each, which is its `command`.
 
-They appear under `roost` by an entry point.
+`book_calendar.py` is a part of `book.py`. They appear under `roost` by an entry point.
 """
 
 from typing import Final

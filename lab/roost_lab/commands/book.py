@@ -28,11 +28,16 @@ from roost_core.release.bookings import (
     hub_limits,
 )
 from roost_core.release.seating_pace import SEATING_START_SECONDS, seating_seconds
-from roost_lab.booking import checked, entry_of, event_options, read_users, read_zone, with_profile
-from roost_lab.calendars.source import MOST_BYTES, CalendarOrder, CalendarSource, is_calendar
-from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked
-from roost_lab.commands.options import refuse
-from roost_lab.commands.timetable import (
+from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked
+from roost_lab.booking.entry import (
+    checked,
+    entry_of,
+    event_options,
+    read_users,
+    read_zone,
+    with_profile,
+)
+from roost_lab.booking.timetable import (
     TimetableRules,
     WeeklyClass,
     busiest,
@@ -41,6 +46,8 @@ from roost_lab.commands.timetable import (
     read_last_day,
     read_timetable,
 )
+from roost_lab.calendars.source import MOST_BYTES, CalendarOrder, CalendarSource, is_calendar
+from roost_lab.commands.options import refuse
 
 _Classes = Sequence[WeeklyClass]
 

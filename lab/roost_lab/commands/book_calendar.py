@@ -17,11 +17,11 @@ from roost_core.release.bookings import (
     first_start_after,
     hub_limits,
 )
-from roost_lab.booking import checked, read_zone
+from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked
+from roost_lab.booking.entry import checked, read_zone
+from roost_lab.booking.timetable import busiest
 from roost_lab.calendars.reader import CalendarBooking, CalendarRules, Reading, read_calendar
 from roost_lab.calendars.source import CalendarOrder
-from roost_lab.commands.bookings import Bookings, before_of, line_of, not_checked
-from roost_lab.commands.timetable import busiest
 
 
 def book_calendar(

@@ -16,7 +16,7 @@ from generator.importing.importer import import_layers
 from generator.values.files import read_file
 from generator.values.merge import SetOptions
 from roost.commands.prometheus import read_usage
-from roost_lab.booking import entry_of, event_options
+from roost_lab.booking.entry import entry_of, event_options
 from roost_lab.commands.options import refuse
 from roost_lab.packed_files import DAMAGES, find_other_packing, is_packed, unpacked
 from roost_lab.pages.dates import US

@@ -21,7 +21,7 @@ from generator.render.functions import complete_placeholder_set
 from generator.render.managed_images import profile_seats
 from generator.values.merge import SetOptions
 from roost_core.release.bookings import Event, Limits, bookable_sets, first_start_after, hub_limits
-from roost_lab.booking import checked, with_profile
+from roost_lab.booking.entry import checked, with_profile
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions

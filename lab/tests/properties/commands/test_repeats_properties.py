@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roost_core.placement.headroom_windows import local_datetime, unix_time
 from roost_core.release.bookings import LocalStarts
-from roost_lab.booking import WEEKDAYS, repeats_in_words, weekly_start
+from roost_lab.booking.entry import WEEKDAYS, repeats_in_words, weekly_start
 
 DATES = st.dates(date(2026, 1, 1), date(2028, 12, 31))
 MONTHS = st.just("*") | st.lists(st.integers(1, 12), min_size=1, unique=True).map(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from generator.faults import UsageError
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.release.bookings import Limits
-from roost_lab.booking import WEEKDAYS, checked
-from roost_lab.commands.timetable import TimetableRules, read_timetable
+from roost_lab.booking.entry import WEEKDAYS, checked
+from roost_lab.booking.timetable import TimetableRules, read_timetable
 
 LIMITS = Limits(("default", "gpu"), 500)
 NOW = parse_moment("2026-11-26T10:00", "Europe/Berlin")

@@ -17,7 +17,7 @@ from roost.cli import run
 from roost.doctor.evidence import AUTOSCALER_STATUS
 from roost_core.kube.client import ApiError
 from roost_core.placement.headroom_windows import parse_moment
-from roost_lab.booking import FORMS, read_when
+from roost_lab.booking.entry import FORMS, read_when
 from roost_lab.commands import book
 
 # A Thursday.

@@ -13,8 +13,8 @@ from generator.faults import UsageError
 from lab.tests.told import cases
 from lab.tests.unit.commands.test_book_command import BOOKINGS, NOW, RELEASE, Cluster
 from roost.cli import run
+from roost_lab.booking.config_map import before_of
 from roost_lab.commands import book
-from roost_lab.commands.bookings import before_of
 
 Captured = pytest.CaptureFixture[str]
 HEADER = "weekday,time,people,until"

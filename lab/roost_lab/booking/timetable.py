@@ -19,7 +19,7 @@ from typing import Any, Final
 from generator.faults import UsageError, one_line
 from roost_core.placement.headroom_windows import local_datetime, next_time, unix_time
 from roost_core.release.bookings import FIRST_YEAR, LAST_YEAR, MOST_EVENTS, Event, Limits
-from roost_lab.booking import (
+from roost_lab.booking.entry import (
     WEEKDAYS,
     UnknownProfileError,
     read_clock,

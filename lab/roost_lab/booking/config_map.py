@@ -34,7 +34,7 @@ from roost_core.release.bookings import (
     bookable_sets,
     first_start_after,
 )
-from roost_lab.booking import checked, repeats_in_words
+from roost_lab.booking.entry import checked, repeats_in_words
 
 # For what seating says, and its lines.
 _SEATING_SECONDS: Final = 5.0
