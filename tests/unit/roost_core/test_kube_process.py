@@ -14,7 +14,13 @@ import pytest
 
 from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.kube_version import follow_minor, read_minor, wait_for_minor
-from roost_core.kube.logs import QUIET_SECONDS, TEXTS_A_CAUSE, LimitedHandler, OneLineFormatter
+from roost_core.kube.logs import (
+    QUIET_SECONDS,
+    TEXTS_A_CAUSE,
+    LimitedHandler,
+    OneLineFormatter,
+    configure,
+)
 from roost_core.kube.process import stop_on_signals, version
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -171,3 +177,12 @@ def test_however_many_causes_there_are_few_are_remembered(log: Log) -> None:
         log.logger.warning("cause " + str(number))
     assert len(log.handler._causes) <= 256
     assert len(log.lines) == 2000
+
+
+@pytest.mark.parametrize("program", ["the first", "the next"])
+def test_a_program_that_is_run_in_a_test_silences_no_other_test(
+    program: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger("roost").warning("%s is late", program)
+    assert f"{program} is late" in caplog.text
+    configure("Error")
