@@ -12,9 +12,20 @@ from generator.checks.faulty_keys import sound_entries
 from generator.faults import Path
 from generator.values.helm_release import Release
 from generator.values.merge import Values
+from roost_core.objects.quantities import parse_quantity
 
 DEFAULTS: Final = ("placeholder", "defaults")
 _LONG_HOURS: Final = 24
+# In the names of devices whose nodes cost several times as much as usual ones. A pool that requests
+# no device may say so by its labels or taints.
+_GPU_WORDS: Final = (
+    "gpu",
+    "accelerator",
+    "nvidia.com/mig",
+    "google.com/tpu",
+    "aws.amazon.com/neuron",
+    "habana.ai/gaudi",
+)
 
 
 class ListedSet(NamedTuple):
@@ -45,6 +56,11 @@ def placeholder_sets(report: LintReport) -> Iterator[ListedSet]:
         yield ListedSet(index, mapping(entry), defaults)
 
 
+def is_gpu(device: str) -> bool:
+    """Whether a device's name, or the labels of its nodes, say that it is a GPU or alike."""
+    return any(word in device.lower() for word in _GPU_WORDS)
+
+
 def is_wanted(placeholder_set: ListedSet) -> bool:
     """Whether the set has pods at any time."""
     return is_wanted_unlearned(placeholder_set) or (
@@ -64,7 +80,7 @@ def check(report: LintReport, _release: Release) -> None:
     first: dict[str, int] = {}
     for placeholder_set in placeholder_sets(report):
         path: Path = ("placeholders", placeholder_set.position)
-        for lint in (_lint_size, _lint_dropped, _lint_learn):
+        for lint in (_lint_size, _lint_dropped, _lint_learn, _lint_node_price):
             with report.part():
                 lint(report, placeholder_set)
         with report.part():
@@ -165,6 +181,43 @@ def _lint_learn(report: LintReport, placeholder_set: ListedSet) -> None:
         zone = text(at(learn, "timeZone"))
         if not is_time_zone(zone):
             report.error((*path, "timeZone"), zone, TIME_ZONE, "Correct the name.")
+
+
+def _lint_node_price(report: LintReport, placeholder_set: ListedSet) -> None:
+    """Warn about a learned set whose nodes have GPUs and the price of nodes without any."""
+    gpu = _requested_gpu(placeholder_set)
+    if not gpu or not _learns_at_shared_price(placeholder_set):
+        return
+    is_shared = any(
+        _learns_at_shared_price(other) and not _requested_gpu(other)
+        for other in placeholder_sets(report)
+    )
+    # Somebody who has GPUs alone may have priced all nodes.
+    if not is_shared and not report.is_default((*DEFAULTS, "prices", "nodeHour")):
+        return
+    price = number(at(report.values, *DEFAULTS, "prices", "nodeHour"))
+    reason = (
+        f"nodes with {gpu} are counted at {price:g} an hour (prices.nodeHour), as nodes without"
+        " it: learning may cost several times its monthlyCeiling."
+    )
+    fix = "Name their price here: prices: {waitingHour: 4, nodeHour: 3, monthlyCeiling: 200}."
+    report.warn(("placeholders", placeholder_set.position, "learn"), reason, fix)
+
+
+def _requested_gpu(placeholder_set: ListedSet) -> str:
+    """The name of the GPU that a placeholder requests; "": none."""
+    resources = mapping(placeholder_set.value("resources"))
+    requested = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
+    gpus = (
+        name for name, amount in requested.items() if is_gpu(name) and parse_quantity(amount) > 0
+    )
+    return next(gpus, "")
+
+
+def _learns_at_shared_price(placeholder_set: ListedSet) -> bool:
+    """Whether the set learns, and its nodes have the price of `placeholder.defaults`."""
+    named = placeholder_set.named
+    return named.get("learn") is not None and named.get("prices") is None
 
 
 def _lint_windows(report: LintReport, path: Path, windows: list[object]) -> None:

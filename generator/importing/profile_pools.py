@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, text
+from generator.checks.placeholders import is_gpu
 from generator.checks.terms import by_key, lint_required_term, lint_toleration
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.result import free_name
@@ -59,10 +60,9 @@ RARE: Final = "0 replicas: each would cost a node with {}; their number is learn
 GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3, "monthlyCeiling": 200}
 COSTLY: Final = (
     "0 replicas: each would cost a node with {}. Before a course that comes each week their number"
-    " is learned, with 3 as the price of a node-hour: set prices.nodeHour to yours."
+    " is learned, with 3 as the price of a node-hour: set prices.nodeHour to yours, and max to the"
+    " people of your largest course."
 )
-# Where a pool says what it is for only by its labels or taints.
-_GPU_WORDS: Final = ("gpu", "accelerator")
 # Traits of nodes -> the types that KubeSpawner takes for them.
 _SHAPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "node_selector": dict,
@@ -175,11 +175,6 @@ def why_none(device: str) -> str:
     if is_gpu(device):
         return COSTLY.format(device)
     return RARE.format(device) if device else ""
-
-
-def is_gpu(device: str) -> bool:
-    """Whether what `device_of` found is a GPU: of other devices a node may have many."""
-    return any(word in device.lower() for word in _GPU_WORDS)
 
 
 def default_kind(usual: Traits, profiles: object) -> Kind:

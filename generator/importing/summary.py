@@ -260,6 +260,14 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
     if at(values, "events", "enabled") is not True:
         command += ", with events.enabled: true"
     lines = [f"Room for the first week's classes: {command}"]
+    limit = number(at(values, "events", "activeServerLimit"))
+    greatest = [number(at(entry, "learn", "max")) for entry in learning]
+    guessed = ", ".join(f"{most:g}" for most in greatest if most != limit)
+    if guessed:
+        lines.append(
+            f"Set learn.max in placeholders ({guessed}) to the people of your busiest hour, if"
+            " they are more: no room is kept for more."
+        )
     if any(at(entry, "learn", "timeZone") == "UTC" for entry in learning):
         lines.append(
             "Set timeZone in placeholders to your users': UTC is written, and forecasts are an hour"

@@ -225,10 +225,12 @@ def _placeholder_entry(
         entry |= pools.learning(device, most, learner.zone or "UTC")
         reason = (
             f"the hub's activeServerLimit ({learner.limit})"
-            if learner.limit
+            if most == learner.limit
             else "what fills three nodes of 64 GiB and 16 CPUs"
         )
         comments.append(f"max: {reason}. It is what a wrong forecast can cost.")
+        if most != learner.limit:
+            comments.append("If more people come in your busiest hour, set max to their number.")
         if not learner.zone:
             comments.append(
                 "timeZone: set your users'. With UTC, forecasts are an hour off after a clock"

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from generator.checks.contract import at, listing
 from generator.importing.importer import import_layers
@@ -252,6 +254,20 @@ def test_the_time_zone_is_the_hub_s_or_asked_for(hub: str, zone: str) -> None:
     assert at(entry, "learn", "timeZone") == zone or "UTC"
     asks = "Set timeZone in placeholders to your users'" in result.report(details=False)
     assert asks == (not zone)
+
+
+@given(limit=st.integers(0, 400), gib=st.integers(1, 60))
+def test_the_most_that_is_learned_is_the_hub_s_limit_or_asked_for(limit: int, gib: int) -> None:
+    hub = f"hub: {{activeServerLimit: {limit}}}\nsingleuser: {{memory: {{guarantee: {gib}G}}}}\n"
+    result = import_layers([("hub.yaml", hub)])
+    (entry,) = listing(result.values["placeholders"])
+    most = at(entry, "learn", "max")
+    is_limit = most == limit
+    is_asked = f"Set learn.max in placeholders ({most})" in result.report(details=False)
+    assert is_asked == (not is_limit)
+    values = result.to_yaml()
+    assert ("set max to their number" in values) == (not is_limit)
+    assert (f"max: the hub's activeServerLimit ({limit})" in values) == is_limit
 
 
 @pytest.mark.parametrize(

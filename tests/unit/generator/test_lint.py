@@ -1,6 +1,8 @@
 """`roost validate` across keys: what can't work is refused, what surprises is warned of."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from generator.pipeline import find_faults
 from generator.values.helm_release import Release
@@ -109,3 +111,50 @@ def test_sets_that_learn_on_the_same_nodes_are_named(others: str, severities: li
     ]
     assert [fault.severity for fault in faults] == severities
     assert all("placeholders[1].learn" in str(fault) and fault.fix for fault in faults)
+
+
+GPUS = st.sampled_from(
+    [
+        "nvidia.com/gpu",
+        "nvidia.com/mig-1g.5gb",
+        "amd.com/gpu",
+        "gpu.intel.com/i915",
+        "google.com/tpu",
+        "aws.amazon.com/neuroncore",
+        "habana.ai/gaudi",
+    ]
+)
+# Resources of nodes that cost as much as others.
+USUAL = st.sampled_from(["cpu", "memory", "github.com/fuse", "smarter-devices/kvm"])
+
+
+def _price_warnings(text: str) -> list[str]:
+    return [fault.key for fault in found(text) if "prices.nodeHour" in str(fault)]
+
+
+@given(
+    gpu=GPUS,
+    part=st.sampled_from(["requests", "limits"]),
+    other=USUAL,
+    count=st.integers(1, 8),
+    node_hour=st.floats(0.5, 9),
+)
+def test_a_gpu_that_is_priced_as_other_nodes_is_warned_of(
+    gpu: str, part: str, other: str, count: int, node_hour: float
+) -> None:
+    usual = f"{{name: a, {LEARNS}, resources: {{{part}: {{{other}: 1}}}}}}"
+    size = f"resources: {{{part}: {{{gpu}: {count}}}}}, nodeSelector: {{pool: g}}"
+    course = f"{{name: g, {LEARNS}, {size}}}"
+    prices = f"prices: {{waitingHour: 4, nodeHour: {node_hour}, monthlyCeiling: 200}}"
+    of_all = f"placeholder: {{defaults: {{{prices}}}}}\n"
+    assert _price_warnings(f"placeholders: [{usual}, {course}]") == ["placeholders[1].learn"]
+    # Another price, which both have.
+    assert _price_warnings(f"{of_all}placeholders: [{usual}, {course}]")
+    # Named for this set, or for all nodes where all have GPUs.
+    assert not _price_warnings(f"placeholders: [{usual}, {{name: g, {LEARNS}, {size}, {prices}}}]")
+    assert not _price_warnings(f"{of_all}placeholders: [{course}]")
+    # No GPU, or nothing is learned, so that prices say nothing.
+    assert not _price_warnings(f"placeholders: [{usual}]")
+    assert not _price_warnings(f"placeholders: [{usual}, {{name: g, replicas: 1, {size}}}]")
+    zero = size.replace(f"{gpu}: {count}", f"{gpu}: 0")
+    assert not _price_warnings(f"placeholders: [{{name: g, {LEARNS}, {zero}}}]")
