@@ -13,6 +13,7 @@ from generator.faults import Path
 from generator.values.helm_release import Release
 from generator.values.merge import Values
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import requested
 
 DEFAULTS: Final = ("placeholder", "defaults")
 _LONG_HOURS: Final = 24
@@ -206,11 +207,8 @@ def _lint_node_price(report: LintReport, placeholder_set: ListedSet) -> None:
 
 def _requested_gpu(placeholder_set: ListedSet) -> str:
     """The name of the GPU that a placeholder requests; "": none."""
-    resources = mapping(placeholder_set.value("resources"))
-    requested = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
-    gpus = (
-        name for name, amount in requested.items() if is_gpu(name) and parse_quantity(amount) > 0
-    )
+    amounts = requested(mapping(placeholder_set.value("resources")))
+    gpus = (name for name, amount in amounts.items() if is_gpu(name) and parse_quantity(amount) > 0)
     return next(gpus, "")
 
 

@@ -79,18 +79,20 @@ def test_kubectl_and_the_function_mean_the_same_file() -> None:
     assert f"kubectl proxy --port {served} &" in PAGE
 
 
-def test_nodes_run_the_image_that_the_page_pushes(tmp_path: Path) -> None:
-    [written] = re.findall(r"^echo .*>image\.yaml$", PAGE, re.MULTILINE)
-    subprocess.run(["sh", "-euc", written], cwd=tmp_path, check=True)
+def test_nodes_run_the_images_that_the_page_pushes(tmp_path: Path) -> None:
+    written = re.findall(r"^echo .*>image\.yaml$", PAGE, re.MULTILINE)
+    subprocess.run(["sh", "-euc", "\n".join(written)], cwd=tmp_path, check=True)
     layer = load((tmp_path / "image.yaml").read_bytes(), "image.yaml")
+    recorder = load(b"recorder: {enabled: true}", "recorder.yaml")
     defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-    manifests, _ = render(merge_values(defaults, [layer]), Release())
-    [pushed] = re.findall(r"^docker push (\S+)$", PAGE, re.MULTILINE)
-    assert f"--tag {pushed} ." in PAGE
-    programs = [
+    manifests, _ = render(merge_values(defaults, [layer, recorder]), Release())
+    pushed = re.findall(r"^docker push (\S+)$", PAGE, re.MULTILINE)
+    assert all(f"--tag {name} ." in PAGE for name in pushed)
+    run = [
         image
         for manifest in manifests
         if manifest.identity.kind == "Deployment"
         for image in re.findall(r'image: "(\S+)"', manifest.text)
     ]
-    assert programs.count(pushed) == 2, programs
+    roost, lab = pushed
+    assert (run.count(roost), run.count(lab)) == (2, 1), run
