@@ -1,5 +1,5 @@
-"""Lint amounts: requests against limits, and placeholders against the users whose room they
-reserve.
+"""Lint amounts: what the API server takes of them, requests against limits, and placeholders
+against the users whose room they reserve.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ from generator.values.merge import Values
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 
 _LEAST_MEMORY_BYTES: Final = 2**20
+# What a container may request, beside devices by their whole names. Source:
+# k8s.io/kubernetes/pkg/apis/core/validation, ValidateResourceRequirements.
+_PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
+_HUGE_PAGES: Final = "hugepages-"
+_NATIVE: Final = "kubernetes.io/"
+_OF_QUOTAS: Final = "requests."
+_REJECTED: Final = "The API server rejects such pods."
 _PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder", "prePuller")
 
 
@@ -103,19 +110,56 @@ def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:
 
 
 def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
-    for part in ("requests", "limits"):
-        _lint_bytes(report, (*path, part), at(resources, part))
+    limits = mapping(at(resources, "limits"))
     requests = mapping(at(resources, "requests"))
-    for resource, limit in mapping(at(resources, "limits")).items():
-        request = requests.get(resource)
-        if request is not None and parse_quantity(request) > parse_quantity(limit):
-            expected = f"at most the limit ({limit})"
-            report.error(
-                (*path, "requests", resource),
-                request,
-                expected,
-                "The API server rejects such pods.",
-            )
+    for part, amounts in (("requests", requests), ("limits", limits)):
+        _lint_bytes(report, (*path, part), amounts)
+        for resource, amount in amounts.items():
+            _lint_amount(report, (*path, part, resource), resource, amount)
+    for resource, request in requests.items():
+        key = (*path, "requests", resource)
+        limit = limits.get(resource)
+        if _is_device(resource) or _is_huge_pages(resource):
+            if limit is None or parse_quantity(request) != parse_quantity(limit):
+                among = "none" if limit is None else str(limit)
+                report.error(key, request, f"the same in limits ({among})", _REJECTED)
+        elif limit is not None and parse_quantity(request) > parse_quantity(limit):
+            report.error(key, request, f"at most the limit ({limit})", _REJECTED)
+    named = requests.keys() | limits.keys()
+    if any(map(_is_huge_pages, named)) and not {"cpu", "memory"} & named:
+        report.refuse(path, "huge pages need cpu or memory beside them.", _REJECTED)
+
+
+def _lint_amount(report: LintReport, key: Path, resource: str, amount: object) -> None:
+    """Check the name of a resource, and its number."""
+    quantity = parse_quantity(amount)
+    if _is_huge_pages(resource):
+        try:
+            page_bytes = parse_quantity(resource.removeprefix(_HUGE_PAGES))
+        except ValueError:
+            page_bytes = Fraction(0)
+        if page_bytes <= 0:
+            report.error(key, resource, "a size of pages, like hugepages-2Mi", _REJECTED)
+        elif (quantity / page_bytes).denominator > 1:
+            report.error(key, amount, "a whole number of pages", _REJECTED)
+    elif resource.startswith(_OF_QUOTAS) or (_is_short(resource) and resource not in _PLAIN):
+        expected = f"{', '.join(_PLAIN)} or a device's whole name, like nvidia.com/gpu"
+        report.error(key, resource, expected, _REJECTED)
+    elif _is_device(resource) and quantity.denominator > 1:
+        report.error(key, amount, "a whole number of devices", _REJECTED)
+
+
+def _is_short(resource: str) -> bool:
+    return "/" not in resource
+
+
+def _is_huge_pages(resource: str) -> bool:
+    return resource.startswith(_HUGE_PAGES)
+
+
+def _is_device(resource: str) -> bool:
+    """Whether it is what Kubernetes calls an extended resource."""
+    return not _is_short(resource) and _NATIVE not in resource
 
 
 def _hub_amount(resource: str, amount: object) -> Fraction | int | None:

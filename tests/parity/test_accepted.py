@@ -8,13 +8,16 @@ import itertools
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import click
 import pytest
 import yaml
 
+from generator.checks import find_faults
 from generator.render.kube_scheduler import minor_of_tag
 from generator.values.helm_release import Release
 from roost.cli import cli
@@ -23,12 +26,14 @@ from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED
 from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins, unmodelled
 from roost_lab.recorder.recording.settings import parse_settings as parse_recorder_settings
 from tests.builders import review
+from tests.harness.api import ApiError
 from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import EVERY_MINOR, require_binary
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, KUBECONFIG, RELEASE, Objects, roost_render, run_helm
 from tests.recorded_data import rows
+from tests.unit.generator.linted import laid
 from webhook.facts.facts import Facts
 from webhook.review import Reviewer
 from webhook.webhook_settings import read_settings
@@ -66,6 +71,53 @@ def test_the_api_server_takes_every_object_strictly(
         # Raises for an unknown or doubled field, and for everything that validation or defaulting
         # refuses.
         control_plane.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
+
+
+RESOURCES = (
+    *("cpu", "memory", "ephemeral-storage", "gpu", "pods", "nvidia.com/gpu", "example.com/nic"),
+    *("kubernetes.io/x", "requests.cpu", "requests.example.com/nic", "hugepages-2Mi"),
+    *("hugepages-1Gi", "hugepages-large"),
+)
+AMOUNTS = (0, 1, 0.5, "500m", "1500m", "2Mi", "3Mi", "1Gi", "2Gi")
+
+
+def drawn_resources(random: Random) -> dict[str, dict[str, object]]:
+    parts: dict[str, dict[str, object]] = {
+        part: {
+            random.choice(RESOURCES): random.choice(AMOUNTS) for _ in range(random.randint(0, 2))
+        }
+        for part in ("requests", "limits")
+    }
+    same = {name: amount for name, amount in parts["requests"].items() if random.random() < 0.5}
+    parts["limits"] |= same
+    return parts
+
+
+def test_resources_are_faults_if_the_api_server_refuses_them(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    random = Random(20261129)
+    taken: Counter[bool] = Counter()
+    for _ in range(60):
+        resources = drawn_resources(random)
+        container = {"name": "a", "image": "a", "resources": resources}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a"},
+            "spec": {"containers": [container]},
+        }
+        try:
+            control_plane.api.create(body, namespace, dryRun="All")
+            is_taken = True
+        except ApiError:
+            is_taken = False
+        entry = {"name": "a", "replicas": 1, "resources": resources}
+        faults = find_faults(laid(json.dumps({"placeholders": [entry]})), RELEASE)
+        errors = [str(fault) for fault in faults if fault.severity == "error"]
+        assert (not errors) == is_taken, (resources, errors)
+        taken[is_taken] += 1
+    assert min(taken[True], taken[False]) > 5
 
 
 @pytest.mark.parametrize("minor", [one for one in EVERY_MINOR if one.values != (NEWEST_MINOR,)])
