@@ -77,11 +77,13 @@ class Desk:
 
     def __init__(self, nodes: int) -> None:
         self.nodes = Nodes([make_node(number) for number in range(nodes)])
+        # Pods are read with the same objects.
+        self._names = list(self.nodes)
         pods = {
             f"jhub/jupyter-{number}": PlacedPod(
                 # Half of the users of a node run the hub's image.
                 "user",
-                f"node-{number % nodes}",
+                self._names[number % nodes],
                 (image(number) if number // nodes % 2 else HUB_IMAGE,),
             )
             for number in range(PODS_OF_A_NODE * nodes)
@@ -101,7 +103,7 @@ class Desk:
 
     def show_pod(self, number: int) -> None:
         """The watch shows another pod."""
-        pod = PlacedPod("user", f"node-{number % len(self.nodes)}", (image(number),))
+        pod = PlacedPod("user", self._names[number % len(self._names)], (image(number),))
         self.warm = self.warm.updated({f"jhub/new-{number}": pod})
         self._now = None
 

@@ -207,7 +207,8 @@ def read_node(body: object, *, with_images: bool = True) -> Node:
     listed = child_objects(status, "images", "status") if with_images else []
     info = child_object(status, "nodeInfo", "status") or NOTHING
     return Node(
-        name=name,
+        # The same object as in the node's pods: thousands of names are looked up quicker.
+        name=intern(name),
         labels=intern_labels(child_texts(metadata, "labels", "metadata")),
         taints=tuple(
             Taint(

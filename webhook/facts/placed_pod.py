@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import intern
 from typing import Final, NamedTuple
 
 from roost_core.objects.fields import JSONObject
@@ -92,7 +93,7 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
             always[image] = always.get(image, True) and is_always
     return PlacedPod(
         pod_class,
-        str(bound),
+        intern(str(bound)),
         tuple(normalise_reference(image) for image, fails in written.items() if not fails),
         phase == "Pending",
         tuple(normalise_reference(image) for image, fails in written.items() if fails),
