@@ -41,6 +41,7 @@ PARALLEL_WRITES: Final = 4
 MOMENT: Final = "2026-11-20T08:00:00Z"
 GIB: Final = 2**30
 OWNER_UID: Final = "owner"
+SET_NAME: Final = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +64,13 @@ class Size:
         return self.pods - self.nodes * (len(DAEMONS) + 1) - self.placeholders
 
 
-def manifests(size: Size, *settings: str) -> list[JSONObject]:
+def manifests(size: Size, *settings: str, learn: JSONObject | None = None) -> list[JSONObject]:
     """What `roost render` gives for a hub of this size, with all controllers on.
 
-    settings: `--set` pairs.
+    settings: `--set` pairs. learn: of the placeholder set.
     """
-    placeholders = [{"name": "default", "replicas": size.placeholders}]
+    learning = {} if learn is None else {"learn": learn}
+    placeholders = [{"name": SET_NAME, "replicas": size.placeholders, **learning}]
     return rendered(
         NAMESPACE,
         "popularImages.enabled=true",

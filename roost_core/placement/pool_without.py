@@ -11,9 +11,10 @@ differ in how long a node pulls them. Times are Unix time.
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 # Sums of sizes differ by rounding.
@@ -76,7 +77,8 @@ class PoolWithout:
         homes: dict[str, tuple[int, float]] = {}
         for number, users in enumerate(seats.values()):
             nodes[number] = _Node(now, sum(user.size for user in users), len(users), None)
-            homes |= {user.key: (number, user.size) for user in users}
+            for user in users:
+                homes[user.key] = (number, user.size)
         for number in range(len(nodes), len(nodes) + empty):
             nodes[number] = _Node(now, 0.0, 0, now)
         return PoolWithout(nodes, homes, len(nodes))
@@ -98,8 +100,9 @@ class PoolWithout:
             else:
                 nodes[place] = node._replace(used=0.0, users=0, empty_since=now)
         waits = []
+        places = _Places(nodes, facts.per_node)
         for user in sorted(came, key=lambda user: user.at):
-            found = _place_for(nodes, user, facts.per_node)
+            found = places.take(user)
             if found is None:
                 found = number
                 number += 1
@@ -109,6 +112,7 @@ class PoolWithout:
             nodes[found] = node._replace(
                 used=node.used + user.size, users=node.users + 1, empty_since=None
             )
+            places.give_back(found)
             homes[user.key] = (found, user.size)
         missing = ceil(
             (facts.kept_seats - _free(nodes, facts.per_node)) / max(1.0, facts.per_node) - _ROUNDING
@@ -118,6 +122,52 @@ class PoolWithout:
             number += 1
         _remove_idle(nodes, now, facts)
         return replace(self, nodes=nodes, homes=homes, next_number=number), waits
+
+
+class _Places:
+    """Where people go who come in order of time. Of thousands of ready nodes, the fullest with room
+    is found without a look at each.
+    """
+
+    def __init__(self, nodes: Mapping[int, _Node], per_node: float) -> None:
+        """nodes: as they are at any time; whoever changes one took it before."""
+        self._nodes = nodes
+        self._per_node = per_node
+        # Of each ready node how much is used, and the number, negated: sorted, so the fullest come
+        # last, and of these the oldest.
+        self._ready: list[tuple[float, int]] = []
+        # When the last one came, and the numbers of the nodes that weren't ready then.
+        self._at = -inf
+        self._others = set(nodes)
+
+    def take(self, user: Came) -> int | None:
+        """The number of the user's node, until it is given back; None: no node has room."""
+        self._at = user.at
+        ready = [number for number in self._others if self._nodes[number].ready_at <= user.at]
+        if ready:
+            self._others.difference_update(ready)
+            self._ready += [(self._nodes[number].used, -number) for number in ready]
+            self._ready.sort()
+        most = self._per_node + _ROUNDING
+        if user.size > most:
+            # No more than an empty node has.
+            found = _place_for(self._nodes, user, self._per_node)
+            if found is not None and found not in self._others:
+                self._ready.remove((self._nodes[found].used, -found))
+            return found
+        place = bisect_right(self._ready, most, key=lambda node: node[0] + user.size)
+        if place:
+            return -self._ready.pop(place - 1)[1]
+        others = {number: self._nodes[number] for number in self._others}
+        return _place_for(others, user, self._per_node)
+
+    def give_back(self, number: int) -> None:
+        """Let others go to a node that was taken, or is new."""
+        node = self._nodes[number]
+        if node.ready_at > self._at:
+            self._others.add(number)
+        else:
+            insort(self._ready, (node.used, -number))
 
 
 def _place_for(nodes: Mapping[int, _Node], user: Came, per_node: float) -> int | None:

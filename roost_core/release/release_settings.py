@@ -82,10 +82,14 @@ class ReleaseSettings:
         """Return the class of a pod; None: it has none. namespaces: labels, as far as known."""
         return self._matcher.classify(pod.labels, pod.namespace, namespaces)
 
+    @cached_property
+    def _users_classes(self) -> frozenset[str]:
+        return frozenset(found.name for found in self.classes.values() if found.is_of_users)
+
     def is_users(self, pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None) -> bool:
         """Whether it is a user's pod."""
         found = self.class_of(pod, namespaces)
-        return found is not None and found.is_of_users
+        return found is not None and found.name in self._users_classes
 
     def users_namespaces(
         self, namespaces: Mapping[str, Mapping[str, str]] | None

@@ -69,9 +69,18 @@ class PoolView:
 class _Used:
     """What a node's pods request."""
 
+    __slots__ = (
+        "by_others",
+        "by_users",
+        "has_others",
+        "has_own_placeholders",
+        "has_users",
+        "keeps_users",
+    )
+
     def __init__(self) -> None:
-        # By all but placeholders, and by those that aren't users either.
-        self.all: dict[str, int] = {PODS: 0}
+        # By resource; placeholders count in neither.
+        self.by_users: dict[str, int] = {PODS: 0}
         self.by_others: dict[str, int] = {PODS: 0}
         self.has_users = False
         # Whether it has users, those who take another set's seats included.
@@ -82,13 +91,10 @@ class _Used:
 
     def add(self, spec: PodSpec, *, is_user: bool) -> None:
         """Count a pod."""
-        counted = [self.all]
-        if not is_user:
-            counted.append(self.by_others)
-        for used in counted:
-            used[PODS] += 1
-            for name, amount in spec.requests:
-                used[name] = used.get(name, 0) + amount
+        used = self.by_users if is_user else self.by_others
+        used[PODS] += 1
+        for name, amount in spec.requests:
+            used[name] = used.get(name, 0) + amount
 
 
 def see_pool(
@@ -113,51 +119,57 @@ def see_pool(
     used = {name: _Used() for name in nodes}
     waits_here: dict[PodSpec, bool] = {}
     users: dict[str, PoolUser] = {}
+    sizes: dict[tuple[tuple[str, int], ...], float] = {}
     level = 0.0
     waiting: list[float] = []
     for key, pod in snapshot.pods.items():
         node_name = pod.node_name
-        if pod.is_finished or (node_name and node_name not in nodes):
+        on_node = used.get(node_name)
+        if pod.is_finished or (node_name and on_node is None):
             continue
         spec = pod.spec
         own_set = pod.labels.get(PLACEHOLDER_SET_LABEL)
         if own_set is not None:
             is_own = own_set == placeholder_set.name
-            if node_name:
-                used[node_name].has_own_placeholders |= is_own
-                used[node_name].has_others |= not is_own
+            if on_node is not None:
+                on_node.has_own_placeholders |= is_own
+                on_node.has_others |= not is_own
             elif is_own and pod.unschedulable_since is not None:
                 waiting.append(pod.unschedulable_since)
             continue
         is_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
-        if node_name:
-            used[node_name].add(spec, is_user=is_user)
-            used[node_name].keeps_users |= is_user
+        if on_node is not None:
+            on_node.add(spec, is_user=is_user)
+            on_node.keeps_users |= is_user
             is_user = is_user and takes_seat(pod, placeholder_set.name)
-            used[node_name].has_users |= is_user
-            used[node_name].has_others |= not is_user and not pod.is_of_node
+            on_node.has_users |= is_user
+            on_node.has_others |= not is_user and not pod.is_of_node
         elif is_user:
             if spec not in waits_here:
                 waits_here[spec] = waits_for_set(spec, placeholder_set, nodes)
             is_user = waits_here[spec] and takes_seat(pod, placeholder_set.name)
         if is_user:
-            user = _user(pod, asked, roomiest)
-            users[key] = user
-            level += user.size
-            if user.waits_since is not None:
-                waiting.append(user.waits_since)
-    beside = sum(
-        _room(node, used[name].all, asked) for name, node in nodes.items() if used[name].keeps_users
-    )
-    in_all = sum(_room(node, used[name].all, asked) for name, node in nodes.items())
+            size = sizes.get(spec.requests)
+            if size is None:
+                size = sizes[spec.requests] = _size(spec, asked, roomiest)
+            waits_since = None if node_name else pod.unschedulable_since
+            users[key] = PoolUser(pod.created, size, node_name, waits_since, pod.phase != "Pending")
+            level += size
+            if waits_since is not None:
+                waiting.append(waits_since)
+    rooms = {
+        name: _room(node, asked, used[name].by_users, used[name].by_others)
+        for name, node in nodes.items()
+    }
+    beside = sum(room for name, room in rooms.items() if used[name].keeps_users)
     return PoolView(
         nodes=nodes,
         users=users,
         level=level,
         room=beside,
-        spare=in_all - beside,
+        spare=sum(rooms.values()) - beside,
         per_node=max(
-            (_room(node, used[name].by_others, asked) for name, node in nodes.items()), default=0
+            (_room(node, asked, used[name].by_others) for name, node in nodes.items()), default=0
         ),
         waiting_since=min(waiting, default=None),
         empty=_named(
@@ -192,20 +204,13 @@ def _roomiest(nodes: Mapping[str, Node]) -> tuple[int, int] | None:
     return (cpu, memory) if cpu and memory else None
 
 
-def _user(pod: Pod, asked: Mapping[str, int], roomiest: tuple[int, int]) -> PoolUser:
-    size = _size(pod.spec.requests, asked.get(CPU, 0), asked.get(MEMORY, 0), roomiest)
-    waits_since = None if pod.node_name else pod.unschedulable_since
-    return PoolUser(pod.created, size, pod.node_name, waits_since, pod.phase != "Pending")
-
-
-@lru_cache(maxsize=1024)
-def _size(
-    requests: tuple[tuple[str, int], ...], cpu: int, memory: int, roomiest: tuple[int, int]
-) -> float:
-    """A pod's size in placeholders of so much CPU and memory: by what both take of a node, where
-    there is one.
+def _size(spec: PodSpec, asked: Mapping[str, int], roomiest: tuple[int, int]) -> float:
+    """A pod's size in placeholders that ask for so much: by what both take of a node, where there
+    is one.
     """
-    own = dict(requests)
+    own = dict(spec.requests)
+    cpu = asked.get(CPU, 0)
+    memory = asked.get(MEMORY, 0)
     own_cpu = own.get(CPU, 0)
     own_memory = own.get(MEMORY, 0)
     if not own_cpu and not own_memory:
@@ -218,12 +223,12 @@ def _size(
     return size_in_placeholders(own_cpu, own_memory, cpu, memory)
 
 
-def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
-    """How many placeholders fit beside what is used."""
+def _room(node: Node, asked: Mapping[str, int], *used: Mapping[str, int]) -> int:
+    """How many placeholders fit beside all that is used."""
     if not node.is_usable:
         return 0
     counts = [
-        (node.allocatable.get(name, 0) - used.get(name, 0)) // amount
+        (node.allocatable.get(name, 0) - sum(amounts.get(name, 0) for amounts in used)) // amount
         for name, amount in asked.items()
         if amount
     ]
