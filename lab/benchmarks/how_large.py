@@ -302,8 +302,7 @@ def measure(nodes: int, given: argparse.Namespace) -> list[str]:
     return [
         f"{nodes:,}",
         f"{at_once.placed} of {at_once.people}",
-        figure(60 * at_once.people / at_once.seconds),
-        figure(60_000 / max(person)),
+        figure(at_once.seconds),
         f"{quantile(evenly.waits, 0.99):.0f}, {max(evenly.waits):.0f}; {late}",
         *(
             f"{figure(mib)}, {figure(share, 2)} %, {figure(each)}"
@@ -326,8 +325,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     head = [
         "nodes",
         f"of {given.at_once} at once, answered within {WEBHOOK_SECONDS} s",
-        "people a minute who got a node",
-        "by processor time, if the busiest program has one core",
+        "s until all of them had a node",
         f"wait of {given.evenly} in {given.minutes:g} min, s: p99, most; later than promised",
         *(f"{name}: MiB, of a core at rest, ms a person" for name in programs),
     ]

@@ -5,9 +5,7 @@
 Each hub has an image of its own, and users and placeholders that are bound to nodes; each node
 reports all images. Three releases run on the same control plane, one after the other: one hub's
 while the hub is alone, the same beside the pods of all the others, and one for all. Lines say how
-much memory each program takes, how much of a core and how many requests a second while nothing
-happens, how long it took until every node had every image's label, and how long until a hub's new
-namespace is in force.
+much memory each program takes once all labels are there, and the ratios.
 """
 
 from __future__ import annotations
@@ -15,10 +13,9 @@ from __future__ import annotations
 import argparse
 import time
 from concurrent.futures import ThreadPoolExecutor
-from statistics import median
 from typing import Any, Final
 
-from benchmarks.servers import cpu_seconds, memory_mib
+from benchmarks.servers import memory_mib
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -29,9 +26,7 @@ LABEL: Final = "hub.jupyter.org/users"
 IMAGES: Final = {f"quay.io/example/image-{number}:1": 1_000_000_000 for number in range(50)}
 PLACEHOLDERS: Final = 3
 PARALLEL_REQUESTS: Final = 8
-IDLE_SECONDS: Final = 30
 AT_ONCE_SECONDS: Final = 900
-ASKED: Final = 100
 
 
 def user(name: str, component: str, node: str, image: str) -> dict[str, Any]:
@@ -98,78 +93,27 @@ class Site:
         names = (name for node in nodes for name in node["metadata"].get("labels", {}))
         return sum(name.startswith(PULLED_LABEL_PREFIX) for name in names)
 
-    def requests(self) -> float:
-        """Requests that the API server has answered so far; watches count when they end."""
-        lines = str(self.cluster.api.get("/metrics")["text"]).splitlines()
-        return sum(
-            float(line.rpartition(" ")[2])
-            for line in lines
-            if line.startswith("apiserver_request_total{")
-        )
 
-    def requests_a_second(self) -> float:
-        """Requests a second while nothing happens."""
-        before = self.requests()
-        began = time.monotonic()
-        time.sleep(IDLE_SECONDS)
-        return (self.requests() - before) / (time.monotonic() - began)
-
-    def scheduler_of(self, namespace: str) -> str:
-        """The scheduler that a user's pod gets, as a dry run."""
-        body = self.cluster.api.create(
-            user("asks", "singleuser-server", "", "i"), namespace, dryRun="All"
-        )
-        return str(body["spec"]["schedulerName"])
-
-    def asked_ms(self, namespace: str) -> float:
-        """The median time that the creation of a pod takes, as a dry run."""
-        times = []
-        for _ in range(ASKED):
-            began = time.perf_counter()
-            self.scheduler_of(namespace)
-            times.append(1000 * (time.perf_counter() - began))
-        return median(times)
-
-    def in_force_seconds(self, stack: Stack) -> float:
-        """Seconds from the label on a new namespace until its pods are placed."""
-        namespace = self.cluster.create_namespace("newcomer")
-        began = time.monotonic()
-        self.cluster.api.patch(
-            f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {LABEL: "true"}}}
-        )
-        wait_until(
-            lambda: self.scheduler_of(namespace) == stack.scheduler_name("user"),
-            AT_ONCE_SECONDS,
-            "the hub's rules",
-        )
-        return time.monotonic() - began
-
-
-def show(what: str, site: Site, stack: Stack, before: float) -> dict[str, float]:
-    """Print and return the memory of each program, MiB, once it no longer grows. before: requests a
-    second without.
-    """
+def show(what: str, stack: Stack) -> dict[str, float]:
+    """Print and return the memory of each program, MiB, once it no longer grows."""
     programs = {
         "webhook": stack.webhooks[0].process,
         "controllers": stack.controllers[0].process,
         "scheduler": stack.schedulers[0].process,
     }
-    last = 0.0
-    while (now := sum(memory_mib(process.pid)[0] for process in programs.values())) > last * 1.01:
-        last = now
-        time.sleep(5)
-    began = {name: cpu_seconds(process) for name, process in programs.items()}
-    asked = site.requests_a_second() - before
+    before = 0.0
     found = {name: memory_mib(process.pid)[0] for name, process in programs.items()}
-    for name, process in programs.items():
-        busy = 1000 * (cpu_seconds(process) - began[name]) / IDLE_SECONDS
-        print(f"{what}: {name} {found[name]:.0f} MiB, {busy:.0f} m of a core while idle")
-    print(f"{what}: {asked:.1f} requests a second while idle, of all programs", flush=True)
+    while sum(found.values()) > before * 1.01:
+        before = sum(found.values())
+        time.sleep(5)
+        found = {name: memory_mib(process.pid)[0] for name, process in programs.items()}
+    for name, mib in found.items():
+        print(f"{what}: {name} {mib:.0f} MiB", flush=True)
     return found
 
 
-def run(what: str, site: Site, namespace: str, hubs: int, before: float) -> dict[str, float]:
-    """Start a release for so many hubs, wait for its labels, and measure it."""
+def run(what: str, site: Site, namespace: str, hubs: int) -> dict[str, float]:
+    """Start a release for so many hubs, wait for its labels, and measure its memory."""
     with Stack(site.cluster, namespace, values_for(hubs), controllers=True) as stack:
         began = time.monotonic()
         wanted = len(site.nodes) * min(hubs, len(IMAGES))
@@ -183,13 +127,7 @@ def run(what: str, site: Site, namespace: str, hubs: int, before: float) -> dict
             f"{what}: {wanted} labels of images on nodes after {time.monotonic() - began:.0f} s",
             flush=True,
         )
-        found = show(what, site, stack, before)
-        print(f"{what}: a user's pod is created in {site.asked_ms('hub-000'):.1f} ms")
-        if hubs > 1:
-            print(
-                f"{what}: a new hub is in force {site.in_force_seconds(stack):.1f} s after its"
-                " namespace's label"
-            )
+        found = show(what, stack)
     # What the release wrote on nodes.
     for node in site.nodes:
         names = site.cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
@@ -212,13 +150,12 @@ def main() -> None:
     with ControlPlane() as cluster:
         site = Site(cluster, options.nodes, options.users)
         first = site.add_hub(0)
-        before = site.requests_a_second()
-        alone = run("one hub alone", site, first, 1, before)
+        alone = run("one hub alone", site, first, 1)
         for number in range(1, options.hubs):
             site.add_hub(number)
-        beside = run("one hub beside the others", site, "hub-001", 1, before)
+        beside = run("one hub beside the others", site, "hub-001", 1)
         cluster.create_namespace("roost-system")
-        many = run(f"one release, {options.hubs} hubs", site, "roost-system", options.hubs, before)
+        many = run(f"one release, {options.hubs} hubs", site, "roost-system", options.hubs)
         for what, single in (("one hub alone", alone), ("one hub beside the others", beside)):
             print(
                 f"against {what}:",

@@ -3,8 +3,7 @@ kubelet.
 
 `python -m benchmarks.probes`: servers begin to listen so many seconds after their container; from
 the click to HTTP 200 beyond that, starts that failed, and warnings on the spawn page, with and
-without a probe. Then what probes of running servers cost the kubelet. A stand-in answers for
-JupyterLab, which as well listens only once it can answer.
+without a probe. A stand-in answers for JupyterLab, which as well listens only once it can answer.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import time
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
@@ -48,13 +46,11 @@ ARMS: Final[Mapping[str, JSONObject]] = {
     },
     "http_timeout 120": {"http_timeout": 120},
 }
-IDLE_SERVERS: Final = 30
-IDLE_SECONDS: Final = 20.0
 
 
 def profiles() -> Iterator[tuple[str, int, str]]:
     """Slug, seconds until the server listens, and arm."""
-    for seconds in (0, *SLOW):
+    for seconds in SLOW:
         for number, arm in enumerate(ARMS):
             yield f"s{seconds}x{number}", seconds, arm
 
@@ -100,23 +96,10 @@ def remove_servers(day: Day) -> None:
     wait_until(lambda: not day.pods("singleuser-server"), 60, "the servers to go")
 
 
-def kubelet_seconds(day: Day) -> float:
-    """Processor time that the kubelet has used."""
-    (pid,) = [
-        pid
-        for pid in day.node.pids()
-        if Path(f"/proc/{pid}/comm").read_text().startswith("kubelet")
-    ]
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def starts(day: Day, rounds: int, number: int, gap: float) -> None:
     """Each profile so often a round, in turns."""
     told = [
-        profile
-        for profile in profiles()
-        if profile[1] and (profile[1] > 30 or profile[2] != "http_timeout 120")
+        profile for profile in profiles() if profile[1] > 30 or profile[2] != "http_timeout 120"
     ]
     visits: dict[str, list[people.Visit]] = defaultdict(list)
     by_round: dict[str, list[str]] = defaultdict(list)
@@ -149,40 +132,11 @@ def starts(day: Day, rounds: int, number: int, gap: float) -> None:
     say(table(["listens after", "", "median (range)", *means, "failed", "warnings a start"], rows))
 
 
-def idle(day: Day, rounds: int, gap: float) -> None:
-    """The kubelet's processor time while servers run and nobody starts one."""
-    used: dict[str, list[float]] = {arm: [] for arm in ("no probe", "readinessProbe")}
-    slugs = {arm: slug for slug, seconds, arm in profiles() if not seconds}
-    for round_ in range(rounds):
-        for arm, found in used.items():
-            users = [f"i{round_}{slugs[arm]}n{one}" for one in range(IDLE_SERVERS)]
-            running = sum(bool(visit.answered_at) for visit in start(day, users, [slugs[arm]], gap))
-            time.sleep(5)
-            before = kubelet_seconds(day)
-            time.sleep(IDLE_SECONDS)
-            found.append((kubelet_seconds(day) - before) / IDLE_SECONDS / running * 1000)
-            remove_servers(day)
-    say(
-        f"The kubelet's thousandths of a core for each of {IDLE_SERVERS} running servers, by round:"
-    )
-    say(
-        table(
-            ["", "m"],
-            [
-                [arm, ", ".join(f"{seconds:.2f}" for seconds in found)]
-                for arm, found in used.items()
-            ],
-        )
-    )
-
-
 def main() -> None:
     """Install the chart and play."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument(
-        "--starts", type=int, default=5, help="of each profile in a round; 0: only the cost"
-    )
+    parser.add_argument("--starts", type=int, default=5, help="of each profile in a round")
     parser.add_argument("--gap", type=float, default=1.5, help="seconds between two clicks")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -205,10 +159,8 @@ def main() -> None:
             )
             day.helm("install", HUB)
             say(machine())
-            start(day, ["first"], ["s0x0"], 0)  # what is slow only once
-            if options.starts:
-                starts(day, options.rounds, options.starts, options.gap)
-            idle(day, options.rounds, options.gap / 2)
+            start(day, ["first"], ["s2x0"], 0)  # what is slow only once
+            starts(day, options.rounds, options.starts, options.gap)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,4 @@
-"""How long `roost report` takes, and how much memory, over a million decisions; beside it, reading
-the file once.
+"""How long `roost report` takes, and how much memory, over a million decisions.
 
 .venv/bin/python -m benchmarks.recorder_report [--decisions 1000000]
 
@@ -90,15 +89,6 @@ def count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM decision").fetchone()[0])
 
 
-def read_once(path: Path) -> float:
-    """Seconds that reading the file takes, from first to last byte."""
-    began = time.perf_counter()
-    with path.open("rb", buffering=0) as file:
-        while file.read(1 << 20):
-            pass
-    return time.perf_counter() - began
-
-
 def last_day(path: Path) -> str:
     """The moment a day before the last pod came, as `--since` takes it."""
     with sqlite3.connect(path) as connection:
@@ -106,7 +96,7 @@ def last_day(path: Path) -> str:
     return datetime.fromtimestamp((newest_us - DAY_US) // US, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def report(path: Path, form: str, since: str, output: Path) -> tuple[float, float, float]:
+def report(path: Path, since: str, output: Path) -> tuple[float, float, float]:
     """One `roost report`: seconds, seconds of a processor, and MiB of its own memory at the peak.
 
     Its own: the file's pages that are mapped are the kernel's cache, and given back when others
@@ -116,7 +106,7 @@ def report(path: Path, form: str, since: str, output: Path) -> tuple[float, floa
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     peak_kib = 0
-    with subprocess.Popen([*command, "--format", form, "--output", str(output)]) as program:
+    with subprocess.Popen([*command, "--output", str(output)]) as program:
         while program.poll() is None:
             peak_kib = max(peak_kib, own_kib(program.pid))
             time.sleep(0.05)
@@ -151,18 +141,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"made {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
         with sqlite3.connect(path) as connection:
             decisions = count(connection)
-        rows = [["reading the file once", f"{read_once(path):.1f}", "", "", ""]]
-        for form, since, what in (
-            ("html", ALL, "everything"),
-            ("json", ALL, "everything"),
-            ("html", last_day(path), "the last day"),
-        ):
-            output = Path(folder) / f"report.{form}"
-            seconds, processor, mebibytes = report(path, form, since, output)
+        rows = []
+        for since, what in ((ALL, "everything"), (last_day(path), "the last day")):
+            output = Path(folder) / "report.html"
+            seconds, processor, mebibytes = report(path, since, output)
             size = output.stat().st_size / (1 << 20)
             rows.append(
                 [
-                    f"roost report --format {form}, {what}",
+                    f"roost report, {what}",
                     f"{seconds:.1f}",
                     f"{processor:.1f}",
                     f"{mebibytes:.0f}",
