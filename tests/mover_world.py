@@ -23,6 +23,7 @@ from generator.values.helm_release import Release
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
 from roost.controllers.placeholder_mover.plan import CONTROLLER as PLACEHOLDER_MOVER
+from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
@@ -142,6 +143,15 @@ class MoverWorld:
         self.start_leader()
 
     # The controllers
+
+    def mover_settings(self) -> MoverSettings:
+        """What the mover is set to."""
+        read = Reader()
+        settings = read_mover_settings(
+            ReleaseDocument(read, self.document, self.configuration, NEWEST_MINOR)
+        )
+        assert not read.faults
+        return settings
 
     def start_leader(self) -> None:
         """A replica that knows nothing takes over."""

@@ -115,11 +115,7 @@ def _rows(report: Report) -> Iterator[tuple[KeyFigure, Cell, Cell]]:
 
 
 def _percentile(share: float) -> Callable[[Report], Cell]:
-    def value(report: Report) -> Cell:
-        span_us = report[WindowStarts].whole.percentile_us(share)
-        return None if span_us is None else span_us / US
-
-    return value
+    return lambda report: report[WindowStarts].whole.percentile_seconds(share)
 
 
 def _starts_about(report: Report) -> str:

@@ -11,14 +11,13 @@ from typing import Final, Self
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.start_times import is_failed, is_peoples, whole_from, whole_to
 from roost_lab.report.query import Query, bounded, count, step_index, total
 from roost_lab.report.statistics import Spans, edge_at
-from roost_lab.report.subject import Field, Report, Section, TableOf
+from roost_lab.report.subject import Field, Report, Section, TableOf, percentile_fields
 
 
 @dataclass(slots=True)
@@ -126,10 +125,6 @@ def seated_sentence(report: Report) -> str:
     return f"Before classes {plural(number, 'server')} started with nobody waiting: {about}."
 
 
-def _seconds(span_us: float | None) -> float | None:
-    return None if span_us is None else span_us / US
-
-
 SECTION: Final = Section(
     "seated",
     "Seated before class",
@@ -145,18 +140,7 @@ SECTION: Final = Section(
                 Field("unused", "stopped unused", Unit.COUNT, lambda row: row[1].unused),
                 Field("failed", "failed", Unit.COUNT, lambda row: row[1].failed),
                 Field("unknown", "not known", Unit.COUNT, lambda row: row[1].unknown),
-                Field(
-                    "p50_seconds",
-                    "p50",
-                    Unit.SECONDS,
-                    lambda row: _seconds(row[1].whole.percentile_us(0.5)),
-                ),
-                Field(
-                    "p95_seconds",
-                    "p95",
-                    Unit.SECONDS,
-                    lambda row: _seconds(row[1].whole.percentile_us(0.95)),
-                ),
+                *percentile_fields(lambda row: row[1].whole),
             ),
             lambda report: report[Seated].by_hub.items(),
         ),

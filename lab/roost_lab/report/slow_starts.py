@@ -24,7 +24,7 @@ from roost_lab.report.start_phases import (
     until,
 )
 from roost_lab.report.statistics import FEWEST, Spans, edge_at
-from roost_lab.report.subject import Field, Report, Section, TableOf
+from roost_lab.report.subject import Field, Report, Section, TableOf, percentile_fields
 from roost_lab.report.timeline import time_figure
 
 MAX_SLOWEST: Final = 20
@@ -209,11 +209,6 @@ def _pulled(query: Query, chosen: sa.ColumnElement[bool]) -> Spans:
     return spans
 
 
-def _percentile(spans: Spans | None, share: float) -> float | None:
-    found = None if spans is None else spans.percentile_us(share)
-    return None if found is None else found / US
-
-
 def _steps(report: Report) -> list[tuple[int, Spans | None]]:
     """Start of each step, and its spans; None where pods may be missing."""
     steps = zip(
@@ -228,8 +223,7 @@ OVER_TIME: Final = TableOf[tuple[int, Spans | None]](
     (
         Field("from", "from", Unit.TIME, lambda row: row[0]),
         Field("pods", "pods", Unit.COUNT, lambda row: None if row[1] is None else row[1].count),
-        Field("p50_seconds", "p50", Unit.SECONDS, lambda row: _percentile(row[1], 0.5)),
-        Field("p95_seconds", "p95", Unit.SECONDS, lambda row: _percentile(row[1], 0.95)),
+        *percentile_fields(lambda row: row[1]),
         Field("record", "record", Unit.TEXT, lambda row: "gap" if row[1] is None else ""),
     ),
     _steps,
@@ -247,8 +241,8 @@ def _over_time_figure(report: Report) -> Figure | None:
     steps = [spans if spans and spans.count >= FEWEST else None for _, spans in _steps(report)]
     if not any(times.by_step):
         return None
-    middles = [_drawn(_percentile(spans, 0.5)) for spans in steps]
-    highs = [_drawn(_percentile(spans, 0.95)) for spans in steps]
+    middles = [None if spans is None else _drawn(spans.percentile_seconds(0.5)) for spans in steps]
+    highs = [None if spans is None else _drawn(spans.percentile_seconds(0.95)) for spans in steps]
     step_us = report.steps.step_us
     data: list[JSONObject] = []
     marks: list[Mark] = []
@@ -318,8 +312,8 @@ def _over_time_figure(report: Report) -> Figure | None:
 def _step_text(spans: Spans | None) -> str:
     if not spans:
         return ""
-    middle = show(_percentile(spans, 0.5), Unit.SECONDS)
-    high = show(_percentile(spans, 0.95), Unit.SECONDS)
+    middle = show(spans.percentile_seconds(0.5), Unit.SECONDS)
+    high = show(spans.percentile_seconds(0.95), Unit.SECONDS)
     return f"p50 {middle}, p95 {high}; {spans.count:,} starts"
 
 

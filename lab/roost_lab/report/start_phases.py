@@ -38,7 +38,7 @@ from roost_lab.recorder.store.start_times import (
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import Number, Query, Rows, bounded, count, step_index, total
 from roost_lab.report.statistics import FEWEST, Spans, busiest, edge_at
-from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
+from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf, percentile_fields
 
 # What starts are grouped by -> phase -> spans.
 Groups = dict[tuple[str, ...], dict[str, Spans]]
@@ -336,13 +336,13 @@ def phase_fields(what: str) -> tuple[Field[PhaseRow], ...]:
     return (
         Field("phase", "phase", Unit.PHASE, lambda row: row.phase),
         Field(what, what, Unit.COUNT, lambda row: row.spans.count),
+        *percentile_fields(lambda row: row.spans),
         Field(
-            "p50_seconds", "p50", Unit.SECONDS, lambda row: _seconds(row.spans.percentile_us(0.5))
+            "mean_seconds",
+            "mean",
+            Unit.SECONDS,
+            lambda row: None if row.spans.mean_us is None else row.spans.mean_us / US,
         ),
-        Field(
-            "p95_seconds", "p95", Unit.SECONDS, lambda row: _seconds(row.spans.percentile_us(0.95))
-        ),
-        Field("mean_seconds", "mean", Unit.SECONDS, lambda row: _seconds(row.spans.mean_us)),
     )
 
 
@@ -358,10 +358,6 @@ def show(cell: Cell, unit: Unit, zone: tzinfo = UTC) -> str:
     if unit is Unit.PHASE and isinstance(cell, str):
         return PHASE_NAMES.get(cell, cell)
     return table.show(cell, unit, zone)
-
-
-def _seconds(span_us: float | None) -> float | None:
-    return None if span_us is None else span_us / US
 
 
 def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str]) -> Figure | None:

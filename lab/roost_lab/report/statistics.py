@@ -86,6 +86,11 @@ class Spans:
         """The mean in µs; None without spans."""
         return self.sum_us / self.count if self.counts else None
 
+    def percentile_seconds(self, share: float) -> float | None:
+        """As `percentile_us`, in seconds."""
+        span_us = self.percentile_us(share)
+        return None if span_us is None else span_us / US
+
     def percentile_us(self, share: float) -> int | None:
         """The smallest edge that at least `share` (0 to 1] of the spans don't exceed; None without
         spans.

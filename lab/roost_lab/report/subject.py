@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeVar
 from roost_lab.pages.drawing import Figure
 from roost_lab.pages.table import Cell, Column, Table, Unit
 from roost_lab.report.query import EVERY_POD, Query, Scope
-from roost_lab.report.statistics import Span, Steps
+from roost_lab.report.statistics import Span, Spans, Steps
 
 NO_CLASS: Final = "no class"
 
@@ -91,6 +91,22 @@ class TableOf(NamedTuple, Generic[R]):
             tuple(column.cell(record) for column in self.fields) for record in self.records(report)
         ]
         return Table(self.name, self.title, columns, rows, self.only_data)
+
+
+def percentile_fields(spans_of: Callable[[R], Spans | None]) -> tuple[Field[R], ...]:
+    """The columns of the median and the 95th percentile. spans_of: of a row; None: not known."""
+
+    def percentile(share: float) -> Callable[[R], Cell]:
+        def read(row: R) -> Cell:
+            spans = spans_of(row)
+            return None if spans is None else spans.percentile_seconds(share)
+
+        return read
+
+    return (
+        Field("p50_seconds", "p50", Unit.SECONDS, percentile(0.5)),
+        Field("p95_seconds", "p95", Unit.SECONDS, percentile(0.95)),
+    )
 
 
 class Section(NamedTuple):

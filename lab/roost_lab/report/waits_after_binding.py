@@ -23,7 +23,7 @@ from roost_lab.report.query import Query
 from roost_lab.report.slow_starts import why_command
 from roost_lab.report.start_phases import leading_classes
 from roost_lab.report.statistics import Spans
-from roost_lab.report.subject import Field, Section, TableOf
+from roost_lab.report.subject import Field, Section, TableOf, percentile_fields
 
 # Starts whose rows are read, the slowest first.
 MAX_READ: Final = 20_000
@@ -158,10 +158,6 @@ def _by_pod(
     return found
 
 
-def _seconds(span_us: float | None) -> float | None:
-    return None if span_us is None else span_us / US
-
-
 SECTION: Final = Section(
     "start-waits",
     "What starts waited for after they were bound",
@@ -173,21 +169,8 @@ SECTION: Final = Section(
             (
                 Field("wait", "wait", Unit.TEXT, lambda row: row.words),
                 Field("pods", "pods", Unit.COUNT, lambda row: row.spans.count),
-                Field(
-                    "p50_seconds",
-                    "p50",
-                    Unit.SECONDS,
-                    lambda row: _seconds(row.spans.percentile_us(0.5)),
-                ),
-                Field(
-                    "p95_seconds",
-                    "p95",
-                    Unit.SECONDS,
-                    lambda row: _seconds(row.spans.percentile_us(0.95)),
-                ),
-                Field(
-                    "longest_seconds", "longest", Unit.SECONDS, lambda row: _seconds(row.longest_us)
-                ),
+                *percentile_fields(lambda row: row.spans),
+                Field("longest_seconds", "longest", Unit.SECONDS, lambda row: row.longest_us / US),
                 Field("what", "the longest", Unit.TEXT, lambda row: row.what),
                 Field("cause", "its cause", Unit.TEXT, lambda row: row.cause),
                 Field("why", "command that tells its story", Unit.COMMAND, lambda row: row.command),

@@ -4,40 +4,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from generator.render.diff import parse_manifests
 from generator.values.sources import MAX_FILE_BYTES
-from roost import __main__ as entry
 from tests.recorded_data import rows
+from tests.unit.commands.running import Runner
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
-def roost(capsys: pytest.CaptureFixture[str]) -> _Run:
-    return _Run(capsys)
-
-
-class Outcome(NamedTuple):
-    """What one run of the command line gave."""
-
-    code: int
-    out: str
-    err: str
-
-
-class _Run:
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: object) -> Outcome:
-        code = entry.main([str(argument) for argument in arguments])
-        captured = self._capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Outcome(code, captured.out, captured.err)
+def roost(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(capsys)
 
 
 @pytest.fixture
@@ -45,7 +25,9 @@ def values(tmp_path: Path) -> Path:
     return tmp_path / "values.yaml"
 
 
-def test_faulty_values_exit_with_1_and_say_every_fault_on_stderr(roost: _Run, values: Path) -> None:
+def test_faulty_values_exit_with_1_and_say_every_fault_on_stderr(
+    roost: Runner, values: Path
+) -> None:
     values.write_text("webhook:\n  replicas: many\nfoo: 1\n")
     done = roost("render", "-f", values)
     assert (done.code, done.out) == (1, "")
@@ -54,7 +36,7 @@ def test_faulty_values_exit_with_1_and_say_every_fault_on_stderr(roost: _Run, va
 
 
 def test_what_the_clusters_operator_creates_and_what_the_hubs_admin_does_are_apart_and_everything(
-    roost: _Run, values: Path
+    roost: Runner, values: Path
 ) -> None:
     # Whatever the values say there.
     values.write_text("webhook: {certificates: {mode: certManager}}\nclusterResources: false\n")
@@ -79,26 +61,26 @@ def test_what_the_clusters_operator_creates_and_what_the_hubs_admin_does_are_apa
 
 
 @pytest.mark.parametrize("arguments", rows("commands/wrong-usage"))
-def test_wrong_usage_exits_with_2_and_says_why(arguments: str, roost: _Run) -> None:
+def test_wrong_usage_exits_with_2_and_says_why(arguments: str, roost: Runner) -> None:
     done = roost(*arguments.split())
     assert (done.code, done.out) == (2, "")
     assert done.err.strip()
 
 
-def test_endless_input_is_refused(roost: _Run, values: Path) -> None:
+def test_endless_input_is_refused(roost: Runner, values: Path) -> None:
     values.write_bytes(b"#" * (MAX_FILE_BYTES + 10))
     done = roost("render", "-f", values)
     assert done.code == 1
     assert "a larger file" in done.err
 
 
-def test_help_and_version_are_answered(roost: _Run) -> None:
+def test_help_and_version_are_answered(roost: Runner) -> None:
     assert "render" in roost("--help").out
     assert roost("--version").out.strip()[0].isdigit()
 
 
 def test_validate_prints_faults_and_warnings_and_judges_by_faults(
-    roost: _Run, values: Path
+    roost: Runner, values: Path
 ) -> None:
     values.write_text("imageGate: {mode: prefer}\n")
     warned = roost("validate", "-f", values)
@@ -112,7 +94,7 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(
     assert (broken.code, broken.err) == (1, f"1 error, 0 warnings in {values}\n")
 
 
-def test_a_faulty_key_hides_no_warning_about_others(roost: _Run, values: Path) -> None:
+def test_a_faulty_key_hides_no_warning_about_others(roost: Runner, values: Path) -> None:
     values.write_text(
         "corePods: {hostNetwork: true}\nscheduler: {port: 8443}\nwebhook: {port: 8443}\n"
         'controllers: {hostNetwork: "yes"}\n'
@@ -124,7 +106,7 @@ def test_a_faulty_key_hides_no_warning_about_others(roost: _Run, values: Path) -
 
 
 def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(
-    roost: _Run, tmp_path: Path
+    roost: Runner, tmp_path: Path
 ) -> None:
     file = tmp_path / "small.yaml"
     body = (
@@ -161,7 +143,7 @@ def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(
 
 
 def test_validate_says_faults_as_forges_read_them(
-    roost: _Run, values: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    roost: Runner, values: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values.write_text("a,b: 1\nimageGate: {mode: prefer}\n")
     (tmp_path / "below").mkdir()
@@ -178,7 +160,7 @@ def test_validate_says_faults_as_forges_read_them(
 
 
 def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(
-    roost: _Run, values: Path
+    roost: Runner, values: Path
 ) -> None:
     values.write_text("singleuser: {image: {name: a/b}}\n")
     hinted = roost("validate", "-f", values, "--strict")
@@ -188,7 +170,7 @@ def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(
 
 
 def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_others(
-    roost: _Run, tmp_path: Path
+    roost: Runner, tmp_path: Path
 ) -> None:
     faulty, broken, absent = (
         tmp_path / "faulty.yaml",
@@ -204,7 +186,7 @@ def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_other
     assert f"{absent}: can't be read" in done.err
 
 
-def test_diff_exits_as_diff_does(roost: _Run, tmp_path: Path) -> None:
+def test_diff_exits_as_diff_does(roost: Runner, tmp_path: Path) -> None:
     before, after, broken = (tmp_path / f"{name}.yaml" for name in ("before", "after", "broken"))
     for path, text in (
         (before, ""),
@@ -219,7 +201,7 @@ def test_diff_exits_as_diff_does(roost: _Run, tmp_path: Path) -> None:
     assert roost("diff", before, broken).code == 2
 
 
-def test_diff_reads_pipes_once(roost: _Run, tmp_path: Path) -> None:
+def test_diff_reads_pipes_once(roost: Runner, tmp_path: Path) -> None:
     default, pipe = tmp_path / "default.yaml", tmp_path / "pipe"
     default.write_text("")
     os.mkfifo(pipe)
@@ -235,7 +217,7 @@ def test_diff_reads_pipes_once(roost: _Run, tmp_path: Path) -> None:
     ("text", "code"), [("webhook: {replicas: 3}", 1), (None, 0)], ids=["values", "manifests"]
 )
 def test_diff_takes_values_and_manifests_from_stdin(
-    text: str | None, code: int, roost: _Run, tmp_path: Path
+    text: str | None, code: int, roost: Runner, tmp_path: Path
 ) -> None:
     (tmp_path / "default.yaml").write_text("")
     given = (text if text is not None else roost("render").out).encode()
@@ -244,7 +226,7 @@ def test_diff_takes_values_and_manifests_from_stdin(
     assert (done.returncode, b"~ Deployment" in done.stdout) == (code, code == 1), done.stderr
 
 
-def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path) -> None:
+def test_render_says_on_stderr_what_validate_warns_of(roost: Runner, values: Path) -> None:
     values.write_text("imageGate: {mode: prefer}\nimage: {name: registry.example.org/roost}\n")
     done = roost("render", "-f", values)
     assert done.code == 0
@@ -257,7 +239,7 @@ def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path)
     )
 
 
-def test_render_checks_what_is_committed(roost: _Run, tmp_path: Path) -> None:
+def test_render_checks_what_is_committed(roost: Runner, tmp_path: Path) -> None:
     out, one = tmp_path / "out", tmp_path / "one.yaml"
     rendered = roost("render", "--output-dir", out)
     assert (rendered.code, rendered.out, f"kubectl apply -k {out}" in rendered.err) == (0, "", True)
@@ -281,14 +263,14 @@ def test_render_checks_what_is_committed(roost: _Run, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.yaml", "out", "values.yaml"]
 
 
-def test_nothing_is_written_when_the_values_are_faulty(roost: _Run, tmp_path: Path) -> None:
+def test_nothing_is_written_when_the_values_are_faulty(roost: Runner, tmp_path: Path) -> None:
     assert (
         roost("render", "--output-dir", tmp_path / "out", "--set", "webhook.replicas=x").code == 1
     )
     assert list(tmp_path.iterdir()) == []
 
 
-def test_import_lays_later_files_over_earlier_ones(roost: _Run, tmp_path: Path) -> None:
+def test_import_lays_later_files_over_earlier_ones(roost: Runner, tmp_path: Path) -> None:
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text("singleuser: {memory: {guarantee: 2G}, cpu: {guarantee: 1}}\n")
     second.write_text("singleuser: {memory: {guarantee: 3G}}\n")

@@ -6,43 +6,25 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from roost import __main__ as entry
 from roost.cli import groups
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
+from tests.unit.commands.running import Runner
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> _Run:
-    return _Run(capsys)
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(capsys)
 
 
-class _Run:
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-
-    def __call__(self, *arguments: object) -> Outcome:
-        code = entry.main([str(argument) for argument in arguments])
-        captured = self._capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Outcome(code, captured.out, captured.err)
-
-
-def test_a_misspelt_command_is_answered_with_the_nearest(run: _Run) -> None:
+def test_a_misspelt_command_is_answered_with_the_nearest(run: Runner) -> None:
     assert "Did you mean roost import?" in run("improt").err
     assert "Did you mean roost render?" in run("rendr").err
     assert "roost --help" in run("xyzzy").err
 
 
-def test_help_version_and_completion_are_commands(run: _Run) -> None:
+def test_help_version_and_completion_are_commands(run: Runner) -> None:
     assert run("help").out == run("--help").out
     assert run("help", "render").out.splitlines()[0] == "Usage: roost render [OPTIONS]"
     assert run("help", "nothing").code == 2
@@ -75,7 +57,7 @@ def test_a_reader_that_ends_early_is_no_fault(command: list[str]) -> None:
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
 
 
-def test_values_without_an_option_are_answered_with_the_option(run: _Run) -> None:
+def test_values_without_an_option_are_answered_with_the_option(run: Runner) -> None:
     done = run("validate", "values.yaml")
     assert (done.code, done.err) == (
         2,
@@ -94,7 +76,7 @@ def test_values_without_an_option_are_answered_with_the_option(run: _Run) -> Non
 )
 @pytest.mark.parametrize("command", ["validate", "render", "images", "headroom"])
 def test_a_hubs_own_values_are_named_in_place_of_many_faults(
-    run: _Run, tmp_path: Path, text: str, command: str
+    run: Runner, tmp_path: Path, text: str, command: str
 ) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(text)
@@ -105,7 +87,7 @@ def test_a_hubs_own_values_are_named_in_place_of_many_faults(
     assert f"roost import {file} > values.yaml" in faults[0]
 
 
-def test_a_missing_file_is_no_file_without_faults(run: _Run, tmp_path: Path) -> None:
+def test_a_missing_file_is_no_file_without_faults(run: Runner, tmp_path: Path) -> None:
     done = run("validate", "-f", tmp_path / "nothing.yaml")
     assert (done.code, done.out) == (2, "")
     assert "no faults" not in done.err
@@ -116,7 +98,7 @@ def test_a_missing_file_is_no_file_without_faults(run: _Run, tmp_path: Path) -> 
     assert (done.code, "1 error" in done.err, "foo" in done.out) == (2, True, True)
 
 
-def test_validate_says_which_values_it_checked(run: _Run, tmp_path: Path) -> None:
+def test_validate_says_which_values_it_checked(run: Runner, tmp_path: Path) -> None:
     assert run("validate").err == "no faults in the chart's own values: give yours with -f FILE\n"
     file = tmp_path / "values.yaml"
     file.write_text("")
@@ -142,26 +124,28 @@ _READING = {
 
 
 @pytest.mark.parametrize("command", _READING)
-def test_a_file_that_is_missing_has_one_exit_code(run: _Run, tmp_path: Path, command: str) -> None:
+def test_a_file_that_is_missing_has_one_exit_code(
+    run: Runner, tmp_path: Path, command: str
+) -> None:
     missing = str(tmp_path / "missing")
     done = run(command, *(part.format(missing=missing) for part in _READING[command]))
     assert (done.code, "missing" in done.err) == (2, True), done.err
 
 
-def test_a_cluster_that_is_not_there_has_the_same_exit_code(run: _Run, tmp_path: Path) -> None:
+def test_a_cluster_that_is_not_there_has_the_same_exit_code(run: Runner, tmp_path: Path) -> None:
     done = run("doctor", "--now", "--kubeconfig", tmp_path / "missing")
     assert done.code == 2
     # It was given.
     assert "Give --kubeconfig" not in done.err
 
 
-def test_every_command_has_a_help_page(run: _Run) -> None:
+def test_every_command_has_a_help_page(run: Runner) -> None:
     for group in groups():
         for name in group.commands:
             assert run("help", name).code == 0
 
 
-def test_a_summary_says_what_an_install_creates(run: _Run) -> None:
+def test_a_summary_says_what_an_install_creates(run: Runner) -> None:
     done = run("render", "--release", "roost", "-n", "hub", "--summary")
     lines = done.out.splitlines()
     assert done.code == 0
@@ -176,14 +160,14 @@ def test_a_summary_says_what_an_install_creates(run: _Run) -> None:
     assert lines[-1].startswith("Programs request 0.3 CPU and 768 MiB in all; placeholders 0.15")
 
 
-def test_a_summary_counts_as_requested_what_only_has_a_limit(run: _Run) -> None:
+def test_a_summary_counts_as_requested_what_only_has_a_limit(run: Runner) -> None:
     sets = '[{"name": "large", "replicas": 3, "resources": {"limits": {"memory": "40Gi"}}}]'
     done = run("render", "--release", "roost", "--summary", "--set-json", f"placeholders={sets}")
     line = "  runs     StatefulSet roost-placeholder-large: 3, each requests 0 CPU and 40 GiB"
     assert line in done.out.splitlines()
 
 
-def test_a_summary_counts_each_object_of_the_manifests(run: _Run) -> None:
+def test_a_summary_counts_each_object_of_the_manifests(run: Runner) -> None:
     objects = run("render", "--release", "roost", "-n", "hub").out.count("\nkind: ")
     heads = [
         line
@@ -193,7 +177,7 @@ def test_a_summary_counts_each_object_of_the_manifests(run: _Run) -> None:
     assert sum(int(line.split()[0]) for line in heads) == objects
 
 
-def test_a_summary_of_nothing_says_so(run: _Run) -> None:
+def test_a_summary_of_nothing_says_so(run: Runner) -> None:
     said = "nothing: these values render no object\n"
     assert run("render", "--summary", "--set", "enabled=false").out == said
     # No empty heading where an operator renders the cluster's objects alone.
@@ -203,12 +187,12 @@ def test_a_summary_of_nothing_says_so(run: _Run) -> None:
     assert "in namespace :" not in done.out
 
 
-def test_a_summary_says_where_pods_are_refused_without_the_webhook(run: _Run) -> None:
+def test_a_summary_says_where_pods_are_refused_without_the_webhook(run: Runner) -> None:
     done = run("render", "--summary", "--set", "webhook.failurePolicy=Fail")
     assert "without the webhook they are refused" in done.out
 
 
-def test_node_hours_need_the_size_of_a_node(run: _Run) -> None:
+def test_node_hours_need_the_size_of_a_node(run: Runner) -> None:
     unknown = run("headroom").out
     assert "node-hours at most" not in unknown
     assert "--per-node N" in unknown

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from roost.controllers.contract.actions import BackOff, ChangeNode, Done, EvictPod, Notice, Outcome
-from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.placeholder_mover.move_memory import (
     Move,
@@ -24,7 +23,7 @@ from roost.controllers.placeholder_mover.node_fitness import (
     follow_nodes,
 )
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
-from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
+from roost.controllers.placeholder_mover.settings import MoverSettings
 from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Owner, Pod, PodSpec
@@ -36,24 +35,13 @@ from roost_core.placement.labels import (
     PLACEHOLDER_SET_LABEL,
     attract_label,
 )
-from roost_core.release.reader import Reader
-from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.builders import NAMESPACE, RELEASE
 from tests.mover_world import LABEL, PULLED, MoverWorld, settled_world
 
 MOVE = Move("default", "jhub/p", "uid-1", "old", "new", at=100.0)
 
 
-def settings_of(world: MoverWorld) -> MoverSettings:
-    read = Reader()
-    settings = read_mover_settings(
-        ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR)
-    )
-    assert not read.faults
-    return settings
-
-
-SETTINGS = settings_of(MoverWorld())
+SETTINGS = MoverWorld().mover_settings()
 
 
 def at(seconds: float) -> Moment:
@@ -243,7 +231,7 @@ def two_sets() -> tuple[MoverSettings, Snapshot, float]:
         pods={**world.pods, **{pod.key: pod for pod in (*mine, *others)}},
         stateful_sets={**real.stateful_sets, "second": StatefulSetState("second", "uid-second", 2)},
     )
-    return settings_of(world), snapshot, world.now
+    return world.mover_settings(), snapshot, world.now
 
 
 @pytest.mark.parametrize(("earlier", "asked"), [((), 3), ((-20.0,), 2), ((-20.0, -10.0, -5.0), 0)])
@@ -284,7 +272,7 @@ def test_a_set_without_its_stateful_set_is_told_of_nothing() -> None:
     planned = plan_placeholder_mover(
         replace(world.snapshot(), stateful_sets={}),
         MoverMemory(),
-        settings_of(world),
+        world.mover_settings(),
         at(world.now),
     )
     assert not [action for action in planned.actions if isinstance(action, Notice)]

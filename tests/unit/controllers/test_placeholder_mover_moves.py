@@ -17,7 +17,7 @@ from roost.controllers.placeholder_mover import moves, scheduler_model
 from roost.controllers.placeholder_mover.node_fitness import Reason
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
-from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
+from roost.controllers.placeholder_mover.settings import read_mover_settings
 from roost.controllers.runtime.watching.stateful_sets import read_stateful_set
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
@@ -243,15 +243,6 @@ def replace_owner(pod: Pod, **changes: str) -> Any:
     return pod.owner._replace(**changes)
 
 
-def _settings(world: MoverWorld) -> MoverSettings:
-    read = Reader()
-    settings = read_mover_settings(
-        ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR)
-    )
-    assert not read.faults
-    return settings
-
-
 HELD: dict[str, Callable[[MoverWorld], object]] = {
     "placeholders are pending": lambda world: setattr(world, "placeholders", 7),
     "a user waits for room": lambda world: world.add_user("waiting"),
@@ -277,7 +268,7 @@ def test_nothing_moves_while_a_placeholder_of_the_set_is_pending_or_a_user_waits
 def test_a_set_that_is_rolled_out_or_gone_is_left_alone() -> None:
     world = settled_world()
     world.add_node("new")
-    settings = _settings(world)
+    settings = world.mover_settings()
     snapshot = world.snapshot()
     memory = plan_placeholder_mover(
         snapshot, MoverMemory(), settings, Moment(world.now, world.now)
@@ -361,7 +352,7 @@ def test_sets_take_turns_where_one_plan_cannot_ask_for_all(monkeypatch: pytest.M
     sets = {**real.stateful_sets, "second": StatefulSetState("second", "uid-second", 2)}
     snapshot = replace(real, pods={**world.pods, **twins}, stateful_sets=sets)
     memory, asked, held = MoverMemory(), [], []
-    settings = _settings(world)
+    settings = world.mover_settings()
     for turn in range(40):
         now = Moment(world.now + turn, world.now + turn)
         planned = plan_placeholder_mover(snapshot, memory, settings, now)
@@ -390,7 +381,7 @@ def test_a_set_is_being_rolled_out_from_the_moment_of_its_change() -> None:
 
 def test_a_clock_that_jumps_moves_nothing_twice() -> None:
     world = settled_world()
-    settings = _settings(world)
+    settings = world.mover_settings()
     world.add_node("new")
     memory = MoverMemory()
     for wall, steady in ((0.0, 0.0), (-90_000.0, 1.0), (90_000.0, 2.0), (0.0, 3.0)):
