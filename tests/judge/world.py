@@ -485,9 +485,10 @@ class World:
         """What the webhook said last: that no node is large enough, though one that holds all is.
         "": nothing such.
         """
-        if self._roost is None or not (
-            said := [one for one in self._roost.said if "large enough" in one]
-        ):
+        # It goes by the labels that controllers wrote. While none lead, these are as they were.
+        if self._roost is None or not self._roost.controllers_run:
+            return ""
+        if not (said := [one for one in self._roost.said if "large enough" in one]):
             return ""
         images = self.case.images.intersection(pod.spec.images)
         able = [
