@@ -362,11 +362,20 @@ def test_who_waits_because_of_the_ceiling_is_counted_each_hour(
     assert hub.gauges["headroom_cut_people"]["default",] == 0
 
 
-def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the_rest() -> None:
+@pytest.mark.parametrize(
+    "allocatable",
+    [
+        {"cpu": 3100, "memory": 2**40, "pods": 110},
+        {"cpu": 10**6, "memory": 31 * 2**30, "pods": 110},
+        {"cpu": 10**6, "memory": 2**40, "pods": 31},
+    ],
+    ids=["cpu", "memory", "pods"],
+)
+def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the_rest(
+    allocatable: dict[str, int],
+) -> None:
     hub = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 120)
-    hub.nodes["n"] = replace(
-        hub.nodes["n"], allocatable={"cpu": 3100, "memory": 2**40, "pods": 110}
-    )
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable=allocatable)
     # No node stands by: all forty are asked for, so that one comes.
     hub.add("user")
     hub.turn()

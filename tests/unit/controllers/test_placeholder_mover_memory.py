@@ -54,14 +54,21 @@ def placeholder(uid: str = "uid-2", node: str = "") -> Pod:
 
 def settled(pod: Pod | None, seconds: float, **before: Any) -> tuple[MoveMemory, list[str]]:
     """What is remembered of MOVE so many seconds after it, and reasons of Events."""
+    memory, notices = settled_and_told(pod, seconds, **before)
+    return memory, [notice.reason for notice in notices]
+
+
+def settled_and_told(
+    pod: Pod | None, seconds: float, **before: Any
+) -> tuple[MoveMemory, list[Notice]]:
+    """What is remembered of MOVE so many seconds after it, and Events."""
     pods = {} if pod is None else {pod.key: pod}
-    memory, notices = settle_moves(
+    return settle_moves(
         MoveMemory(in_flight=(MOVE,), **before),
         Snapshot(RELEASE, NAMESPACE, pods=pods),
         SETTINGS,
         at(MOVE.at + seconds),
     )
-    return memory, [notice.reason for notice in notices]
 
 
 @pytest.mark.parametrize(
@@ -86,9 +93,13 @@ def test_a_right_prediction_ends_a_pause_that_is_over(until: float, *, is_kept: 
 
 
 def test_a_wrong_prediction_is_told_and_pauses_the_set() -> None:
-    memory, said = settled(placeholder(node="old"), 5.0)
+    memory, (told,) = settled_and_told(placeholder(node="old"), 5.0)
     assert (memory.in_flight, memory.back_offs) == ((), {"default": BackOff(1, 165.0)})
-    assert said == ["PlaceholderMovedElsewhere"]
+    assert told.reason == "PlaceholderMovedElsewhere"
+    assert told.message == (
+        "This placeholder was to move from old to new but came back;"
+        " no other of set default moves for 60 s."
+    )
     memory, _ = settled(placeholder(node="old"), 70.0, back_offs=memory.back_offs)
     assert memory.back_offs == {"default": BackOff(2, 290.0)}
 
@@ -294,14 +305,16 @@ def test_a_puller_that_cannot_pull_is_not_at_work(waiting: str, *, pulls: bool) 
     assert view.pulling_on == ({"a"} if pulls else set())
 
 
-@pytest.mark.parametrize(("pods", "cpu", "has_room"), [(1, 4, False), (2, 2, True), (2, 1, False)])
+@pytest.mark.parametrize(("pods", "cpu", "has_room"), [(2, 4, False), (3, 2, True), (3, 1, False)])
 def test_a_node_has_room_while_it_takes_one_more_pod_of_that_size(
     pods: int, cpu: int, *, has_room: bool
 ) -> None:
     spec = PodSpec(requests=(("cpu", 1),))
     there = Pod("jhub", "there", "uid-there", node_name="a", spec=spec)
+    # It takes a place, and no CPU.
+    agent = Pod("jhub", "agent", "uid-agent", node_name="a")
     node = Node("a", allocatable={"pods": pods, "cpu": cpu})
-    snapshot = Snapshot(RELEASE, NAMESPACE, {"a": node}, {there.key: there})
+    snapshot = Snapshot(RELEASE, NAMESPACE, {"a": node}, {there.key: there, agent.key: agent})
     assert MoverView(snapshot, SETTINGS, at(0.0)).has_room(node, spec) is has_room
 
 

@@ -58,6 +58,10 @@ def test_no_placeholder_goes_to_a_marked_node_that_has_more_users_than_its_own()
     world.add_node("new")
     for index in range(3):
         world.add_user(f"early-{index}", node="new")
+    # Builds and nodes' agents are no users.
+    for index, labels in enumerate([{}, {"component": "binderhub-build"}]):
+        pod = Pod(NAMESPACE, f"other-{index}", f"uid-other-{index}", labels, node_name="new")
+        world._add_pod(pod)
     assert world.marked_after(300) == ["new"]
     assert not world.evictions
     assert world.gauge("placeholder_moves_held", "more users are on the marked node") == 6
