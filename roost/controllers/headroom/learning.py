@@ -286,7 +286,7 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
         rises = Rises(history)
     step = minute // STEADY_STEP
     steady = learned.steady
-    if steady is None or steady[0] != step or rises is not learned.rises:
+    if steady is None or steady[0] != step:
         steady = (step, steady_needs(history, minute, learn.time_zone, rises))
     outlook = look_ahead(history, minute, learn.time_zone, rises, steady[1])
     if history.first == learned.history.first and learned.seen_minutes:
