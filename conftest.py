@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 pytest_plugins = ["tests.harness.fixtures", "tests.long_files"]
 
@@ -16,6 +16,10 @@ settings.register_profile(
 )
 settings.register_profile(
     "search", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+# For tools.mutate, which only asks whether there is an example: the smallest takes minutes to find.
+settings.register_profile(
+    "unshrunk", settings.get_profile("steady"), phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile(os.environ.get("ROOST_HYPOTHESIS_PROFILE", "steady"))
 
