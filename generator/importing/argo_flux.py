@@ -56,24 +56,22 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     if group == "helm.toolkit.fluxcd.io" and kind == "HelmRelease":
         name = text(child(file.values, "metadata", "name"))
         namespace = text(child(file.values, "spec", "targetNamespace"))
-        named = text(child(file.values, "spec", "releaseName")) or (
-            f"{namespace}-{name}" if namespace else name
-        )
-        return [mapping_at(file, ("spec", "values"))], named
+        usual = f"{namespace}-{name}" if namespace else name
+        release = text(child(file.values, "spec", "releaseName")) or usual
+        return [mapping_at(file, ("spec", "values"))], release
     if group == "argoproj.io" and kind in _ARGO:
         above = _ARGO[kind]
         # Argo CD calls the release as it calls the Application; a template's name isn't known.
         name = text(child(file.values, *above, "metadata", "name"))
         usual = "" if "{" in name else name
-        helms = _helms(file, (*above, "spec"))
         found = [
             (_argo_files(file, at, helm), text(child(helm, "releaseName")) or usual)
-            for at, helm in helms
+            for at, helm in _helms(file, (*above, "spec"))
         ]
-        return next(
-            (candidate for candidate in found if find_charts(values_of(candidate[0])) is not None),
-            found[0],
-        )
+        for files, release in found:
+            if find_charts(values_of(files)) is not None:
+                return files, release
+        return found[0]
     return [file], ""
 
 
@@ -105,11 +103,11 @@ def unread(file: LoadedFile) -> list[str]:
     all others.
     """
     kind = text(file.values.get("kind"))
-    holders: list[tuple[Path, object]] = (
-        [(("spec",), child(file.values, "spec"))] if kind == "HelmRelease" else []
-    )
-    if kind in _ARGO:
-        holders = [*_helms(file, (*_ARGO[kind], "spec"))]
+    holders: list[tuple[Path, object]] = []
+    if kind == "HelmRelease":
+        holders.append((("spec",), child(file.values, "spec")))
+    elif kind in _ARGO:
+        holders += _helms(file, (*_ARGO[kind], "spec"))
     return [
         show_path((*at, key)) for at, holder in holders for key in _ELSEWHERE if child(holder, key)
     ]

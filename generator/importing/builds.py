@@ -19,7 +19,7 @@ from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
 _EXECUTOR: Final = ("config", "KubernetesBuildExecutor")
 _NO_LABELS: Final = {"component": None}
-# Traits that moved: name today, name under BinderHub before.
+# Traits that moved: their name today -> their name under BinderHub before.
 _OLD_NAMES: Final[Mapping[str, str]] = {
     "sticky_builds": "sticky_builds",
     "namespace": "build_namespace",
@@ -38,8 +38,6 @@ _STAYS: Final = (
     "stays with BinderHub: build pods bring it along, and Roost chooses among the nodes that have a"
     " ready builder pod"
 )
-
-
 _BUILD_CLASSES: Final = ("BinderHub", "KubernetesBuildExecutor")
 # Traits that decide which pods builds are, and where: if one isn't known, no build is promised a
 # home.
@@ -61,7 +59,9 @@ def map_builds(draft: Draft, charts: Charts) -> None:
         _map_builder(draft, charts.binder)
     for section in (charts.binder, charts.service):
         if section is not None:
-            _map_executor(draft, section, _read_python(draft, section))
+            set_traits = _read_python(section)
+            _note_python(draft, section, set_traits)
+            _map_executor(draft, section, set_traits)
     _note_node_placeholder(draft, charts.parent)
     _note_dask(draft, charts.parent)
 
@@ -86,32 +86,29 @@ def _map_builder(draft: Draft, binder: HubSection) -> None:
         if binder.mapping(f"{kind}.resources"):
             draft.reject(binder, (kind, "resources"), _BUILDER_SIZE)
     builder = binder.text("imageBuilderType")
-    if builder is None and any(
-        binder.switch(f"{kind}.enabled", default=False) for kind in ("dind", "pink")
-    ):
-        builder = "dind"
-    set_traits = _read_python(draft, binder, is_told=False)
-    if builder is None and _trait(binder, set_traits, "sticky_builds", "boolean")[0] is True:
-        # BinderHub's sticky builds fail without builder pods: another file says dind or pink.
-        return
+    if builder is None:
+        # Older charts have a switch for each.
+        switches = (binder.switch(f"{kind}.enabled", default=False) for kind in ("dind", "pink"))
+        builder = "dind" if any(switches) else None
+    if builder is None:
+        is_sticky, _ = _trait(binder, _read_python(binder), "sticky_builds", "boolean")
+        if is_sticky is True:
+            # BinderHub's sticky builds fail without builder pods: another file says dind or pink.
+            return
     if builder in (None, "host", "local"):
         why = (
             "imageBuilderType host (the default): builds use the Docker of their node, so any node"
             " can be a home."
         )
-        draft.put(
-            "podClasses.build.home.builders.labels",
-            _NO_LABELS,
-            (*binder.path, "imageBuilderType"),
-            why,
-        )
+        source = (*binder.path, "imageBuilderType")
+        draft.put("podClasses.build.home.builders.labels", _NO_LABELS, source, why)
     elif builder not in ("dind", "pink"):
         reason = "expected host, dind or pink; podClasses.build.home.builders must find its pods"
         draft.reject(binder, ("imageBuilderType",), reason)
 
 
-def _read_python(draft: Draft, section: HubSection, *, is_told: bool = True) -> _Set:
-    """What the chart's own Python sets of builds. is_told: name what of it isn't known."""
+def _read_python(section: HubSection) -> _Set:
+    """What the chart's own Python sets of builds."""
     config = child(section.data, "extraConfig")
     codes: list[tuple[Path, object]] = [(("extraConfig",), config)]
     if isinstance(config, Mapping):
@@ -122,9 +119,12 @@ def _read_python(draft: Draft, section: HubSection, *, is_told: bool = True) -> 
             continue
         for class_name, trait, value in class_settings(code, _BUILD_CLASSES):
             found[(class_name, trait)] = (value, at)
-    if not is_told:
-        return found
-    for (class_name, trait), (value, at) in found.items():
+    return found
+
+
+def _note_python(draft: Draft, section: HubSection, set_traits: _Set) -> None:
+    """Name what the chart's own Python sets of builds to nobody knows what."""
+    for (class_name, trait), (value, at) in set_traits.items():
         is_unknown = trait == ANY or value == UNKNOWN or trait not in _READ
         if trait not in _DECIDES or not is_unknown:
             continue
@@ -135,29 +135,13 @@ def _read_python(draft: Draft, section: HubSection, *, is_told: bool = True) -> 
         )
         draft.reject(section, at, reason)
         draft.builds_unknown = draft.builds_unknown or section.show(at)
-    if found:
-        at = next(iter(found.values()))[1][:1]
-        where = section.show(at)
+    if set_traits:
+        where = section.show(("extraConfig",))
         draft.notes.append(f"{where} is Python: what it writes out about builds was read.")
-    return found
 
 
 def _map_executor(draft: Draft, section: HubSection, set_traits: _Set) -> None:
-    sticky, sticky_key = _trait(section, set_traits, "sticky_builds", "boolean")
-    if sticky is True:
-        draft.replace_part("builds", f"{section.show(sticky_key)}: false")
-    elif sticky is False:
-        draft.put(
-            "podClasses.build.home",
-            None,
-            (*section.path, *sticky_key),
-            "sticky_builds was off: builds have no home.",
-        )
-    elif not any(piece.path == ("podClasses", "build", "home") for piece in draft.pieces):
-        draft.notes.append(
-            f"{section.show(sticky_key)} is not in this file (BinderHub's default is off): Roost"
-            " gives the builds of a repository one home. podClasses.build.home: null doesn't."
-        )
+    _map_home(draft, section, set_traits)
     namespace, key = _trait(section, set_traits, "namespace", "string")
     if namespace:
         selector = {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}}
@@ -165,8 +149,44 @@ def _map_executor(draft: Draft, section: HubSection, set_traits: _Set) -> None:
         draft.put(
             "podClasses.build.match.namespaceSelector", selector, at, "Where build pods are made."
         )
-    resources = section.mapping(".".join((*_EXECUTOR, "resources")))
+    _map_build_requests(draft, section, set_traits)
+    host, key = _trait(section, set_traits, "docker_host", "string")
+    if host and not str(host).startswith(("/", "unix:///")):
+        reason = (
+            "no socket of the build's node, so no node has a warm cache; set podClasses.build.home:"
+            " null"
+        )
+        draft.reject(section, key, reason)
+    label, key = _component_label(set_traits)
+    if label:
+        at = (*section.path, *key)
+        draft.put("podClasses.build.match.labels.component", label, at, "Build pods' own label.")
+    for at in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector")):
+        if section.get(".".join(at), "mapping"):
+            draft.reject(section, at, _STAYS)
+
+
+def _map_home(draft: Draft, section: HubSection, set_traits: _Set) -> None:
+    """Give the builds of a repository one home, if BinderHub sent them to one node, or says
+    nothing.
+    """
+    sticky, sticky_key = _trait(section, set_traits, "sticky_builds", "boolean")
+    if sticky is True:
+        draft.replace_part("builds", f"{section.show(sticky_key)}: false")
+    elif sticky is False:
+        why = "sticky_builds was off: builds have no home."
+        draft.put("podClasses.build.home", None, (*section.path, *sticky_key), why)
+    elif not any(piece.path == ("podClasses", "build", "home") for piece in draft.pieces):
+        draft.notes.append(
+            f"{section.show(sticky_key)} is not in this file (BinderHub's default is off): Roost"
+            " gives the builds of a repository one home. podClasses.build.home: null doesn't."
+        )
+
+
+def _map_build_requests(draft: Draft, section: HubSection, set_traits: _Set) -> None:
+    """What build pods request; Roost's own requests, where BinderHub makes none."""
     at = (*_EXECUTOR, "resources")
+    resources = section.mapping(".".join(at))
     requests = kubernetes_resources(draft, section, at, resources).get("requests", {})
     memory, key = _trait(section, set_traits, "memory_request", "any")
     size_bytes = spawner_bytes(memory)
@@ -188,20 +208,6 @@ def _map_executor(draft: Draft, section: HubSection, set_traits: _Set) -> None:
     draft.put_each(
         "podClasses.build.resources", known, (*section.path, *at), "What build pods request there."
     )
-    host, key = _trait(section, set_traits, "docker_host", "string")
-    if host and not str(host).startswith(("/", "unix:///")):
-        reason = (
-            "no socket of the build's node, so no node has a warm cache; set podClasses.build.home:"
-            " null"
-        )
-        draft.reject(section, key, reason)
-    label, key = _component_label(set_traits)
-    if label:
-        at = (*section.path, *key)
-        draft.put("podClasses.build.match.labels.component", label, at, "Build pods' own label.")
-    for at in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector")):
-        if section.get(".".join(at), "mapping"):
-            draft.reject(section, at, _STAYS)
 
 
 def _component_label(set_traits: _Set) -> tuple[str, Path]:
@@ -218,11 +224,13 @@ def _trait(section: HubSection, set_traits: _Set, name: str, kind: Kind) -> tupl
     nowhere). set_traits: what Python sets, after the configuration.
     """
     today = (*_EXECUTOR, name)
-    for class_name, trait in (("KubernetesBuildExecutor", name), ("BinderHub", _OLD_NAMES[name])):
+    before = ("config", "BinderHub", _OLD_NAMES[name])
+    for key in (today, before):
+        _, class_name, trait = key
         value, at = set_traits.get((class_name, trait), (UNKNOWN, ()))
         if value != UNKNOWN and fits(value, kind):
             return value, at
-    for key in (today, ("config", "BinderHub", _OLD_NAMES[name])):
+    for key in (today, before):
         if child(section.data, *key) is not None:
             return section.get(".".join(key), kind), key
     return None, today
@@ -251,12 +259,12 @@ def _note_dask(draft: Draft, parent: HubSection) -> None:
         at = ("dask-gateway", "gateway", "backend", role, "extraPodConfig")
         for key in ("schedulerName", "nodeSelector", "tolerations", "affinity"):
             value = child(parent.data, *at, key)
-            if key == "schedulerName" and value:
+            if not value:
+                continue
+            reason = "Dask's pods keep it; a class of their own in podClasses would place them"
+            if key == "schedulerName":
                 reason = (
                     f"change it before you switch the scheduler {value} off, or these pods stay"
                     " Pending"
                 )
-                draft.reject(parent, (*at, key), reason)
-            elif value:
-                reason = "Dask's pods keep it; a class of their own in podClasses would place them"
-                draft.reject(parent, (*at, key), reason)
+            draft.reject(parent, (*at, key), reason)

@@ -18,7 +18,7 @@ from roost_core.placement.labels import NODE_PURPOSE_LABEL
 PURPOSE_TERM: Final[Mapping[str, object]] = {
     "matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]
 }
-# Traits that keep their chart's name but for its spelling.
+# Trait -> the chart's key below `singleuser`.
 _AFFINITIES: Final[Mapping[str, tuple[str, str]]] = {
     "pod_affinity_required": ("extraPodAffinity", "required"),
     "pod_anti_affinity_required": ("extraPodAntiAffinity", "required"),
@@ -38,10 +38,10 @@ def chart_traits(hub: Mapping[str, object], *, is_binder: bool) -> Traits:
     has_priority = at(priorities, "enabled") is True
     priority = at(priorities, "defaultPriority") if has_priority else None
     extra = mapping(single.get("extraNodeAffinity"))
-    network = at(single, "networkTools", "image")
-    guard = {"name": "block-cloud-metadata", "image": image_reference(network)}
-    is_guarded = guard["image"] and at(single, "cloudMetadata", "blockWithIptables") is not False
-    guards = [guard] if is_guarded else []
+    network_tools = image_reference(at(single, "networkTools", "image"))
+    guards = []
+    if network_tools and at(single, "cloudMetadata", "blockWithIptables") is not False:
+        guards.append({"name": "block-cloud-metadata", "image": network_tools})
     required = [PURPOSE_TERM] if purpose == "require" else []
     preferred = [{"weight": 100, "preference": PURPOSE_TERM}] if purpose == "prefer" else []
     return {

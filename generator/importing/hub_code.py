@@ -13,7 +13,7 @@ import builtins
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from generator.importing.profile_filters import leaves_out
@@ -105,6 +105,7 @@ _LOGS: Final = frozenset(["critical", "debug", "error", "exception", "info", "lo
 _HOOKS: Final = {"pre_spawn_hook", "modify_pod_hook", "auth_state_hook", "spawner_class"}
 # Before a profile's overrides; what later hooks tell the spawner comes too late for its pod.
 _SPAWN_HOOK: Final = "pre_spawn_hook"
+_SPAWNER_CLASSES: Final = ("c.KubeSpawner", "c.Spawner")
 _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("scheduler_name",): "scheduler_name",
     ("metadata", "namespace"): "namespace",
@@ -112,14 +113,7 @@ _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("metadata", ANY): ANY,
     ("spec", ANY): ANY,
 }
-# By module, which of its names make objects, and change none: functions, and traits and classes
-# without any.
-_MADE_FROM: Final[Mapping[str | None, Callable[[str], bool]]] = {
-    "kubespawner.objects": lambda _: True,
-    **dict.fromkeys(
-        ("traitlets", "traitlets.config"), lambda name: name[0].isupper() and name != "Config"
-    ),
-}
+_TRAIT_MODULES: Final = ("traitlets", "traitlets.config")
 # Names that hooks may use, beside those that the code before them made.
 KNOWN_NAMES: Final = frozenset(
     {
@@ -165,39 +159,45 @@ def spawn_hook(codes: Sequence[str]) -> Hook:
             tree = ast.parse(code)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return Hook()
-        top = {id(node): node for node in tree.body}
-        for node in ast.walk(tree):
-            word = getattr(node, "attr", None) or (
-                node.value if isinstance(node, ast.Constant) else getattr(node, "arg", None)
-            )
-            if word != _SPAWN_HOOK:
-                continue
-            assign = next(
-                (
-                    line
-                    for line in top.values()
-                    if isinstance(line, ast.Assign) and line.targets == [node]
-                ),
-                None,
-            )
-            given = assign.value if assign is not None else None
-            is_plain = isinstance(node, ast.Attribute) and ast.unparse(node.value) in (
-                "c.KubeSpawner",
-                "c.Spawner",
-            )
-            if is_plain and isinstance(given, ast.Name):
-                functions = [
-                    line
-                    for line in tree.body
-                    if isinstance(line, _FUNCTIONS) and line.name == given.id
-                ]
-                is_read = len(functions) == 1 and not functions[0].decorator_list
-                found.append(Hook(given.id if is_read else ""))
-            elif is_plain and isinstance(given, ast.Lambda):
-                found.append(Hook("", given))
-            else:
-                found.append(Hook())
+        found += [_hook_at(node, tree) for node in ast.walk(tree) if _is_spawn_hook(node)]
     return found[0] if len(found) == 1 else Hook()
+
+
+def _is_spawn_hook(node: ast.AST) -> bool:
+    """Whether a part of the code names the trait: as an attribute, a text or an argument."""
+    match node:
+        case (
+            ast.Attribute(attr=word)
+            | ast.Constant(value=word)
+            | ast.arg(arg=word)
+            | ast.keyword(arg=word)
+        ):
+            return bool(word == _SPAWN_HOOK)
+    return False
+
+
+def _hook_at(node: ast.AST, tree: ast.Module) -> Hook:
+    """What is registered where code names the trait: by `c.KubeSpawner.pre_spawn_hook = name`, or a
+    lambda in place of the name.
+    """
+    is_trait = isinstance(node, ast.Attribute) and ast.unparse(node.value) in _SPAWNER_CLASSES
+    given = [
+        line.value
+        for line in tree.body
+        if is_trait and isinstance(line, ast.Assign) and line.targets == [node]
+    ]
+    if not given:
+        return Hook()
+    hook = given[0]
+    if isinstance(hook, ast.Lambda):
+        return Hook(function=hook)
+    if not isinstance(hook, ast.Name):
+        return Hook()
+    functions = [
+        line for line in tree.body if isinstance(line, _FUNCTIONS) and line.name == hook.id
+    ]
+    is_read = len(functions) == 1 and not functions[0].decorator_list
+    return Hook(hook.id if is_read else "")
 
 
 def assigned(code: str, known: set[str], hook: Hook, *, has_profiles: bool) -> Iterator[TraitValue]:
@@ -233,18 +233,12 @@ def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
     for statement in statements_of(tree):
         line = statement.line
         parts = [*parts_of(line)]
-        is_sure = statement.is_sure and not statement.scopes
-        is_sure = is_sure and not any(
+        may_differ = any(
             isinstance(part, ast.IfExp | ast.BoolOp | ast.comprehension | ast.Lambda)
             for part in parts
         )
-        # A class of its own, a name that holds the configuration, or a word that nobody follows.
-        assignments = sum(
-            ast.unparse(part) in classes
-            if isinstance(part, ast.Name)
-            else isinstance(part, ast.Attribute) and part.attr in classes
-            for part in parts
-        )
+        is_sure = statement.is_sure and not statement.scopes and not may_differ
+        mentions = sum(_names_class(part, classes) for part in parts)
         followed = 0
         for steps, value, is_part in set_by(line, parts, ()):
             if steps == ANY_TRAIT:
@@ -254,8 +248,15 @@ def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
                 is_whole = is_sure and len(steps) == 3 and not is_part and steps[2] != ANY
                 known = _known("", value, is_sure=is_whole)
                 yield ClassTrait(steps[1], steps[2], known)
-        if assignments > followed:
+        # A class of its own, a name that holds the configuration, or a word that nobody follows.
+        if mentions > followed:
             yield ClassTrait("", ANY, ast.unparse(line).splitlines()[0])
+
+
+def _names_class(part: ast.AST, classes: Collection[str]) -> bool:
+    if isinstance(part, ast.Name):
+        return part.id in classes
+    return isinstance(part, ast.Attribute) and part.attr in classes
 
 
 class _HubCode:
@@ -344,8 +345,9 @@ class _HubCode:
             given = ast.Dict([ast.Constant(below[0])], [given])
         is_sure = is_plain and len(below) < 2
         if trait in STRICT:
-            is_listed = below and (trait in LISTS or ANY in below)
-            is_sure = is_sure and not is_listed and self._is_for_all(setting, statement)
+            # Which entry of a list it is, nobody can say.
+            is_some_entry = bool(below) and (trait in LISTS or ANY in below)
+            is_sure = is_sure and not is_some_entry and self._is_for_all(setting, statement)
         value = _known(trait, given, is_sure=is_sure)
         if trait in STRICT and UNKNOWN in str(value):
             value = UNKNOWN
@@ -375,18 +377,18 @@ class _HubCode:
                 and [ast.unparse(lambda_) for lambda_ in lambdas] == [ast.unparse(hook)]
                 and [owner] == [argument.arg for argument in hook.args.args]
             )
+        name = self._hook.name
         functions = [
-            line
-            for line in self._tree.body
-            if isinstance(line, _FUNCTIONS)
-            and statement.scopes == (self._hook.name,) == (line.name,)
+            line for line in self._tree.body if isinstance(line, _FUNCTIONS) and line.name == name
         ]
-        return len(functions) == 1 and owner == _first_argument(functions[0])
+        is_in_hook = statement.scopes == (name,) and len(functions) == 1
+        return is_in_hook and owner == _first_argument(functions[0])
 
     def _unfollowed(
         self, parts: Sequence[ast.AST], followed: Counter[str], *, in_hook: bool
     ) -> Iterator[TraitValue]:
         """Traits of which a statement says more than was followed."""
+        # Fields of pods are then read as parts of the trait's value.
         carried = any(
             followed[trait] for trait in ("extra_pod_config", "profile_list", "group_overrides")
         )
@@ -395,46 +397,50 @@ class _HubCode:
             word = self._word_of(part)
             if word in STRICT:
                 mentions[word] += 1
-            elif word in _WORDS and not (carried and word != "extra_pod_config"):
-                if word == "extra_pod_config":
-                    if not followed[word]:
-                        yield TraitValue(word, {ANY: UNKNOWN}, is_part=True, in_hook=in_hook)
-                else:
-                    for trait in _WORDS[word]:
-                        yield TraitValue(trait, UNKNOWN, in_hook=in_hook)
-            elif word == "profile_list" and not followed[word]:
-                yield TraitValue(word, UNKNOWN, in_hook=in_hook)
-                yield TraitValue(*_WITH_IT[word], in_hook=in_hook)
+            elif word == "extra_pod_config":
+                if not followed[word]:
+                    yield TraitValue(word, {ANY: UNKNOWN}, is_part=True, in_hook=in_hook)
+            elif word == "profile_list":
+                if not followed[word]:
+                    yield TraitValue(word, UNKNOWN, in_hook=in_hook)
+                    yield TraitValue(*_WITH_IT[word], in_hook=in_hook)
+            elif word and not carried:
+                for trait in _WORDS[word]:
+                    yield TraitValue(trait, UNKNOWN, in_hook=in_hook)
         for trait, times in mentions.items():
             if times > followed[trait]:
                 yield TraitValue(trait, UNKNOWN, in_hook=in_hook)
 
     def _word_of(self, part: ast.AST) -> str:
         """The word by which a part of a statement may change a trait; "": it changes none."""
-        word = ""
-        if isinstance(part, ast.Attribute):
-            word = part.attr
-        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
-            word = key_of(part.slice)
-        elif isinstance(part, ast.keyword):
-            around = self._parents.get(part)
-            called = ast.unparse(around.func) if isinstance(around, ast.Call) else ""
-            is_spec = called.rpartition(".")[2].startswith("V1")
-            word = "" if called == "dict" or is_spec else str(part.arg or "")
-        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-            around = self._parents.get(part)
-            is_given = isinstance(around, ast.Call) and part in around.args
-            word = part.value if is_given and not self._is_looked_up(around) else ""
+        word = self._name_in(part)
         if word not in _WORDS and word != "profile_list":
             return ""
         if isinstance(part, ast.Attribute | ast.Subscript):
             steps = steps_of(part)
-            is_other = steps[0] == "c" and not (
-                len(steps) > 1 and (steps[1].endswith("Spawner") or steps[1] in self._classes)
-            )
+            is_of_spawner = len(steps) > 1 and _is_spawner_class(steps[1], self._classes)
+            is_other = steps[0] == "c" and not is_of_spawner
             if is_other or (isinstance(part.ctx, ast.Load) and self._is_read_only(part)):
                 return ""
         return word
+
+    def _name_in(self, part: ast.AST) -> str:
+        """What a part of a statement names: an attribute, a key that is set, or an argument; "":
+        nothing.
+        """
+        if isinstance(part, ast.Attribute):
+            return part.attr
+        if isinstance(part, ast.Subscript):
+            return "" if isinstance(part.ctx, ast.Load) else key_of(part.slice)
+        around = self._parents.get(part)
+        if isinstance(part, ast.keyword):
+            called = ast.unparse(around.func) if isinstance(around, ast.Call) else ""
+            makes_object = called == "dict" or called.rpartition(".")[2].startswith("V1")
+            return "" if makes_object else str(part.arg or "")
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            is_given = isinstance(around, ast.Call) and part in around.args
+            return part.value if is_given and not self._is_looked_up(around) else ""
+        return ""
 
     def _is_looked_up(self, call: ast.AST | None) -> bool:
         """Whether a call with a name only reads what is called so: `x.get("a")`."""
@@ -479,10 +485,9 @@ class _HubCode:
         names = [part for part in parts if isinstance(part, ast.Name)]
         made = {name.id for name in names if isinstance(name.ctx, ast.Store)}
         is_read = {name.id for name in names} <= self._known | owners | made
-        if isinstance(line, ast.ImportFrom) and line.module in _MADE_FROM:
-            makes_objects = _MADE_FROM[line.module]
+        if isinstance(line, ast.ImportFrom):
             for alias in line.names:
-                if makes_objects(alias.name):
+                if _makes_objects(line.module, alias.name):
                     self._known.add(alias.asname or alias.name)
         if isinstance(line, SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
             self._known.add(line.name)
@@ -505,6 +510,19 @@ def _is_in_hook(statement: Statement) -> bool:
     return "spawner" in statement.owners
 
 
+def _makes_objects(module: str | None, name: str) -> bool:
+    """Whether a name of a module only makes objects, and changes none."""
+    if module == "kubespawner.objects":
+        return True
+    # Classes, among them those of traits.
+    return module in _TRAIT_MODULES and name[0].isupper() and name != "Config"
+
+
+def _is_spawner_class(name: str, classes: Collection[str]) -> bool:
+    """Whether a class of the configuration is a spawner's. classes: the code's own."""
+    return name.endswith("Spawner") or name in classes
+
+
 def _is_whole_pod(steps: Sequence[str], owners: frozenset[str]) -> bool:
     """Whether all that a pod asks for is set anew."""
     return steps[-1] == "spec" and len(steps) > 1 and steps[0] in owners
@@ -520,7 +538,7 @@ def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]
     owners: of a hook, what may be spawner or pod; in a class "".
     """
     if steps[0] == "c":
-        is_spawner = len(steps) > 2 and (steps[1].endswith("Spawner") or steps[1] in classes)
+        is_spawner = len(steps) > 2 and _is_spawner_class(steps[1], classes)
         is_of_hub = len(steps) == 3 and steps[2] in OF_JUPYTERHUB
         return steps[2:] if is_spawner or is_of_hub else [""]
     if len(steps) == 1:
@@ -533,18 +551,24 @@ def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]
 
 
 def _known(trait: str, value: ast.expr, *, is_sure: bool) -> object:
-    """A value that is written out; of extra_pod_config each entry, and what places a pod where one
-    may hold it.
+    """The value of a trait, if it is written out; else what stands for one that nobody knows."""
+    if trait == "extra_pod_config":
+        return _known_pod_config(value, is_sure=is_sure)
+    try:
+        if is_sure:
+            # As values have it: tuples are lists, and a set or a number without end is none.
+            text = json.dumps(written_out(value), allow_nan=False, ensure_ascii=False)
+            return json.loads(text.encode())
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return UNKNOWN_IMAGE if trait == "image" else UNKNOWN
+
+
+def _known_pod_config(value: ast.expr, *, is_sure: bool) -> dict[str, object]:
+    """The entries of extra_pod_config that are known, or that place a pod.
+
+    One whose key isn't written out may be any: of the scheduler, too.
     """
-    if trait != "extra_pod_config":
-        try:
-            if is_sure:
-                # As values have it: tuples are lists, and a set or a number without end is none.
-                text = json.dumps(written_out(value), allow_nan=False, ensure_ascii=False)
-                return json.loads(text.encode())
-        except (ValueError, TypeError, RecursionError):
-            pass
-        return UNKNOWN_IMAGE if trait == "image" else UNKNOWN
     items = items_of(value)
     if items is None:
         items = [(ANY, NOT_READ)]

@@ -335,22 +335,28 @@ def _override(
         if any(images):
             choice[key] = [{"image": image} for image in images if text(image)]
     if is_usual:
-        for key, quantity_of in (
-            ("cpu_guarantee", cpu_quantity),
-            ("mem_guarantee", spawner_memory),
-        ):
-            value = override.get(key)
-            size = quantity_of(value)
-            if size is not None:
-                choice[key] = hub_size(value, size)
-            elif key in override and value in (None, 0, "", "0"):
-                choice[key] = 0
+        choice |= _sizes(override)
     read: dict[str, object] = {}
     if child(holder, "default"):
         read["default"] = True
     if choice:
         read["kubespawner_override"] = choice
     return read
+
+
+def _sizes(override: Mapping[str, object]) -> dict[str, object]:
+    """The guarantees of an override, as zero-to-jupyterhub writes them; 0 for one that it takes
+    away.
+    """
+    sizes: dict[str, object] = {}
+    for key, quantity_of in (("cpu_guarantee", cpu_quantity), ("mem_guarantee", spawner_memory)):
+        value = override.get(key)
+        size = quantity_of(value)
+        if size is not None:
+            sizes[key] = hub_size(value, size)
+        elif key in override and value in (None, 0, "", "0"):
+            sizes[key] = 0
+    return sizes
 
 
 def _map_pullers(draft: Draft, charts: Charts) -> None:

@@ -19,8 +19,14 @@ from generator.importing.profile_pools import SIZES
 from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
 from generator.importing.result import Draft
 from generator.importing.source import child, kind_of
-from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait, nearest_trait
-from generator.importing.unread import POD_KEEPS_IT, SPAWNER_TRAITS, places_pods, runtime_class
+from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait
+from generator.importing.unread import (
+    POD_KEEPS_IT,
+    SPAWNER_TRAITS,
+    no_trait,
+    places_pods,
+    runtime_class,
+)
 from generator.render.managed_images import RESOURCE_TRAITS
 from roost_core.objects.image_references import is_reference
 
@@ -41,6 +47,7 @@ _PROFILE_KEYS: Final = _CHOICE_KEYS | {"profile_options", "slug"}
 _OPTION_KEYS: Final = frozenset({"choices", "display_name", "unlisted_choice"})
 _MEANT: Final = ("kubespawner_override", "profile_options", "choices", "unlisted_choice")
 _NEAR: Final = 0.75
+# A key, its value, and why it isn't carried over.
 _Lost = tuple[Path, object, str]
 _MAPPINGS: Final = ("node_selector", *RESOURCE_TRAITS)
 _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
@@ -60,11 +67,10 @@ def note_lost(draft: Draft, listed: Path, profiles: Sequence[object]) -> None:
             draft.refuse((*source, *keys), value, reason)
         for below, override in _overrides(profile):
             for keys, value, reason in lost_of(override):
-                is_taken_over = keys == ("scheduler_name",) and (
-                    value == "default-scheduler" or [value] in taken_over
-                )
-                if not is_taken_over:
-                    draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
+                is_placed_so = value == "default-scheduler" or [value] in taken_over
+                if keys == ("scheduler_name",) and is_placed_so:
+                    continue
+                draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
 
 
 def note_lost_of_groups(draft: Draft, listed: Path, overrides: object) -> None:
@@ -79,7 +85,9 @@ def note_lost_of_groups(draft: Draft, listed: Path, overrides: object) -> None:
 
 
 def _misplaced(profile: object) -> Iterator[_Lost]:
-    """Keys of a profile, its options and choices, that nobody reads, and mean something."""
+    """Keys of a profile, its options and choices that nobody reads there, and that are meant for
+    something.
+    """
     holders: list[tuple[Path, object, frozenset[str]]] = [((), profile, _PROFILE_KEYS)]
     for name, option in mapping(child(profile, "profile_options")).items():
         below: Path = ("profile_options", name)
@@ -118,42 +126,25 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
     for written, value in override.items():
         key = str(written)
         if not is_trait(key):
-            near = nearest_trait(key)
-            meant = f"; {near} is one" if near else ""
-            yield (
-                (written,),
-                value,
-                f"KubeSpawner has no trait of this name and ignores it{meant}",
-            )
+            yield (written,), value, no_trait(key)
             continue
         key = OLD_NAMES.get(key, key)
-        if value in (None, 0, "", "0") or (isinstance(value, str) and "{" in value):
+        is_typed = isinstance(value, str) and "{" in value
+        if value in (None, 0, "", "0") or is_typed:
             continue
         if key in ("image", "image_spec"):
             if not isinstance(value, str):
-                yield (
-                    (key,),
-                    value,
-                    "expected text: KubeSpawner takes an image as one reference, NAME:TAG",
-                )
+                reason = "expected text: KubeSpawner takes an image as one reference, NAME:TAG"
+                yield (key,), value, reason
             elif not is_reference(value):
                 yield (key,), value, f"expected {IMAGE}; no node can pull it"
-        elif key in _MAPPINGS and not isinstance(value, Mapping):
-            yield (key,), value, f"expected a mapping, found a {kind_of(value)}"
-        elif isinstance(value, Mapping) and key in _MAPPINGS:
-            is_label = key == "node_selector"
-            expected = "text in quotes: a label's value" if is_label else "a Kubernetes quantity"
-            for name, entry in value.items():
-                fits = isinstance(entry, str) if is_label else quantity(entry) is not None
-                if entry is not None and not fits:
-                    yield (key, name), entry, f"expected {expected}"
+        elif key in _MAPPINGS:
+            yield from _lost_of_mapping(key, value)
         elif key in SIZES:
-            if (cpu_quantity(value) if key.startswith("cpu") else spawner_memory(value)) is None:
-                yield (
-                    (key,),
-                    value,
-                    f"expected {'a number of CPUs' if key.startswith('cpu') else MEMORY}",
-                )
+            is_cpu = key.startswith("cpu")
+            size = cpu_quantity(value) if is_cpu else spawner_memory(value)
+            if size is None:
+                yield (key,), value, f"expected {'a number of CPUs' if is_cpu else MEMORY}"
         elif key in _LINTS:
             yield from _lost_entries(key, value)
         elif name := text(child(value, "runtimeClassName") or child(value, "runtime_class_name")):
@@ -162,12 +153,27 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
             yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
 
 
+def _lost_of_mapping(key: str, value: object) -> Iterator[_Lost]:
+    """What is no label's value in a node selector, and no quantity among resources."""
+    if not isinstance(value, Mapping):
+        yield (key,), value, f"expected a mapping, found a {kind_of(value)}"
+        return
+    is_label = key == "node_selector"
+    expected = "text in quotes: a label's value" if is_label else "a Kubernetes quantity"
+    for name, entry in value.items():
+        fits = isinstance(entry, str) if is_label else quantity(entry) is not None
+        if entry is not None and not fits:
+            yield (key, name), entry, f"expected {expected}"
+
+
 def _lost_entries(key: str, value: object) -> Iterator[_Lost]:
+    """What the API server would refuse among tolerations or terms."""
     if entries(value) is None:
         expected = "a list, or a mapping of entries by name"
         yield (key,), value, f"expected {expected}, found a {kind_of(value)}"
         return
     named = value.items() if isinstance(value, Mapping) else enumerate(entries_of(value))
     for at, entry in named:
-        if entry is not None and (wrong := _LINTS[key](entry)):
+        wrong = "" if entry is None else _LINTS[key](entry)
+        if wrong:
             yield (key, at), entry, f"{wrong}; the API server would refuse such a pod"

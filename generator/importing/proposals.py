@@ -56,7 +56,7 @@ class Proposal(NamedTuple):
     """One change."""
 
     reason: str
-    # What it adds to the imported values.
+    # What it lays over the imported values.
     values: Values
     # Above its first key.
     comments: Sequence[str] = ()
@@ -88,20 +88,12 @@ def propose(
         values = _difference(now, _whole(changed))
         # The hub has no scheduler whose pods could be taken over.
         values.pop("replaceSchedulers", None)
-        inherited = mapping(at(now, "placeholder", "defaults"))
-        sets = [
-            {**inherited, **mapping(placeholder_set)}
-            for layer in (now, values)
-            for placeholder_set in listing(layer.get("placeholders"))
-        ]
-        # A seat with a GPU is a machine that nobody uses.
-        has_gpu_seats = any(device_of(placeholder_set, {}) for placeholder_set in sets)
-        changes_gpu_seats = "placeholders" in values and has_gpu_seats
-        if values and not changes_gpu_seats:
+        # A placeholder with a device is a machine that nobody uses.
+        keeps_devices = "placeholders" in values and _has_devices(now, values)
+        if values and not keeps_devices:
             proposals.append(Proposal(reason, values))
-    if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(
-        now, "popularImages", "enabled"
-    ) is False:
+    runs_unnamed = not images or UNKNOWN_IMAGE in images
+    if runs_unnamed and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
     # The placeholder sets that a proposal brings, or else those that the hub has.
     rooms = [
@@ -109,10 +101,19 @@ def propose(
         for proposal in proposals
         if "placeholders" in proposal.values
     ]
+    sets = listing(rooms[0] if rooms else now.get("placeholders"))
     listed = (child(result.hub.data, "singleuser", "profileList"), ())
-    profiles = traits_of(result.hub).traits.get("profile_list", listed)[0]
-    return proposals + _pools(
-        result, now, listing(rooms[0] if rooms else now.get("placeholders")), profiles
+    profiles, _ = traits_of(result.hub).traits.get("profile_list", listed)
+    return proposals + _pools(result, now, sets, profiles)
+
+
+def _has_devices(now: Values, change: Values) -> bool:
+    """Whether a placeholder of the hub's sets, or of those that a change brings, costs a node."""
+    inherited = mapping(at(now, "placeholder", "defaults"))
+    return any(
+        device_of({**inherited, **mapping(placeholder_set)}, {})
+        for values in (now, change)
+        for placeholder_set in listing(values.get("placeholders"))
     )
 
 
@@ -122,22 +123,18 @@ def _pools(
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a
     list.
     """
-    names = [
-        name for placeholder_set in sets if isinstance(name := at(placeholder_set, "name"), str)
-    ]
-    # A profile may name labels that nodes can't have.
-    found = [
-        (entry, why)
-        for entry, why in pool_sets(profiles, now, names, _zone(sets))
-        if "error"
-        not in {
-            fault.severity for fault in faults_of({**result.values, "placeholders": [*sets, entry]})
-        }
-    ]
-    if not any(entry["replicas"] or "learn" in entry for entry, _ in found):
+    names = [text(at(placeholder_set, "name")) for placeholder_set in sets]
+    entries = []
+    reasons = []
+    for entry, why in pool_sets(profiles, now, names, _zone(sets)):
+        faults = faults_of({**result.values, "placeholders": [*sets, entry]})
+        # A profile may name labels that nodes can't have.
+        if all(fault.severity != "error" for fault in faults):
+            entries.append(entry)
+            reasons.append(why)
+    if not any(entry["replicas"] or "learn" in entry for entry in entries):
         return []
-    values = {"placeholders": [*sets, *(entry for entry, _ in found)]}
-    return [Proposal(_POOLS, values, tuple(why for _, why in found))]
+    return [Proposal(_POOLS, {"placeholders": [*sets, *entries]}, reasons)]
 
 
 def _zone(sets: Sequence[object]) -> str:
@@ -149,29 +146,30 @@ def _zone(sets: Sequence[object]) -> str:
 def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:
     """What to switch on in the hub's values, most helpful first (lab/docs/simulator-results.md)."""
     scheduler = (_SCHEDULER, {"scheduling": {"userScheduler": {"enabled": True}}})
-    puller = (_PULLER, {"prePuller": {"hook": {"enabled": True}, "continuous": {"enabled": True}}})
-    room = (
-        _PLACEHOLDERS,
-        {"scheduling": {"userPlaceholder": {"enabled": True, "replicas": PLACEHOLDERS}}},
-    )
+    both = {"hook": {"enabled": True}, "continuous": {"enabled": True}}
+    placeholders = {"enabled": True, "replicas": PLACEHOLDERS}
+    missing: list[tuple[str, Values]] = []
+    if names_images and at(now, "prePuller", "enabled") is not True:
+        missing.append((_PULLER, {"prePuller": both}))
     has_room = any(
         number(mapping(placeholder_set).get("replicas"))
         for placeholder_set in listing(now.get("placeholders"))
     )
-    rooms = [] if has_room else [room]
-    if not names_images:
-        return [scheduler, *rooms]
-    return [*([] if at(now, "prePuller", "enabled") is True else [puller]), *rooms, scheduler]
+    if not has_room:
+        missing.append((_PLACEHOLDERS, {"scheduling": {"userPlaceholder": placeholders}}))
+    # Images that nobody names come to no node in advance: only the scheduler finds those that hold
+    # them.
+    return [*missing, scheduler] if names_images else [scheduler, *missing]
 
 
 def _images(result: ImportResult) -> set[str]:
-    """What users run, beside it nothing: UNKNOWN_IMAGE stands for all that nobody can name in
-    advance.
-    """
+    """The images that users run. UNKNOWN_IMAGE stands for all that nobody can name in advance."""
     users = user_pods(result)
-    if result.has_builds and all(len(user.chosen) < 2 and len(users) < 3 for user in users):
+    chooses_nothing = len(users) < 3 and all(len(user.chosen) < 2 for user in users)
+    if result.has_builds and chooses_nothing:
         return {UNKNOWN_IMAGE}
-    return {image for user in users if (image := user.pod["spec"]["containers"][0]["image"])}
+    images = {user.pod["spec"]["containers"][0]["image"] for user in users}
+    return images - {""}
 
 
 def print_proposals(proposals: Sequence[Proposal]) -> str:
@@ -203,7 +201,8 @@ def _difference(before: Values, after: Values) -> dict[str, object]:
         old = before.get(key)
         new = after.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
-            if inner := _difference(old, new):
+            inner = _difference(old, new)
+            if inner:
                 found[key] = inner
         elif old != new:
             found[key] = new

@@ -109,8 +109,8 @@ def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
 
 def without_names(tree: ast.Module) -> ast.Module:
     """The code with names that stand for one value replaced by it. `tree` is changed."""
+    # A name may stand for what holds another one, three deep.
     for _ in range(3):
-        # A name may stand for what holds another one.
         given = _given_once(tree)
         parents = parents_of(tree)
         replaced = {
@@ -158,7 +158,7 @@ def _stays(
     tree: ast.Module,
     parents: Mapping[ast.AST, ast.AST],
 ) -> bool:
-    """Whether a name always is the value that it was given."""
+    """Whether a name always is the value that it was given, and is used at all."""
     uses = [
         node
         for node in ast.walk(tree)

@@ -133,7 +133,7 @@ class HubSection:
         self.get(dotted, "any")
 
     def _note_section_above(self, keys: Path) -> None:
-        """Note a section of another shape that hides `keys`: nothing below it can be read."""
+        """Note that something else stands where a section should: nothing below it can be read."""
         for depth in range(1, len(keys)):
             above = child(self.data, *keys[:depth])
             if above is not None and not isinstance(above, Mapping):
@@ -149,11 +149,9 @@ class HubSection:
     def mapping(self, dotted: str) -> Mapping[str, object]:
         """Like `get`; {} for none. Without nulls: Helm deletes those keys."""
         value = self.get(dotted, "mapping")
-        return (
-            {key: item for key, item in value.items() if item is not None}
-            if isinstance(value, Mapping)
-            else {}
-        )
+        if not isinstance(value, Mapping):
+            return {}
+        return {key: item for key, item in value.items() if item is not None}
 
     def items(self, dotted: str) -> list[object] | None:
         """Like `get` for a list, or a mapping of named entries in the order of their names; None
@@ -225,10 +223,11 @@ def find_hubs(values: Mapping[str, object]) -> list[Path]:
         if path not in paths and _is_hub(values, path, named=False)
     ]
     binder_path = _binder_path(values, paths)
-    # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always
-    # below `jupyterhub`.
-    is_named = binder_path is not None and (*binder_path, "jupyterhub") in paths
-    return [path for path in paths if not (is_named and path == binder_path)]
+    if binder_path is not None and (*binder_path, "jupyterhub") in paths:
+        # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always
+        # below `jupyterhub`.
+        return [path for path in paths if path != binder_path]
+    return paths
 
 
 def misshapen_sections(values: Mapping[str, object]) -> list[tuple[Path, object]]:
@@ -255,67 +254,60 @@ def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts
     service_path = _service_path(values, paths[0][:-1] if paths else ())
     if not paths and binder_path is None and service_path is None:
         return None
-    # A BinderHub's values without a word on its hub: the hub has the chart's defaults.
-    hub_path = paths[0] if paths else (*(binder_path or service_path or ())[:1], "jupyterhub")
-    # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always
-    # below `jupyterhub`.
-    if binder_path is not None and hub_path == binder_path:
-        below = (*binder_path, "jupyterhub")
-        hub_path = below if isinstance(child(values, *below), Mapping) else hub_path
-    binder = (
-        None
-        if binder_path is None
-        else HubSection(mapping(child(values, *binder_path)), binder_path)
-    )
-    service = (
-        None
-        if service_path is None
-        else HubSection(mapping(child(values, *service_path)), service_path)
-    )
-    parent_path = hub_path[:-1]
+    if paths:
+        hub_path = paths[0]
+        in_binder = (*hub_path, "jupyterhub")
+        if hub_path == binder_path and isinstance(child(values, *in_binder), Mapping):
+            # The same mistake as in `find_hubs`, by whoever names the hub.
+            hub_path = in_binder
+    else:
+        # A BinderHub's values without a word on its hub: the hub has the chart's defaults.
+        hub_path = (*(binder_path or service_path or ())[:1], "jupyterhub")
+
+    def section(path: Path) -> HubSection:
+        return HubSection(mapping(child(values, *path)), path)
+
     return Charts(
-        hub=HubSection(mapping(child(values, *hub_path)), hub_path),
+        hub=section(hub_path),
         has_hub=bool(paths) or binder_path is not None,
-        binder=binder,
-        service=service,
-        parent=HubSection(mapping(child(values, *parent_path)) if hub_path else {}, parent_path),
+        binder=None if binder_path is None else section(binder_path),
+        service=None if service_path is None else section(service_path),
+        # A hub at the top of the file has no parent.
+        parent=section(hub_path[:-1]) if hub_path else HubSection({}, ()),
     )
 
 
 def _is_named(values: Mapping[str, object], path: Path) -> bool:
+    """Whether a path ends with the key `jupyterhub`, and a mapping or nothing stands there."""
     named = mapping(child(values, *path[:-1])).get("jupyterhub", "")
     return path[-1:] == ("jupyterhub",) and (named is None or isinstance(named, Mapping))
 
 
 def _is_hub(values: Mapping[str, object], path: Path, *, named: bool) -> bool:
-    """Named `jupyterhub`, any mapping is one; elsewhere it takes two known keys, or one that no
-    other chart has.
+    """Whether a hub's values stand at a path. Named `jupyterhub`, any mapping is one; elsewhere it
+    takes two known keys, or one that no other chart has.
     """
+    if named:
+        return True
     values = mapping(child(values, *path))
     known = {
         key
         for key in HUB_KEYS & set(values)
         if values[key] is None or isinstance(values[key], Mapping)
     }
-    is_plain_hub = any(map(_KEYS_OF_HUB.fullmatch, map(str, mapping(values.get("hub")))))
-    return (
-        named
-        or len(known) > 1
-        or bool(known & {"scheduling", "singleuser", "prePuller"})
-        or is_plain_hub
-    )
+    if len(known) > 1 or known & {"scheduling", "singleuser", "prePuller"}:
+        return True
+    return any(_KEYS_OF_HUB.fullmatch(str(key)) for key in mapping(values.get("hub")))
 
 
 def _is_binder(values: Mapping[str, object], path: Path) -> bool:
+    """Whether the values of BinderHub's chart stand at a path."""
     values = mapping(child(values, *path))
-    is_configured = (
-        bool(_BINDER_CONFIG & set(mapping(values.get("config")))) and "dockerApi" not in values
-    )
-    return (
-        bool(BINDER_KEYS & set(values))
-        or is_configured
-        or (path[-1:] == ("binderhub",) and bool(values))
-    )
+    if BINDER_KEYS & set(values) or (path[-1:] == ("binderhub",) and values):
+        return True
+    # binderhub-service has the same classes below `config`.
+    is_configured = bool(_BINDER_CONFIG & set(mapping(values.get("config"))))
+    return is_configured and "dockerApi" not in values
 
 
 def _binder_path(values: Mapping[str, object], hub_paths: list[Path]) -> Path | None:
@@ -328,14 +320,13 @@ def _binder_path(values: Mapping[str, object], hub_paths: list[Path]) -> Path | 
 
 
 def _service_path(values: Mapping[str, object], parent: Path) -> Path | None:
-    """binderhub-service is 2i2c's chart for a hub that builds images; its own file has `dockerApi`
-    at the top.
+    """Where the values of binderhub-service stand, 2i2c's chart for a hub that builds images.
+
+    (): the file is its own. None: nowhere.
     """
     for path in ((*parent, SERVICE_KEY), (SERVICE_KEY,)):
-        if (
-            isinstance(child(values, *path), Mapping)
-            and child(values, *path, "enabled") is not False
-        ):
+        is_there = isinstance(child(values, *path), Mapping)
+        if is_there and child(values, *path, "enabled") is not False:
             return path
     return () if "dockerApi" in values or "buildPodsRegistryCredentials" in values else None
 

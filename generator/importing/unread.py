@@ -57,12 +57,13 @@ POD_KEEPS_IT: Final = (
 _OWN_DEPLOYMENT: Final = (
     "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"
 )
+_OLD_KEY: Final = "a key of old charts; Roost's is scheduler.profiles.user.strategy"
 _HOOK: Final = (
     "of the pods with which the hub's upgrade waits for images; Roost holds no upgrade up"
 )
 
-# What has no place in Roost's values, and why. A longer path wins; the first also names any key
-# unknown to us below it.
+# What has no place in Roost's values, and why. A longer path wins. The first is for any key below
+# `scheduling` that isn't known here.
 _UNMAPPED: Final[Mapping[Path, str]] = {
     ("scheduling",): _NO_COUNTERPART,
     ("scheduling", "userScheduler", "extraPodSpec"): _OWN_DEPLOYMENT,
@@ -76,10 +77,7 @@ _UNMAPPED: Final[Mapping[Path, str]] = {
     ("singleuser", "extraPodAffinity"): POD_KEEPS_IT,
     ("singleuser", "extraPodAntiAffinity"): POD_KEEPS_IT,
     ("singleuser", "extraPodConfig"): POD_KEEPS_IT,
-    (
-        "singleuser",
-        "schedulerStrategy",
-    ): "a key of old charts; Roost's is scheduler.profiles.user.strategy",
+    ("singleuser", "schedulerStrategy"): _OLD_KEY,
 }
 
 # The chart's own values of keys above: `helm get values --all` prints them, and they ask for
@@ -91,13 +89,17 @@ CHART_DEFAULTS: Final[Mapping[Path, object]] = {
 
 
 def places_pods(trait: str, value: object) -> bool:
-    """Whether a trait decides about placement; extra_pod_config by what it holds."""
-    keys = (
-        map(str, value)
-        if trait == "extra_pod_config" and isinstance(value, Mapping)
-        else ("affinity",)
-    )
-    return any(map(_PLACES.fullmatch, keys))
+    """Whether a trait may decide about placement: extra_pod_config does by what it holds."""
+    if trait == "extra_pod_config" and isinstance(value, Mapping):
+        return any(_PLACES.fullmatch(str(key)) for key in value)
+    return True
+
+
+def no_trait(name: str) -> str:
+    """What KubeSpawner does with a name that is no trait of it, and which trait may be meant."""
+    near = nearest_trait(name)
+    meant = f"; {near} is one" if near else ""
+    return f"KubeSpawner has no trait of this name and ignores it{meant}"
 
 
 def runtime_class(name: str) -> str:
@@ -122,11 +124,13 @@ def _has_more(pod_config: object) -> bool:
         if value and _PLACES.fullmatch(str(key))
     }
     affinity = mapping(placing.pop("affinity", None))
-    in_nodes = mapping(affinity.get("nodeAffinity"))
-    mapped = {"nodeSelector", "tolerations", "schedulerName"}
-    return bool(placing.keys() - mapped or affinity.keys() - {"nodeAffinity"}) or bool(
-        in_nodes.keys() - {REQUIRED}
-    )
+    node_affinity = mapping(affinity.get("nodeAffinity"))
+    more = {
+        *(placing.keys() - {"nodeSelector", "tolerations", "schedulerName"}),
+        *(affinity.keys() - {"nodeAffinity"}),
+        *(node_affinity.keys() - {REQUIRED}),
+    }
+    return bool(more)
 
 
 def _is_unmapped(trait: str, value: object, *, is_followed: bool) -> bool:
@@ -144,19 +148,32 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
     """Name what the hub sets by traits or in Python, where it is about placement. followed: traits
     that are mapped.
     """
+    _note_traits(draft, hub, followed)
+    spawner = hub.text("hub.config.JupyterHub.spawner_class")
+    _note_spawner_class(draft, hub, spawner, "config", "JupyterHub", _CLASS)
+    codes = python_of(hub)
+    for at, code in codes:
+        _note_code(draft, hub, at, code, followed)
+    if codes:
+        first, _ = codes[0]
+        draft.notes.append(
+            f"{hub.show(first[:2])} is Python that may change pods at run time: what it sets was"
+            " read where it is written out."
+        )
+
+
+def _note_traits(draft: Draft, hub: HubSection, followed: Collection[str]) -> None:
+    """Name what `hub.config` tells spawners about placement."""
     for class_name, traits in mapping(hub.get("hub.config", "any")).items():
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
         for trait, value in traits.items():
             at: Path = ("hub", "config", class_name, trait)
             if class_name == "KubeSpawner" and not is_trait(str(trait)):
-                near = nearest_trait(str(trait))
-                meant = f"; {near} is one" if near else ""
-                draft.reject(
-                    hub, at, f"KubeSpawner has no trait of this name and ignores it{meant}"
-                )
+                draft.reject(hub, at, no_trait(str(trait)))
                 continue
-            if name := text(child(value, "runtimeClassName") or child(value, "runtime_class_name")):
+            name = text(child(value, "runtimeClassName") or child(value, "runtime_class_name"))
+            if name:
                 draft.reject(hub, at, runtime_class(name))
                 continue
             if not places_pods(trait, value):
@@ -166,35 +183,30 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
                 reason = f"set {key} too, if it is the same for all users" if key else POD_KEEPS_IT
                 draft.reject(hub, at, reason)
-    _note_spawner_class(
-        draft, hub, hub.text("hub.config.JupyterHub.spawner_class"), "config", "JupyterHub", _CLASS
+
+
+def _note_code(
+    draft: Draft, hub: HubSection, at: Path, code: str, followed: Collection[str]
+) -> None:
+    """Name what a piece of the hub's Python speaks of and wasn't followed."""
+    for spawner in re.findall(rf"\b{_CLASS}\s*=\s*[\"']?([\w.]+)", code):
+        _note_spawner_class(draft, hub, spawner, *at[1:])
+    words = sorted(
+        word
+        for word in {*_SPAWNER_WORDS.findall(_without_comments(code))}
+        if word.rpartition(".")[2] not in followed
     )
-    codes = python_of(hub)
-    for at, code in codes:
-        for spawner in re.findall(rf"\b{_CLASS}\s*=\s*[\"']?([\w.]+)", code):
-            _note_spawner_class(draft, hub, spawner, *at[1:])
-        words = sorted(
-            word
-            for word in {*_SPAWNER_WORDS.findall(_without_comments(code))}
-            if word.rpartition(".")[2] not in followed
-        )
-        if "profile_list" in words and only_leaves_out(code):
-            words.remove("profile_list")
-            draft.notes.append(
-                f"{hub.show(at)} leaves profiles out for some users: those that the file lists"
-                " stand."
-            )
-        if words:
-            reason = (
-                f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't"
-                " guess what it does"
-            )
-            draft.reject(hub, at, reason)
-    if codes:
+    if "profile_list" in words and only_leaves_out(code):
+        words.remove("profile_list")
         draft.notes.append(
-            f"{hub.show(codes[0][0][:2])} is Python that may change pods at run time: what it sets"
-            " was read where it is written out."
+            f"{hub.show(at)} leaves profiles out for some users: those that the file lists stand."
         )
+    if words:
+        reason = (
+            f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't guess"
+            " what it does"
+        )
+        draft.reject(hub, at, reason)
 
 
 class _WithoutTexts(ast.NodeTransformer):
@@ -219,20 +231,18 @@ def _is_text(line: ast.Expr) -> bool:
 
 def python_of(hub: HubSection) -> list[tuple[Path, str]]:
     """The hub's own Python with its keys, in the order in which it runs."""
-    config = hub.get("hub.extraConfig", "any")
     files = mapping(child(hub.data, "hub", "extraFiles"))
     found: list[tuple[Path, object]] = [
         (("hub", "extraFiles", name, "stringData"), child(file, "stringData"))
         for name, file in sorted(files.items())
         if "jupyterhub_config.d/" in text(child(file, "mountPath"))
     ]
-    entries = config if isinstance(config, Mapping) else {}
-    found += [(("hub", "extraConfig", name), code) for name, code in sorted(entries.items())]
-    return [
-        (at, code)
-        for at, code in (*found, (("hub", "extraConfig"), config))
-        if isinstance(code, str) and code
-    ]
+    config = hub.get("hub.extraConfig", "any")
+    if isinstance(config, Mapping):
+        found += [(("hub", "extraConfig", name), code) for name, code in sorted(config.items())]
+    else:
+        found.append((("hub", "extraConfig"), config))
+    return [(at, code) for at, code in found if isinstance(code, str) and code]
 
 
 def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below: str) -> None:
@@ -246,9 +256,11 @@ def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below:
 
 def note_unread(draft: Draft, hub: HubSection) -> None:
     """Name what is placement-related and was not mapped, each group once."""
+    # Key -> why it has no place.
     groups: dict[Path, str] = {}
-    for top in dict.fromkeys(path[:1] if path[0] == "scheduling" else path for path in _UNMAPPED):
-        for leaf, value in hub.unread(top):
+    sections = dict.fromkeys(path[:1] if path[0] == "scheduling" else path for path in _UNMAPPED)
+    for section in sections:
+        for leaf, value in hub.unread(section):
             # Roost's containers are hardened by themselves.
             if CHART_DEFAULTS.get(leaf) == value or "containerSecurityContext" in leaf:
                 continue
@@ -265,12 +277,8 @@ def note_unread(draft: Draft, hub: HubSection) -> None:
     for path, reason in groups.items():
         draft.reject(hub, path, reason)
     for path, (value, kind) in hub.misfits.items():
-        fix = (
-            "; nothing below it was read. Write its keys below it, or take it away"
-            if kind == "mapping"
-            else ""
-        )
-        reason = (
-            f"expected {'an' if kind == 'integer' else 'a'} {kind}, found a {kind_of(value)}{fix}"
-        )
+        article = "an" if kind == "integer" else "a"
+        reason = f"expected {article} {kind}, found a {kind_of(value)}"
+        if kind == "mapping":
+            reason += "; nothing below it was read. Write its keys below it, or take it away"
         draft.reject(hub, path, reason)

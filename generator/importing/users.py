@@ -50,27 +50,29 @@ def map_user_terms(draft: Draft, hub: HubSection) -> None:
 
 
 def match_purpose(hub: HubSection, pods: str) -> str | None:
-    """None: the chart's default, prefer. A null deletes that, and no term is left."""
+    """What `matchNodePurpose` says; None: nothing, so the chart's default counts, prefer. A null
+    deletes that, and no term is left.
+    """
     dotted = f"scheduling.{pods}.nodeAffinity.matchNodePurpose"
     return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
 
 
 def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> pools.Traits:
-    """A user's size: as the hub writes it for `roost validate`, and (returned) as KubeSpawner is
-    told. set_traits: what the hub sets beside the chart's keys.
+    """Map a user's size, as the hub writes it. Returns it as traits of KubeSpawner.
+
+    set_traits: what the hub sets beside the chart's keys.
     """
     hub = charts.hub
     traits = pools.size_traits(child(hub.data, "singleuser"))
-    if (
-        charts.binder is None
-        and "mem_guarantee" not in traits
-        and not hub.is_deleted("singleuser.memory.guarantee")
-    ):
+    is_deleted = hub.is_deleted("singleuser.memory.guarantee")
+    if charts.binder is None and "mem_guarantee" not in traits and not is_deleted:
         # The chart's default; BinderHub's chart takes it away.
         traits["mem_guarantee"] = "1G"
+    # Traits that are set beside the chart's keys -> where.
     sources: dict[str, Path] = {}
     for trait in (*pools.SIZES, *pools.EXTRA_RESOURCES.values()):
-        if (found := known_of(set_traits, trait)) is not None:
+        found = known_of(set_traits, trait)
+        if found is not None:
             traits[trait], sources[trait] = found
     for trait, (_, kind, key) in pools.SIZES.items():
         dotted = f"singleuser.{kind}.{key}"
@@ -86,9 +88,11 @@ def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> pools.Trai
         else:
             draft.put(dotted, hub_size(value, size), (*hub.path, *source))
     for part, trait in pools.EXTRA_RESOURCES.items():
-        own = hub.mapping(f"singleuser.extraResource.{part}")
+        amounts = hub.mapping(f"singleuser.extraResource.{part}")
         source = sources.get(trait, ("singleuser", "extraResource", part))
-        for name, value in (mapping(traits[trait]) if trait in sources else own).items():
+        if trait in sources:
+            amounts = mapping(traits[trait])
+        for name, value in amounts.items():
             amount = quantity(value)
             if amount is not None and amount >= 0:
                 at = (*hub.path, *source)
@@ -99,8 +103,8 @@ def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> pools.Trai
 
 
 def hub_size(value: object, quantity: str) -> object:
-    """`value` as zero-to-jupyterhub writes it; `quantity` says the same, should the hub have
-    written it otherwise.
+    """A size as zero-to-jupyterhub writes it. quantity: the same size, for a value that the hub has
+    written in another way.
     """
     if not isinstance(value, str) or re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]?", value):
         return value
@@ -111,15 +115,16 @@ def map_placeholders(
     draft: Draft, hub: HubSection, sizes: pools.Traits, profiles: object, set_traits: SetTraits
 ) -> None:
     """Map the hub's placeholders to one set, and where users may go to what every set inherits.
-    sizes: of a user.
+
+    sizes: of a user. profiles: the hub's. set_traits: what the hub sets beside the chart's keys.
     """
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
     replicas = hub.get("scheduling.userPlaceholder.replicas", "integer") or 0
-    image = {key: hub.text(f"scheduling.userPlaceholder.image.{key}") for key in ("name", "tag")}
-    for key, value in image.items():
-        if value:
-            draft.put(f"placeholder.image.{key}", value, (*source, "image", key))
+    for key in ("name", "tag"):
+        part = hub.text(f"scheduling.userPlaceholder.image.{key}")
+        if part:
+            draft.put(f"placeholder.image.{key}", part, (*source, "image", key))
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
@@ -134,21 +139,21 @@ def map_placeholders(
     draft.put("placeholder.defaults.annotations", annotations, (*source, "annotations"))
     if hub.mapping("scheduling.userPlaceholder.labels"):
         draft.reject(hub, (*at, "labels"), "all of Roost's objects get commonLabels")
-    # Sizes in profiles that Python sets aren't known.
-    whose_usual = (
-        "one user"
-        if profiles != UNKNOWN
-        else "`singleuser` says: write the size that your profiles give"
-    )
-    learner = _Learner(_server_limit(hub, set_traits), time_zone(hub, set_traits))
+    whose_usual = "one user"
+    if profiles == UNKNOWN:
+        # Sizes in profiles that Python sets aren't known.
+        whose_usual = "`singleuser` says: write the size that your profiles give"
+    learner = None
+    if not draft.is_binder:
+        # Not for BinderHub. Of many images, launches wait for pulls, and nodes that placeholders
+        # keep hold images: fewer placeholders would cost.
+        learner = _Learner(_server_limit(hub, set_traits), time_zone(hub, set_traits))
     users = [_StoodFor(whose_usual, usual)]
     if room != usual:
         users.append(_StoodFor(f"a user of {', '.join(titles)}, the default profile", room))
     # The usual user first: should Roost reject what a profile says, the usual user's entry remains.
     for user in users:
-        entry, comments = _placeholder_entry(
-            user, usual, sized, replicas, None if draft.is_binder else learner
-        )
+        entry, comments = _placeholder_entry(user, usual, sized, replicas, learner)
         draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
         draft.replace_part("placeholders", f"{hub.show((*at, 'replicas'))}: 0")
@@ -218,16 +223,12 @@ def _placeholder_entry(
         if device and not is_kept:
             entry["replicas"] = 0
             comments.append(pools.why_none(device))
-        # Not for BinderHub. Of many images, launches wait for pulls, and nodes that placeholders
-        # keep hold images: fewer placeholders would cost.
         seat = {"resources": resources}
         most = pools.most_of(seat, device, learner.limit, entry["replicas"])
         entry |= pools.learning(device, most, learner.zone or "UTC")
-        reason = (
-            f"the hub's activeServerLimit ({learner.limit})"
-            if most == learner.limit
-            else "what fills three nodes of 64 GiB and 16 CPUs"
-        )
+        reason = "what fills three nodes of 64 GiB and 16 CPUs"
+        if most == learner.limit:
+            reason = f"the hub's activeServerLimit ({learner.limit})"
         comments.append(f"max: {reason}. It is what a wrong forecast can cost.")
         if most != learner.limit:
             comments.append("If more people come in your busiest hour, set max to their number.")
@@ -245,8 +246,8 @@ def _placeholder_entry(
 def _placeholder_size(
     own: Mapping[str, Mapping[str, str]], user: Mapping[str, Mapping[str, str]], whose: str
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """A placeholder as large as the user, or as the hub's `own`; and what to say of it. whose: the
-    user's size.
+    """The resources of a placeholder as large as the user, or as the hub's own; and what to say of
+    it. whose: the user's size, for people.
     """
     comments = [
         (
@@ -266,21 +267,23 @@ def _placeholder_size(
 
 
 def node_selector(hub: HubSection, set_traits: SetTraits) -> tuple[dict[str, object], Path]:
-    """The users' node selector, and where it stands: extra_pod_config takes the place of what it
-    names.
+    """The users' node selector, and where it stands.
+
+    The trait takes the place of the chart's key, and extra_pod_config that of both.
     """
     hub.tick_off("singleuser.extraPodConfig.nodeSelector")
-    selector = dict(hub.mapping("singleuser.nodeSelector"))
+    selector = hub.mapping("singleuser.nodeSelector")
     source: Path = ("singleuser", "nodeSelector")
     found = known_of(set_traits, "node_selector")
     if found is not None and isinstance(found[0], Mapping):
-        selector = {key: item for key, item in found[0].items() if item is not None}
+        selector = found[0]
         source = found[1]
-    instead = pod_config_of(set_traits).get("nodeSelector")
-    if isinstance(instead, Mapping):
-        selector = {key: item for key, item in instead.items() if item is not None}
+    in_pod = pod_config_of(set_traits).get("nodeSelector")
+    if isinstance(in_pod, Mapping):
+        selector = in_pod
         source = (*set_traits["extra_pod_config"][1], "nodeSelector")
-    return selector, (*hub.path, *source)
+    labels = {key: item for key, item in selector.items() if item is not None}
+    return labels, (*hub.path, *source)
 
 
 def _map_where_users_go(draft: Draft, hub: HubSection, set_traits: SetTraits) -> pools.Traits:
@@ -313,7 +316,10 @@ def _map_where_users_go(draft: Draft, hub: HubSection, set_traits: SetTraits) ->
 def _tolerations(
     draft: Draft, hub: HubSection, set_traits: SetTraits
 ) -> tuple[list[object], list[object], Path]:
-    """The chart's tolerations of all hubs, the hub's own, and where those stand."""
+    """The chart's tolerations of all hubs, the hub's own, and where those stand.
+
+    The trait takes the place of the chart's keys, and extra_pod_config that of both.
+    """
     usual = hub.items("scheduling.userPods.tolerations")
     if usual is None:
         usual = entries_of(child(draft.defaults, "placeholder", "defaults", "tolerations"))
@@ -324,13 +330,16 @@ def _tolerations(
     listed = None if found is None else entries(found[0])
     if found is not None and listed is not None:
         source = found[1]
-        is_longer = listed[: len(usual)] == usual
-        extra = listed[len(usual) :] if is_longer else listed
-        usual = usual if is_longer else []
-    instead = pod_config_of(set_traits).get("tolerations")
-    if isinstance(instead, list):
+        begins_as_usual = listed[: len(usual)] == usual
+        if begins_as_usual:
+            extra = listed[len(usual) :]
+        else:
+            extra = listed
+            usual = []
+    in_pod = pod_config_of(set_traits).get("tolerations")
+    if isinstance(in_pod, list):
         source = (*set_traits["extra_pod_config"][1], "tolerations")
-        extra = instead
+        extra = in_pod
         usual = []
     return usual, extra, (*hub.path, *source)
 
@@ -346,7 +355,7 @@ def _required_terms(
     in_pod = f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     hub.tick_off(f"singleuser.extraPodConfig.{in_pod}")
     purpose = match_purpose(hub, "userPods")
-    own = hub.items("singleuser.extraNodeAffinity.required") or []
+    own = _terms_in(hub.items("singleuser.extraNodeAffinity.required"))
     affinity = pod_config_of(set_traits).get("affinity")
     if isinstance(affinity, Mapping):
         # It takes the place of all that the chart says of affinity.
@@ -357,7 +366,6 @@ def _required_terms(
     listed = None if found is None else entries(found[0])
     if found is not None and listed is not None:
         return _terms_in(listed), (*hub.path, *found[1])
-    own = _terms_in(own)
     if purpose == "require" and own:
         draft.notes.append(
             f"{hub.show('singleuser.extraNodeAffinity.required')} and matchNodePurpose: require are"

@@ -59,20 +59,22 @@ def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
 
 
 def _read(name: str, content: str | bytes, repeated: list[Fault]) -> Unwrapped:
-    found = [part for file in _documents(name, content, repeated) for part in _parts_of(file)]
-    if len(found) == 1:
-        return _with_values(_unwrapped(found[0], found), name)
-    holders = [_unwrapped(file, found) for file in found if _may_hold(file)]
-    hubs = [holder for holder in holders if find_charts(values_of(holder.files)) is not None]
-    if len(hubs) == 1 or (not hubs and len(holders) == 1):
-        return _with_values((hubs or holders)[0], name)
-    if not hubs and not found:
+    objects = [part for file in _documents(name, content, repeated) for part in _parts_of(file)]
+    if not objects:
         return Unwrapped([load(b"", name)])
-    kinds = [text(file.values.get("kind")) or "a document" for file in found]
-    if hubs:
+    if len(objects) == 1:
+        return _with_values(_unwrapped(objects[0], objects), name)
+    holders = [_unwrapped(file, objects) for file in objects if _may_hold(file)]
+    hubs = [holder for holder in holders if find_charts(values_of(holder.files)) is not None]
+    if len(hubs) > 1:
         names = " and ".join(f"{hub.kind or 'values'} {hub.release}".strip() for hub in hubs)
         fix = "Give the one of this hub as a file of its own."
         raise ValuesError([Fault(name, 1, "", f"{len(hubs)} hubs: {names}", "one hub", fix)])
+    if hubs:
+        return _with_values(hubs[0], name)
+    if len(holders) == 1:
+        return _with_values(holders[0], name)
+    kinds = [text(file.values.get("kind")) or "a document" for file in objects]
     listed = ", ".join(dict.fromkeys(kinds))
     fix = f"Give the one that holds the hub's values, or what Helm made of all: {_PLAIN}"
     raise ValuesError([Fault(name, 1, "", f"no hub in {listed}", "one with a hub's values", fix)])
@@ -93,9 +95,8 @@ def _documents(name: str, content: str | bytes, repeated: list[Fault]) -> list[L
         body = _DOCUMENT.sub("", written[begin:end], count=1)
         body = re.sub(r"^\.\.\.\s*$", "", body, flags=re.MULTILINE)
         lines_above = "\n" * written.count("\n", 0, begin)
-        if body.strip() and not all(
-            line.lstrip().startswith("#") for line in body.splitlines() if line.strip()
-        ):
+        lines = [line.strip() for line in body.splitlines()]
+        if any(line and not line.startswith("#") for line in lines):
             found.append(load((lines_above + body).encode(), name, repeated))
     return found or [load(b"", name)]
 
@@ -111,7 +112,8 @@ def _parts_of(file: LoadedFile) -> Iterator[LoadedFile]:
 
 def _may_hold(file: LoadedFile) -> bool:
     """Whether one of several documents may hold a hub's values: other objects don't."""
-    if any(holds(file.values) for holds in (is_argo_or_flux, *(read.holds for read in _READERS))):
+    values = file.values
+    if is_argo_or_flux(values) or any(reader.holds(values) for reader in _READERS):
         return True
     is_object = "apiVersion" in file.values and isinstance(file.values.get("kind"), str)
     return not is_object and find_charts(file.values) is not None
@@ -121,12 +123,12 @@ def _unwrapped(file: LoadedFile, others: Sequence[LoadedFile]) -> Unwrapped:
     _refuse_nebari(file)
     if is_argo_or_flux(file.values):
         files, release = unwrap(file)
-        below, more = values_from_config_maps(file, others)
+        below, read_keys = values_from_config_maps(file, others)
         return Unwrapped(
-            [*below, *files],
-            release,
-            text(file.values.get("kind")),
-            [key for key in unread(file) if key not in more],
+            files=[*below, *files],
+            release=release,
+            kind=text(file.values.get("kind")),
+            unread=[key for key in unread(file) if key not in read_keys],
         )
     for reader in _READERS:
         if reader.holds(file.values):
@@ -138,20 +140,12 @@ def _with_values(found: Unwrapped, name: str) -> Unwrapped:
     """What was found, unless an object holds no values at all: then they are elsewhere."""
     if not found.kind or values_of(found.files):
         return found
-    where = f" ({', '.join(found.unread)})" if found.unread else ""
+    what = f"{found.kind} without a hub's values in it"
+    expected = "values in it, not elsewhere"
+    if found.unread:
+        expected += f" ({', '.join(found.unread)})"
     fix = f"Give the files that it names, or what Helm made of all: {_PLAIN}"
-    raise ValuesError(
-        [
-            Fault(
-                name,
-                1,
-                "",
-                f"{found.kind} without a hub's values in it",
-                f"values in it, not elsewhere{where}",
-                fix,
-            )
-        ]
-    )
+    raise ValuesError([Fault(name, 1, "", what, expected, fix)])
 
 
 class _Reader(NamedTuple):
@@ -162,13 +156,10 @@ class _Reader(NamedTuple):
 
 
 def _crossplane(file: LoadedFile) -> Unwrapped:
-    at: Path = ("spec", "forProvider")
-    holder = child(file.values, "spec", "forProvider")
-    named = mapping(child(file.values, "metadata", "annotations")).get(
-        "crossplane.io/external-name"
-    )
-    release = text(named) or text(child(file.values, "metadata", "name"))
-    more = _keys(holder, at, "valuesFrom", "set")
+    at = ("spec", "forProvider")
+    own_name = child(file.values, "metadata", "annotations", "crossplane.io/external-name")
+    release = text(own_name) or text(child(file.values, "metadata", "name"))
+    more = _keys(child(file.values, *at), at, "valuesFrom", "set")
     return Unwrapped([mapping_at(file, (*at, "values"))], release, "Crossplane's Release", more)
 
 
@@ -214,18 +205,8 @@ def _helmfile(file: LoadedFile) -> Unwrapped:
         names = " and ".join(release.release for release in found)
         command = "helmfile -l name=NAME write-values --output-file-template values.yaml"
         fix = f"Write those of one to a file: {command}"
-        raise ValuesError(
-            [
-                Fault(
-                    file.source.name,
-                    1,
-                    "releases",
-                    f"helmfile with {len(found)} hubs: {names}",
-                    "one hub",
-                    fix,
-                )
-            ]
-        )
+        what = f"helmfile with {len(found)} hubs: {names}"
+        raise ValuesError([Fault(file.source.name, 1, "releases", what, "one hub", fix)])
     if not found or not values_of(found[0].files):
         command = "helmfile write-values --output-file-template values.yaml"
         fix = f"Let helmfile write them, and import that: {command}"
@@ -237,23 +218,22 @@ def _helmfile(file: LoadedFile) -> Unwrapped:
 
 
 def _kustomize(file: LoadedFile) -> Unwrapped:
+    """The one hub's chart; its values that aren't in other files."""
     charts: list[tuple[Path, object]] = [
         (("helmCharts", place), chart)
         for place, chart in enumerate(listing(file.values.get("helmCharts")))
     ]
     if not charts:
-        charts = [((), file.values)]
-    found = [
-        Unwrapped(
-            [mapping_at(file, (*at, "valuesInline"))],
-            text(child(chart, "releaseName")),
-            "kustomize's helmCharts",
-            _keys(chart, at, "valuesFile", "additionalValuesFiles"),
-        )
-        for at, chart in charts
-        if any(word in text(child(chart, "name")) for word in _CHARTS)
-        or find_charts(mapping(child(chart, "valuesInline"))) is not None
-    ]
+        # A HelmChartInflationGenerator is a chart itself.
+        charts.append(((), file.values))
+    found: list[Unwrapped] = []
+    for at, chart in charts:
+        is_hub = any(word in text(child(chart, "name")) for word in _CHARTS)
+        if is_hub or find_charts(mapping(child(chart, "valuesInline"))) is not None:
+            files = [mapping_at(file, (*at, "valuesInline"))]
+            release = text(child(chart, "releaseName"))
+            more = _keys(chart, at, "valuesFile", "additionalValuesFiles")
+            found.append(Unwrapped(files, release, "kustomize's helmCharts", more))
     if len(found) == 1:
         return found[0]
     what = f"kustomize's helmCharts with {len(found) or 'no'} hubs"
@@ -262,6 +242,7 @@ def _kustomize(file: LoadedFile) -> Unwrapped:
 
 
 def _keys(holder: object, at: Path, *names: str) -> list[str]:
+    """Which of these keys an object has. at: where it stands in the file."""
     return [show_path((*at, name)) for name in names if child(holder, name)]
 
 
@@ -315,8 +296,8 @@ def _release_beside(values: Mapping[str, object]) -> str:
     charts = find_charts(values)
     path = charts.hub.path if charts is not None else ()
     for depth in range(len(path)):
-        holder = child(values, *path[:depth]) if depth else values
-        for key in ("releaseName", "release_name"):
-            if name := text(child(holder, key)):
-                return name
+        holder = child(values, *path[:depth])
+        name = text(child(holder, "releaseName")) or text(child(holder, "release_name"))
+        if name:
+            return name
     return ""
