@@ -35,7 +35,7 @@ def check(report: LintReport, _release: Release) -> None:
             _lint_limits(report, path, at(report.values, *path))
     for name, entry in sound_items(report.values.get("podClasses")):
         with report.part():
-            _lint_bytes(report, ("podClasses", name, "resources"), at(entry, "resources"))
+            _lint_class(report, ("podClasses", name, "resources"), at(entry, "resources"))
     for placeholder_set in placeholder_sets(report):
         with report.part():
             if (resources := placeholder_set.named.get("resources")) is not None:
@@ -107,6 +107,15 @@ def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:
         else:
             continue
         report.warn((*path, resource), reason, "Write it like 100Mi.")
+
+
+def _lint_class(report: LintReport, path: Path, amounts: object) -> None:
+    """Check what pods of a class request by default: the webhook reads no 0."""
+    for resource, amount in mapping(amounts).items():
+        if amount is not None and parse_quantity(amount) == 0:
+            fix = "To request nothing, write null."
+            report.error((*path, resource), amount, "a Kubernetes quantity above 0", fix)
+    _lint_bytes(report, path, amounts)
 
 
 def _lint_limits(report: LintReport, path: Path, resources: object) -> None:

@@ -10,7 +10,7 @@ from generator.checks.contract import mapping
 from generator.importing.importer import import_layers
 from generator.values.loader import load
 from tests.recorded_data import rows
-from tests.unit.generator.imported_hubs import fault_of, imported
+from tests.unit.generator.imported_hubs import fault_of, imported, value
 from tools import try_import
 
 
@@ -94,3 +94,16 @@ def test_a_key_that_stands_twice_counts_as_helm_counts_it_and_is_named() -> None
         "hub.yaml:5: warning: singleuser: the key stands twice (first on line 1). Helm reads this"
         " one alone, and so does Roost." in result.report(details=False)
     )
+
+
+def test_builds_that_request_nothing_are_named_and_leave_a_valid_rest() -> None:
+    key = "config.KubernetesBuildExecutor.resources"
+    text = (
+        "imageBuilderType: dind\nconfig: {KubernetesBuildExecutor: {resources: {requests: {memory:"
+        ' "0", cpu: 200m}}}}\n'
+    )
+    result = imported(text)
+    (note,) = [note for note in result.unmapped if note.key == key]
+    assert "podClasses.build.resources.memory" in note.reason
+    assert "quantity above 0" in note.reason
+    assert value(result, "podClasses.build.resources.cpu") == "200m"
