@@ -78,24 +78,27 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
 def values_from_config_maps(
     file: LoadedFile, others: Sequence[LoadedFile]
 ) -> tuple[list[LoadedFile], list[str]]:
-    """What a HelmRelease takes from ConfigMaps of the same file, and its key, if that is all that
-    it takes from elsewhere.
+    """What a HelmRelease takes from ConfigMaps of the same file; and the key that names them, if it
+    names no others.
     """
     sources = listing(child(file.values, "spec", "valuesFrom"))
     found: list[LoadedFile] = []
     for source in sources:
         name = text(child(source, "name"))
         key = text(child(source, "valuesKey")) or "values.yaml"
+        if text(child(source, "kind")) != "ConfigMap" or child(source, "targetPath"):
+            continue
         maps = [
             other
             for other in others
-            if other.values.get("kind") == text(child(source, "kind")) == "ConfigMap"
+            if other.values.get("kind") == "ConfigMap"
             and child(other.values, "metadata", "name") == name
-            and not child(source, "targetPath")
         ]
         if maps and isinstance(child(maps[0].values, "data", key), str):
             found.append(text_at(maps[0], ("data", key)))
-    return found, ["spec.valuesFrom"] if sources and len(found) == len(sources) else []
+    if sources and len(found) == len(sources):
+        return found, ["spec.valuesFrom"]
+    return found, []
 
 
 def unread(file: LoadedFile) -> list[str]:

@@ -54,9 +54,12 @@ def leaves_out(tree: ast.Module, value: ast.expr) -> bool:
     same = _names_of_the_list(tree)
     if _is_of(value, same):
         return True
+    # What a `partial` gives its function.
     given: list[ast.expr] = []
-    if isinstance(value, ast.Call) and _last(value.func) == "partial" and not value.keywords:
-        value, *given = value.args or [value]
+    if isinstance(value, ast.Call) and _last(value.func) == "partial" and value.args:
+        if value.keywords:
+            return False
+        value, *given = value.args
     functions = [
         node
         for node in tree.body
@@ -220,7 +223,7 @@ def _is_of(value: ast.expr, members: Collection[str]) -> bool:
 
 
 def _picks(index: ast.expr) -> bool:
-    """Whether a list's entries are picked, none of whose parts."""
+    """Whether an index picks entries of a list: a number or a slice, no key of an entry."""
     return isinstance(index, ast.Slice) or (
         isinstance(index, ast.Constant) and isinstance(index.value, int)
     )

@@ -49,11 +49,10 @@ def map_pull_secrets(draft: Draft, hub: HubSection, dotted: str) -> None:
 
 
 def put_pull_secrets(draft: Draft, names: Sequence[str], source: Path) -> None:
-    """Add to the list of all of Roost's pods."""
-    known = listing(
-        next((piece.value for piece in draft.pieces if piece.path == ("imagePullSecrets",)), [])
-    )
-    draft.pieces = [piece for piece in draft.pieces if piece.path != ("imagePullSecrets",)]
+    """Add names to the list of all of Roost's pods."""
+    path = ("imagePullSecrets",)
+    known = [name for piece in draft.pieces if piece.path == path for name in listing(piece.value)]
+    draft.pieces = [piece for piece in draft.pieces if piece.path != path]
     draft.put("imagePullSecrets", list(dict.fromkeys([*known, *names])), source)
 
 

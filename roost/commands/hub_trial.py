@@ -55,6 +55,8 @@ _RELEASE: Final = Release()
 # In a resource's base unit.
 _AMPLE: Final = 10**15
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
+# Said in the place of GATE where Roost only prefers. It holds whatever a pod's priority is.
+_PREFERENCE: Final = "preference"
 
 
 class TrialWorld(NamedTuple):
@@ -99,6 +101,13 @@ class _Admitted(NamedTuple):
     changes: Sequence[Change]
     # None: there is no webhook.
     decision: Decision | None
+
+
+class _Doubt(NamedTuple):
+    """Promises that can't be made, as something of a user isn't known, and what is said instead."""
+
+    promises: frozenset[str]
+    says: str
 
 
 # What a user chose: a profile and choices. It tells users apart.
@@ -177,16 +186,16 @@ def by_kind(values: JSONObject, release: Release) -> Mapping[str, list[Any]]:
 
 def read_rules(kinds: Mapping[str, list[Any]]) -> Rulebook | None:
     """The webhook's rules among rendered objects; None without a webhook."""
+    if "MutatingWebhookConfiguration" not in kinds:
+        return None
     data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
     documents = [section[RELEASE_KEY].encode() for section in data if RELEASE_KEY in section]
-    return (
-        Rulebook(read_settings(documents[0])) if "MutatingWebhookConfiguration" in kinds else None
-    )
+    return Rulebook(read_settings(documents[0]))
 
 
 def world_of(values: JSONObject) -> TrialWorld:
     """What whole values render, as far as users' pods meet it."""
-    # As many placeholders as stand at first: of others the controllers set the number, and none is
+    # As many placeholders as stand at first: where the controllers set the number, none would be
     # rendered.
     sets = [
         {**placeholder_set, "learn": None, "windows": []}
@@ -291,11 +300,11 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
         says[PLACEHOLDERS] = _say_fit(fit)
     is_placed = PLACE in promises or not world.profiles
     doubts = _doubts(user.unknown)
-    for doubted, _ in doubts:
-        promises -= doubted
-        says = {promise: text for promise, text in says.items() if promise not in doubted}
+    for doubt in doubts:
+        promises -= doubt.promises
+        says = {promise: text for promise, text in says.items() if promise not in doubt.promises}
     return UserFare(
-        says=", ".join([*says.values(), *(text for _, text in doubts)]),
+        says=", ".join([*says.values(), *(doubt.says for doubt in doubts)]),
         promises=frozenset(promises),
         unplaced=() if is_placed else _why_unplaced(world, user, admitted.decision),
         is_not_known=bool(doubts),
@@ -334,23 +343,17 @@ def _say_fit(placeholders: int) -> str:
     return "1 placeholder fits" if placeholders else "no placeholder fits"
 
 
-# Said in the place of GATE where Roost only prefers. It holds whatever a pod's priority is.
-_PREFERENCE: Final = "preference"
-# Promises that can't be made if something of a user isn't known, and what is said instead.
-_Doubt = tuple[frozenset[str], str]
-
-
 def _doubts(unknown: Mapping[str, str]) -> list[_Doubt]:
-    """What isn't promised to users of whom something isn't known. unknown: by what it is set."""
+    """What isn't promised to users of whom something isn't known. unknown: as of a UserPod."""
     if PROFILES in unknown:
         text = "their profiles are set in Python: image and nodes aren't known here"
-        return [(frozenset({IMAGES, GATE, _PREFERENCE, PLACEHOLDERS}), text)]
+        return [_Doubt(frozenset({IMAGES, GATE, _PREFERENCE, PLACEHOLDERS}), text)]
     if WHERE in unknown:
         text = (
             f"where they go is set {unknown[WHERE]}: whether their image is brought and"
             " placeholders fit isn't known"
         )
-        return [(frozenset({IMAGES, GATE, _PREFERENCE, PLACEHOLDERS}), text)]
+        return [_Doubt(frozenset({IMAGES, GATE, _PREFERENCE, PLACEHOLDERS}), text)]
     doubts = []
     if PRIORITY in unknown:
         # A pod that may pre-empt others isn't held back, and placeholders give way to higher ones.
@@ -358,11 +361,11 @@ def _doubts(unknown: Mapping[str, str]) -> list[_Doubt]:
             f"their priority is set {unknown[PRIORITY]}: whether they are held back for images"
             " and placeholders give way isn't known"
         )
-        doubts.append((frozenset({GATE, PLACEHOLDERS}), text))
+        doubts.append(_Doubt(frozenset({GATE, PLACEHOLDERS}), text))
     for part, what in ((SIZE, "how large they are"), (BESIDE, "beside which pods they go")):
         if part in unknown:
             text = f"{what} is set {unknown[part]}: whether placeholders fit isn't known"
-            doubts.append((frozenset({PLACEHOLDERS}), text))
+            doubts.append(_Doubt(frozenset({PLACEHOLDERS}), text))
             break
     return doubts
 
@@ -409,12 +412,9 @@ def _why_unplaced(
 
 
 def _images(pod: Pod) -> list[str]:
-    """Normalised references of all that it runs, or mounts to have it pulled."""
-    return list(
-        dict.fromkeys(
-            map(normalise_reference, filter(None, (*pod.spec.images, *pod.spec.volume_images)))
-        )
-    )
+    """Normalised references of all that it runs, or mounts to have it pulled, each once."""
+    written = (*pod.spec.images, *pod.spec.volume_images)
+    return list(dict.fromkeys(normalise_reference(image) for image in written if image))
 
 
 def _fits(pod: Pod, node: Node, profile: Profile, *others: Pod) -> bool:
@@ -427,11 +427,10 @@ def _keeps_room(placeholder: Pod, asked: Pod, user: Pod, profile: Profile) -> bo
     """Whether a placeholder may stand on a node that the user asks for, and its room is enough for
     the user.
     """
-    room = _node(asked, "room", {})
-    room = replace(room, allocatable={PODS: 2, **dict(placeholder.spec.requests)})
-    return _fits(placeholder, room, profile) and _fits(
-        user, room, profile, replace(placeholder, node_name=room.name)
-    )
+    size = {PODS: 2, **dict(placeholder.spec.requests)}
+    room = replace(_node(asked, "room", {}), allocatable=size)
+    standing = replace(placeholder, node_name=room.name)
+    return _fits(placeholder, room, profile) and _fits(user, room, profile, standing)
 
 
 def rooms_fit(world: TrialWorld, user: UserPod) -> bool:
@@ -454,8 +453,10 @@ def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
             least = min(values, default="")
             if operator in ("In", "Exists"):
                 wanted.setdefault(key, least)
-            elif operator in ("Gt", "Lt"):
-                wanted.setdefault(key, str(int(least) + (1 if operator == "Gt" else -1)))
+            elif operator == "Gt":
+                wanted.setdefault(key, str(int(least) + 1))
+            elif operator == "Lt":
+                wanted.setdefault(key, str(int(least) - 1))
     taints = {
         (toleration.key, toleration.effect or "NoSchedule"): toleration.value
         for toleration in reversed(asked.spec.tolerations)
