@@ -433,16 +433,6 @@ def _keeps_room(placeholder: Pod, asked: Pod, user: Pod, profile: Profile) -> bo
     return _fits(placeholder, room, profile) and _fits(user, room, profile, standing)
 
 
-def rooms_fit(world: TrialWorld, user: UserPod) -> bool:
-    """Whether a user may go wherever placeholders of some set may stand."""
-    asked = read_pod(user.pod)
-    profile = default_profile(_RELEASE.kube_minor[1])
-    return any(
-        _fits(asked, replace(_node(placeholder, "room", {}), allocatable=_ample(asked)), profile)
-        for _, placeholder in world.placeholders
-    )
-
-
 def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
     """An ample node of the pool that a pod asks for: its labels are required, its taints
     tolerated.

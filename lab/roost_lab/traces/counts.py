@@ -33,7 +33,6 @@ class TraceError(Exception):
         self.file = file
         self.line = line
         self.found = found
-        self.accepted = accepted
         self.fix = fix
         place = f"{file}:{line}" if line else file
         text = f"{place}: found {found}, accepted are {accepted}."

@@ -4,6 +4,7 @@ same values, however the hub says where its users go: in values, in `hub.config`
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,29 @@ from generator.checks.contract import listing
 from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
 from generator.importing.summary import PLACE, PLACEHOLDERS
-from generator.importing.trial_pods import user_pods
+from generator.importing.trial_pods import UserPod, user_pods
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
 from generator.values.merge import coalesce
-from roost.commands.hub_trial import fare, rooms_fit, try_import, world_of
+from roost.commands import hub_trial
+from roost.commands.hub_trial import TrialWorld, fare, try_import, world_of
+from roost_core.objects.pod_reader import read_pod
+from roost_core.scheduler.profile import default_profile
 from tests.chart_spawner import real_pods
 from tests.recorded_data import HUBS, PUBLIC_HUBS, VALUES
+
+
+def rooms_fit(world: TrialWorld, user: UserPod) -> bool:
+    """Whether a user may go wherever placeholders of some set may stand."""
+    asked = read_pod(user.pod)
+    ample = hub_trial._ample(asked)
+    rooms = (
+        replace(hub_trial._node(placeholder, "room", {}), allocatable=ample)
+        for _, placeholder in world.placeholders
+    )
+    profile = default_profile(Release().kube_minor[1])
+    return any(hub_trial._fits(asked, room, profile) for room in rooms)
+
 
 TOLERATION = {"key": "students", "operator": "Exists", "effect": "NoSchedule"}
 TERM = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}

@@ -94,5 +94,5 @@ def test_config_maps_are_watched_only_where_the_values_ask_for_it(
     cluster = cluster_of(
         SetOptions(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in values.items()))
     )
-    kinds = [cache.kind for cache in (*cluster.caches, *cluster.other_caches)]
+    kinds = [cache.kind for cache in (*cluster.caches, *cluster._others.caches)]
     assert kinds.count("configmaps") == watched

@@ -75,11 +75,6 @@ class WatchedCluster:
         """The watches without which nothing is planned."""
         return self._vital.caches
 
-    @property
-    def other_caches(self) -> list[WatchCache[Any]]:
-        """The watches without which plans are made, too."""
-        return self._others.caches
-
     def start(self, stop: threading.Event) -> None:
         """Start a thread for each watch."""
         self._vital.start(stop)
