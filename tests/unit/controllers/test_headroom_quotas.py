@@ -162,6 +162,13 @@ def test_people_who_are_booked_find_room_in_the_quota(quota: dict[str, Any], num
     assert any("ResourceQuota" in why for why in reasons) == (number < 30)
 
 
+def test_pods_that_only_the_quota_counts_take_room_and_our_placeholders_take_none() -> None:
+    # Twelve pods are others', which finished and aren't seen; thirty people come.
+    quota = replace(_quota(count__pods=60), used={"count/pods": 20})
+    planned = _plan(_planner(NONE, events=BOOKED), quota, pods=_placeholders(8), replicas=8)
+    assert _number(planned) == 18
+
+
 @given(pods=st.integers(0, 90), used=st.none() | st.integers(0, 90))
 def test_who_asks_without_seeing_pods_gets_what_the_quotas_own_status_leaves(
     pods: int, used: int | None
@@ -382,6 +389,16 @@ def test_what_quotas_of_all_hubs_leave_of_what_is_learned_is_told() -> None:
     planned = _plan_hubs(_planner(learns, values=HUBS), *quotas)
     assert _number(planned) == 40
     assert _told(planned) == []
+
+
+def test_what_the_releases_own_quota_leaves_of_what_is_learned_has_one_reason() -> None:
+    learns = {"name": "default", "replicas": 40, "learn": {"min": 0, "max": 200, "timeZone": "UTC"}}
+    (message,) = _told(_plan(_planner(learns), _quota(pods=20)))
+    assert message == (
+        "0 of 40 placeholders of set default, so that nobody is refused for them: ResourceQuota"
+        " team allows 20 pods, others take 0, and 40 people may come; for all placeholders ask for"
+        " 80."
+    )
 
 
 def test_both_reasons_are_told_where_quotas_here_and_of_hubs_cut() -> None:
