@@ -1,5 +1,5 @@
 """`roost rehearse`: play a booked event's day before it comes, and say what its people will wait
-and what it costs.
+and what it costs. With `--past`: play a hub's last weeks, and say whether Roost helps.
 """
 
 import sys
