@@ -429,7 +429,9 @@ class World:
         fate = self.fates[key]
         if fate.running is not None or fate.refused or fate.deleted is not None or tries > RETRIES:
             return
-        if not self.pods[key].node_name:  # nobody takes a pod for broken that waits for room
+        # Nobody takes a pod for broken that waits for room, or for a node that its author names and
+        # that isn't here.
+        if key not in self._bound_at or not self.pods[key].node_name:
             return
         self._say(f"{key} is given up on {fate.node} and comes again")
         fate.respawns += 1

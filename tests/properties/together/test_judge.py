@@ -84,6 +84,14 @@ def test_nobody_fares_worse_under_what_an_import_makes_of_hubs_values(hub: Path)
     assert did["gated"] + did["warm"] + did["builds"], "nothing of Roost's was played"
 
 
+def test_a_profile_may_name_a_node_that_is_not_there() -> None:
+    pinned = {"extra_pod_config": {"nodeName": "n1"}}
+    profiles = [{"display_name": "A"}, {"display_name": "B", "kubespawner_override": pinned}]
+    singleuser = {"image": {"name": "a/b", "tag": "v1"}, "profileList": profiles}
+    hub = json.dumps({"singleuser": singleuser})
+    assert list(verdicts(draw(seed, read_hub(hub)) for seed in range(5))) == []
+
+
 # The only node that holds the image is full; of two that pull it, one never gets it.
 FULL = Case(
     name="full-failing-pulling",
