@@ -161,6 +161,20 @@ def test_a_node_that_got_ready_long_after_it_joined_was_ready_before(
     assert NodeJudge(view, NodeHistory()).why_unmoved(node) == reason
 
 
+@pytest.mark.parametrize(
+    ("seconds_left", "reason"), [(0.5, Reason("ready for too short a time", 0.5)), (0.0, None)]
+)
+def test_a_node_is_marked_once_it_has_been_ready_for_the_whole_time(
+    seconds_left: float, reason: Reason | None
+) -> None:
+    ready_since = 10_000.0 - SETTINGS.mark_after_seconds + seconds_left
+    node = Node(
+        "a", {PULLED: "true"}, uid="a", ready=True, created=ready_since, ready_since=ready_since
+    )
+    view = MoverView(Snapshot(RELEASE, NAMESPACE, {"a": node}), SETTINGS, at(10_000.0))
+    assert NodeJudge(view, NodeHistory()).why_unattractive(node, SETTINGS.sets[0]) == reason
+
+
 def test_a_node_that_was_unfit_for_long_is_marked_half_a_minute_after_it_is_fit_again() -> None:
     world = settled_world(placeholders=2, evictionsPerMinute=0)
     world.add_node("new")
