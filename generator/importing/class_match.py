@@ -170,7 +170,7 @@ def _unmet_by_python(draft: Draft, hub: HubSection, hub_traits: HubTraits) -> li
     unmet: list[str] = []
     if hub_traits.any_trait is not None:
         words, keys = hub_traits.any_trait
-        line = draft.places.of((*hub.path, *keys))[1]
+        _, line = draft.places.of((*hub.path, *keys))
         unmet.append(
             f"podClasses.user.match and replaceSchedulers fit what {hub.show(keys)} does in Python"
             f" (line {line}: {words})"
@@ -180,7 +180,7 @@ def _unmet_by_python(draft: Draft, hub: HubSection, hub_traits: HubTraits) -> li
         if trait == "extra_pod_config":
             is_unknown = is_unknown or child(value, "schedulerName") == UNKNOWN
         if is_unknown and trait in _OUT_OF_REACH:
-            line = draft.places.of((*hub.path, *keys))[1]
+            _, line = draft.places.of((*hub.path, *keys))
             setter = f"{hub.show(keys)} sets in Python (line {line})"
             unmet.append(_OUT_OF_REACH[trait].format(setter=setter))
     return unmet

@@ -188,7 +188,8 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
         return (), usual
     marked = (named for named in listed if child(named[1], "default"))
     name, profile = next(marked, listed[0])
-    return kinds_of(usual, profile, name, _pool_and_size, 1)[0]
+    first, *_ = kinds_of(usual, profile, name, _pool_and_size, 1)
+    return first
 
 
 def mark_defaults(profiles: object) -> None:

@@ -136,7 +136,7 @@ class ImportResult:
 
     def line_of(self, source: SourcePath) -> str:
         """Where a key stands, for people: ", line 7"; "" where that isn't known."""
-        line = self.places.of(source)[1]
+        _, line = self.places.of(source)
         return f", line {line}" if line else ""
 
     def keep_on(self, part: str, reason: str) -> None:

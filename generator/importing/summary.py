@@ -111,18 +111,10 @@ def summary_of(
         )
     # Images of popular repositories need no set, pull and scheduler.
     is_inert = not will and at(values, "popularImages", "enabled") is not True
-    build = at(values, "podClasses", "build") if has_builds else None
-    if build is not None:
-        has_home = at(build, "home") is not None
-        line = _BUILDS_HAVE_A_HOME if has_home else "give builds a home node"
-        if builds_unknown:
-            wont.append(
-                f"{line}: which pods builds are isn't known, {builds_unknown} sets it in Python"
-            )
-        elif has_home:
-            will.append(line)
-        else:
-            wont.append(line)
+    if has_builds:
+        builds = _builds(values, builds_unknown)
+        will += builds.will
+        wont += builds.wont
     wont.append("hold an upgrade of the hub up until images are there")
     verdict = []
     if unmet:
@@ -231,6 +223,19 @@ def _placeholders(values: Mapping[str, object]) -> _Part:
         # The summary says so itself, where it knows what that costs.
         return _Part([], [])
     return _Part([], ["keep placeholders: none are set (placeholders)"])
+
+
+def _builds(values: Mapping[str, object], unknown: str) -> _Part:
+    """unknown: what sets in Python which pods builds are; "": that is known."""
+    build = at(values, "podClasses", "build")
+    if build is None:
+        return _Part([], [])
+    has_home = at(build, "home") is not None
+    line = _BUILDS_HAVE_A_HOME if has_home else "give builds a home node"
+    if unknown:
+        why = f"which pods builds are isn't known, {unknown} sets it in Python"
+        return _Part([], [f"{line}: {why}"])
+    return _Part([line], []) if has_home else _Part([], [line])
 
 
 def _at_most(values: Mapping[str, object]) -> str:

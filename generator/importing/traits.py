@@ -274,10 +274,12 @@ def is_known(value: object) -> bool:
 
 def pod_config_of(traits: SetTraits) -> dict[str, object]:
     """The known entries of extra_pod_config, each of which takes the place of a pod's field."""
-    value = traits.get("extra_pod_config", ({}, ()))[0]
+    value, _ = traits.get("extra_pod_config", ({}, ()))
+    if not isinstance(value, Mapping):
+        return {}
     return {
         camel_case(str(key)): item
-        for key, item in (value.items() if isinstance(value, Mapping) else ())
+        for key, item in value.items()
         if is_known(item) and item is not None
     }
 

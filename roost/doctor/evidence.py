@@ -278,13 +278,9 @@ def collection_of(body: JSONObject) -> str:
 def plural(kind: str) -> str:
     """The resource of a kind that Roost renders: networkpolicies of NetworkPolicy."""
     name = kind.lower()
-    return (
-        f"{name[:-1]}ies"
-        if name.endswith("y")
-        else f"{name}es"
-        if name.endswith("s")
-        else f"{name}s"
-    )
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
 def name_of(body: JSONObject) -> str:

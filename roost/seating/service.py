@@ -416,13 +416,13 @@ class Service:
                 logged += f" (skipped: {_some(sorted(skipped))}; {name}: {why})"
             self._say(f"class {key}", logged, text)
         is_stuck = bool(classes) and self.memory.failed_spawns >= MOST_FAILED_SPAWNS
-        self._say(
-            "failures",
-            f"{MOST_FAILED_SPAWNS} starts in a row failed: nobody is seated until somebody's start"
-            " succeeds"
-            if is_stuck
-            else "",
-        )
+        failures = ""
+        if is_stuck:
+            failures = (
+                f"{MOST_FAILED_SPAWNS} starts in a row failed: nobody is seated until somebody's"
+                " start succeeds"
+            )
+        self._say("failures", failures)
         current = {f"class {seated.key}" for seated in classes}
         for what in [what for what in self._said if what.startswith("class ")]:
             if what not in current:

@@ -27,22 +27,16 @@ _HOUR: Final = 3_600
 
 def sentence(report: Report) -> str:
     """The sentence, or two of them; "" of nothing recorded."""
-    return (
-        ""
-        if report.is_empty
-        else " ".join(
-            filter(
-                None,
-                (
-                    _starts(report),
-                    _other_waits(report),
-                    _failed(report),
-                    seated_sentence(report),
-                    _idle_nodes(report),
-                ),
-            )
-        )
+    if report.is_empty:
+        return ""
+    sentences = (
+        _starts(report),
+        _other_waits(report),
+        _failed(report),
+        seated_sentence(report),
+        _idle_nodes(report),
     )
+    return " ".join(text for text in sentences if text)
 
 
 def _failed(report: Report) -> str:

@@ -170,9 +170,10 @@ class _Teller:
     def tell_of_scheduler(self, pod: Pod) -> None:
         """No scheduler has looked at the pod."""
         passed = self._now.wall - pod.created
+        reasons, _ = self._remembered(pod)
         if passed < settings.SCHEDULER_SECONDS:
             self.waits.append(settings.SCHEDULER_SECONDS - passed)
-        elif SCHEDULER not in self._remembered(pod)[0]:
+        elif SCHEDULER not in reasons:
             self._tell(pod, SCHEDULER, texts.SCHEDULER)
 
     def tell_of_room(self, pod: Pod, past: estimates.PastWaits, nodes: Iterable[Node]) -> None:
@@ -204,7 +205,8 @@ class _Teller:
     def tell_of_hold_up(self, pod: Pod, hold_up: PodHoldUp, passed: float) -> None:
         """The pod's node pulls nothing for it yet."""
         reason, text = _HOLD_UPS[hold_up.by]
-        times = self._remembered(pod)[0].count(reason)
+        reasons, _ = self._remembered(pod)
+        times = reasons.count(reason)
         due = settings.HOLD_UP_SECONDS * settings.HOLD_UP_FACTOR**times
         if passed < due:
             self.waits.append(due - passed)

@@ -103,13 +103,14 @@ def check(install: Install) -> Told:
 def _refused_by_others(name: str, namespace: str, refusal: str) -> Finding:
     """What is said of a pod that is refused whether or not Roost places it."""
     quota = quota_in_refusal(refusal)
-    full: frozenset[Condition] = conditions(State.QUOTA_FULL, quota) if quota else frozenset()
-    fix = (
-        f"`kubectl --namespace {namespace} describe resourcequota {quota}` says what is used up:"
-        " raise it, or end what uses it."
-        if quota
-        else "It isn't Roost that refuses it: whoever wrote the rule that it names can say why."
-    )
+    full: frozenset[Condition] = frozenset()
+    fix = "It isn't Roost that refuses it: whoever wrote the rule that it names can say why."
+    if quota:
+        full = conditions(State.QUOTA_FULL, quota)
+        fix = (
+            f"`kubectl --namespace {namespace} describe resourcequota {quota}` says what is used"
+            " up: raise it, or end what uses it."
+        )
     return error(
         f"A pod of class {name} is refused, with Roost and without it: {refusal}",
         fix,

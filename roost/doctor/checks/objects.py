@@ -8,8 +8,8 @@ the object's creation.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
 
 from generator.faults import Path as FieldPath
 from generator.faults import show_path
@@ -52,104 +52,92 @@ _NEEDED_TO_START: Final = frozenset(
 _SHOWN: Final = 3
 
 
-def check(install: Install) -> Told:
-    yield f"{len(install.rendered)} objects of release {install.release.name}"
-    told: dict[str, list[str]] = {"missing": [], "refused": [], "fixed": [], "denied": []}
-    # Components that need the objects that are told, in the same lists.
-    components: dict[str, set[str]] = {"missing": set(), "refused": set(), "differing": set()}
-    there = []
-    before = {}
-    after = {}
-    bodies = {}
+class _Wrong(NamedTuple):
+    """An object that isn't as the values render it."""
+
+    # Its name, and what is wrong with it.
+    text: str
+    # The component that may not start for it; "": none.
+    component: str
+
+
+class _Trial(NamedTuple):
+    """What applying an object again would change, by a dry run."""
+
+    body: JSONObject
+    applier: str
+    before: JSONObject
+    after: JSONObject
     # Fields beside the values that whoever installs wrote, and takes away once it no longer renders
     # them: with who wrote each.
-    added: dict[Identity, list[tuple[FieldPath, str]]] = {}
-    appliers = {}
+    added: list[tuple[FieldPath, str]]
+    # Fields beside the values that anybody else wrote.
+    by_hand: list[ForeignField]
+
+
+def check(install: Install) -> Told:
+    yield f"{len(install.rendered)} objects of release {install.release.name}"
+    there: list[JSONObject] = []
+    missing: list[_Wrong] = []
+    refused: list[_Wrong] = []
+    fixed: list[str] = []
+    denied: list[str] = []
+    trials: dict[Identity, _Trial] = {}
     foreign: list[tuple[JSONObject, list[ForeignField]]] = []
     for body in install.rendered:
         live = install.client.find(path_of(body))
         name = name_of(body)
         if live is None:
-            told["missing"].append(name)
-            components["missing"].add(_needed_by(body))
+            missing.append(_Wrong(name, _needed_by(body)))
             continue
         there.append(live)
         try:
-            applier = _applier(live)
-            applied = install.client.try_apply(path_of(body), body, applier)
+            trial = _try_apply(install, body, live)
         except ApiError as refusal:
+            text = f"{name} ({refusal})"
             if refusal.status in (401, 403):
-                kind = "denied"
+                denied.append(text)
             elif refusal.status == _UNPROCESSABLE and body["kind"] == "PriorityClass":
-                kind = "fixed"
+                fixed.append(text)
             else:
-                kind = "refused"
-                components["refused"].add(_needed_by(body))
-            told[kind].append(f"{name} ({refusal})")
+                refused.append(_Wrong(text, _needed_by(body)))
             continue
-        identity = Identity(body["apiVersion"], body["kind"], "", name)
-        before[identity] = _of_values(live, body)
-        after[identity] = _of_values(applied, body)
-        bodies[identity] = body
-        fields = _foreign_fields(install, body, applied)
-        installers = installers_of(live)
-        by_hand = [field for field in fields if field.manager not in installers]
-        appliers[identity] = applier
-        added[identity] = [
-            (field.path, field.manager) for field in fields if field.manager in installers
-        ]
-        if by_hand:
-            foreign.append((body, by_hand))
-    differing = []
-    changes = {change.identity: change.fields for change in compare(before, after)}
-    for identity, body in bodies.items():
-        paths = []
-        for field in changes.get(identity, ()):
-            if field.path == ("spec", "replicas"):
-                # The check programs tells of replicas.
-                continue
-            # Without an applier, or with nothing there, it goes with a rendered field.
-            is_added = appliers[identity] != _MANAGER and field.before is not ABSENT
-            if is_added and not _is_rendered(body, field.path):
-                added[identity].append((field.path, appliers[identity]))
-            else:
-                paths.append(show_path(field.path))
-        if paths:
-            differing.append(f"{name_of(body)} ({some(paths)})")
-            components["differing"].add(_needed_by(body))
-    all_ = len(install.rendered)
-    for names, evidence, of in (
-        (told["missing"], f"{len(told['missing'])} of {all_} objects are missing", "missing"),
-        (told["refused"], "As the values render them, the API server refuses", "refused"),
-        (differing, f"{count(len(differing), 'object')} not as the values render", "differing"),
+        trials[Identity(body["apiVersion"], body["kind"], "", name)] = trial
+        if trial.by_hand:
+            foreign.append((body, trial.by_hand))
+    differing = _find_differing(trials)
+    total = len(install.rendered)
+    for wrong, evidence in (
+        (missing, f"{len(missing)} of {total} objects are missing"),
+        (refused, "As the values render them, the API server refuses"),
+        (differing, f"{count(len(differing), 'object')} not as the values render"),
     ):
-        if names:
+        if wrong:
             yield error(
-                f"{evidence}: {some(names)}.",
+                f"{evidence}: {some([wrong_object.text for wrong_object in wrong])}.",
                 apply_again(install, there),
-                _broken(components[of]),
+                _broken(wrong_object.component for wrong_object in wrong),
                 CUT_OFF | NO_NAMESPACE,
             )
-    if told["fixed"]:
-        names = [text.split()[1] for text in told["fixed"]]
+    if fixed:
+        names = [text.split()[1] for text in fixed]
         yield error(
-            f"A PriorityClass has another value than the values say: {some(told['fixed'])}. Its"
-            " value can't be changed.",
+            f"A PriorityClass has another value than the values say: {some(fixed)}. Its value can't"
+            " be changed.",
             f"`kubectl delete priorityclass {' '.join(names)}` (pods that are there keep their"
             f" priority), then {command_of(install, there)}.",
         )
-    if number := sum(map(len, added.values())):
-        evidence = some(
-            [
-                f"{name_of(bodies[identity])} ({some([show_path(path) for path, _ in fields])}, by"
-                f" {', '.join(sorted({manager for _, manager in fields}))})"
-                for identity, fields in added.items()
-                if fields
-            ]
-        )
+    number = sum(len(trial.added) for trial in trials.values())
+    if number:
+        texts = []
+        for trial in trials.values():
+            paths = [show_path(path) for path, _ in trial.added]
+            managers = sorted({manager for _, manager in trial.added})
+            if paths:
+                texts.append(f"{name_of(trial.body)} ({some(paths)}, by {', '.join(managers)})")
         yield warning(
             f"{count(number, 'field')} that these values don't render, and that whoever installs"
-            f" wrote: {evidence}.",
+            f" wrote: {some(texts)}.",
             "What kustomize or a post-renderer adds may stay. What other values rendered:"
             f" {apply_again(install, there)}",
         )
@@ -162,9 +150,52 @@ def check(install: Install) -> Told:
             " leaves them.",
             f"Write them into the values, or take them back: `{'; '.join(commands)}`.",
         )
-    if told["denied"]:
+    if denied:
         fix = "Run it with an account that may patch these objects."
-        yield unknown(f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
+        yield unknown(f"Not allowed to compare: {some(denied, 1)}.", fix)
+
+
+def _try_apply(install: Install, body: JSONObject, live: JSONObject) -> _Trial:
+    """Apply an object again by a dry run. Raises ApiError if the API server refuses it."""
+    applier = _applier(live)
+    applied = install.client.try_apply(path_of(body), body, applier)
+    fields = _foreign_fields(install, body, applied)
+    installers = installers_of(live)
+    return _Trial(
+        body=body,
+        applier=applier,
+        before=_of_values(live, body),
+        after=_of_values(applied, body),
+        added=[(field.path, field.manager) for field in fields if field.manager in installers],
+        by_hand=[field for field in fields if field.manager not in installers],
+    )
+
+
+def _find_differing(trials: Mapping[Identity, _Trial]) -> list[_Wrong]:
+    """The objects that aren't as the values render them.
+
+    Adds to a trial's `added` what its applier applied and the values no longer render.
+    """
+    before = {identity: trial.before for identity, trial in trials.items()}
+    after = {identity: trial.after for identity, trial in trials.items()}
+    changes = {change.identity: change.fields for change in compare(before, after)}
+    differing = []
+    for identity, trial in trials.items():
+        paths = []
+        for field in changes.get(identity, ()):
+            if field.path == ("spec", "replicas"):
+                # The check programs tells of replicas.
+                continue
+            # Without an applier, or with nothing there, it goes with a rendered field.
+            is_added = trial.applier != _MANAGER and field.before is not ABSENT
+            if is_added and not _is_rendered(trial.body, field.path):
+                trial.added.append((field.path, trial.applier))
+            else:
+                paths.append(show_path(field.path))
+        if paths:
+            text = f"{name_of(trial.body)} ({some(paths)})"
+            differing.append(_Wrong(text, _needed_by(trial.body)))
+    return differing
 
 
 def _is_rendered(body: JSONObject, path: FieldPath) -> bool:
@@ -224,8 +255,8 @@ def _applier(live: JSONObject) -> str:
         for entry in entries
         if entry.get("operation") == "Apply" and not entry.get("subresource")
     ]
-    return (
-        str(max(applied, key=lambda entry: len(str(entry.get("fieldsV1"))))["manager"])
-        if applied
-        else _MANAGER
-    )
+    if not applied:
+        return _MANAGER
+    # Of several, who applied most.
+    largest = max(applied, key=lambda entry: len(str(entry.get("fieldsV1"))))
+    return str(largest["manager"])

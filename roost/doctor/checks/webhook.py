@@ -193,12 +193,11 @@ def _bundle_fix(install: Install, mode: str, name: str, fix: str) -> str:
     """How the caBundle becomes that of the certificate's CA."""
     if mode == "self":
         controllers = install.component("controllers")
-        restart = (
-            f"`kubectl --namespace {install.release.namespace} rollout restart"
-            f" deployment/{controllers['metadata']['name']}`"
-            if controllers
-            else "switch controllers.enabled on"
-        )
+        restart = "switch controllers.enabled on"
+        if controllers:
+            deployment = f"deployment/{controllers['metadata']['name']}"
+            namespace = install.release.namespace
+            restart = f"`kubectl --namespace {namespace} rollout restart {deployment}`"
         return (
             f"The controllers' leader writes it within seconds. If it doesn't: {restart}, and see"
             " their log."

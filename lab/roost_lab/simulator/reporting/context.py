@@ -30,16 +30,15 @@ def notices(summary: Summary, context: ReportContext) -> list[str]:
     )
     is_spread = any(world.assumptions.answer_sigma for world in summary.worlds)
     spread = ", in the median (`answer_sigma`)" if is_spread else ""
-    texts = [
-        (
+    waits_end = (
+        f"Waits end when servers answer, by assumption {answer} s (`answer_seconds`) after their"
+        f" containers run{spread}."
+    )
+    if answer == "0":
+        waits_end = (
             "Waits end when containers run: how long servers then take to answer is not simulated."
-            if answer == "0"
-            else (
-                f"Waits end when servers answer, by assumption {answer} s (`answer_seconds`) after"
-                f" their containers run{spread}."
-            )
         )
-    ]
+    texts = [waits_end]
     for place, world in enumerate(summary.worlds):
         disk_bytes = world.assumptions.node_disk_bytes
         fullest = {
