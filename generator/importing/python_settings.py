@@ -287,6 +287,10 @@ def _entry_by_entry(steps: list[str], value: ast.expr, *, is_part: bool) -> Iter
     if items is not None:
         for key, item in items:
             yield from _entry_by_entry([*steps, key], item, is_part=False)
+        keys = {key for key, _ in items}
+        if is_labels and not is_part and not keys & {"component", ANY}:
+            # They take the place of all labels, of the one by which a pod's class is found, too.
+            yield Setting([*steps, "component"], NOT_READ)
     elif len(steps) == 2:
         # A class that gets what isn't written out: any trait of it.
         yield Setting([*steps, ANY], value)
