@@ -324,13 +324,13 @@ def gains() -> str:
             _money_of_4_weeks(term.more("fixed"), 28),
         ],
         [
-            "a large BinderHub, 25 placeholders, slow pulls (6 MB/s)",
+            "a BinderHub, 13,000 starts a day, 25 placeholders, slow pulls (6 MB/s)",
             *public.waits(),
             *_cost_cells(public.node_hours, 10),
         ],
         ["the same, pulls four times as fast", *faster.waits(), *_cost_cells(faster.node_hours, 1)],
         [
-            "a small BinderHub, 25 placeholders, pulls as in row 4",
+            "a BinderHub, 600 starts a day, 25 placeholders, pulls as in row 4",
             *small.waits(),
             *_cost_cells(small.node_hours, 10),
         ],
@@ -367,7 +367,7 @@ def gains_short() -> str:
 
 def _waits(before: float, after: float) -> list[str]:
     """README's cells: the p95 of waits today and with Roost, in seconds."""
-    return [f"95 % wait {before:.0f} s at most", f"{after:.0f} s"]
+    return [f"95 of 100 wait at most {before:.0f} s", f"{after:.0f} s"]
 
 
 def _cost_cells(node_hours: tuple[float, float], days: int) -> list[str]:
@@ -504,7 +504,11 @@ def costs() -> str:
             public.hours,
             f"{public.more * NODE_HOUR:+,.0f}",
         ],
-        ["a small BinderHub: 10 days, 25 placeholders on both sides", small.hours, small.cost],
+        [
+            "a BinderHub, 600 starts a day: 10 days, 25 placeholders on both sides",
+            small.hours,
+            small.cost,
+        ],
         [
             "GPUs with a weekly course, 4 weeks",
             _hours_today(gpu_hours, f"{gpu_more:+.1f} %"),
