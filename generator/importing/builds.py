@@ -11,7 +11,7 @@ from typing import Final
 
 from generator.importing.hub_code import class_settings
 from generator.importing.python_settings import ANY
-from generator.importing.quantities import MEMORY, memory_quantity, spawner_bytes
+from generator.importing.quantities import MEMORY, memory_quantity, quantity, spawner_bytes
 from generator.importing.resources import kubernetes_resources
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Kind, Path, child, fits
@@ -194,8 +194,9 @@ def _map_build_requests(draft: Draft, section: HubSection, set_traits: _Set) -> 
         requests.setdefault("memory", memory_quantity(size_bytes))
     elif memory not in (None, 0, ""):
         draft.reject(section, key, f"expected {MEMORY}")
+    # A request of 0 is none: null leaves out Roost's own.
     known = {
-        name: size
+        name: size if quantity(size) else None
         for name, size in requests.items()
         if name in ("cpu", "memory", "ephemeral-storage")
     }

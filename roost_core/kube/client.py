@@ -242,7 +242,8 @@ class Client:
                 _describe(error, self.host.partition("://")[2].partition("/")[0].rpartition("@")[2])
             ) from None
         self._dated = (answer.headers.get("Date") or "", time.time())
-        if answer.status >= 400:
+        # A redirect isn't followed, so that credentials go nowhere else.
+        if answer.status >= 300:
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {_reason(answer)}")
         return answer
 

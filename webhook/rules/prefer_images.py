@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
@@ -34,11 +34,19 @@ def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
             is_counted = not (is_told and pull in case.facts.given_up)
             if is_counted and case.now - at < FAILED_PULL.age_seconds:
                 failed_with.setdefault((pull.node, image), set()).add(pull.secrets)
-    # What is refused to others' secrets may be given to this pod's. Where several were refused, it
-    # is the node.
     return sorted(
-        {node for (node, _), tried in failed_with.items() if secrets in tried or len(tried) > 1}
+        {node for (node, _), tried in failed_with.items() if _speaks_against(tried, secrets)}
     )
+
+
+def _speaks_against(tried: Collection[str], secrets: str) -> bool:
+    """Whether failures with these pull secrets speak against the node, for a pod with `secrets`.
+
+    What is refused to others' secrets may be given to this pod's. Where those of several namespaces
+    were refused, it is the node. One namespace alone can't say so: it may try any number of them.
+    """
+    namespaces = {of.partition("/")[0] for of in tried if of}
+    return secrets in tried or len(namespaces) > 1
 
 
 def prefer_others(case: Case) -> Iterator[PreferNode]:

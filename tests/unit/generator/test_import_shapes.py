@@ -96,14 +96,11 @@ def test_a_key_that_stands_twice_counts_as_helm_counts_it_and_is_named() -> None
     )
 
 
-def test_builds_that_request_nothing_are_named_and_leave_a_valid_rest() -> None:
-    key = "config.KubernetesBuildExecutor.resources"
+def test_builds_that_request_nothing_get_no_request_of_roosts() -> None:
     text = (
         "imageBuilderType: dind\nconfig: {KubernetesBuildExecutor: {resources: {requests: {memory:"
         ' "0", cpu: 200m}}}}\n'
     )
     result = imported(text)
-    (note,) = [note for note in result.unmapped if note.key == key]
-    assert "podClasses.build.resources.memory" in note.reason
-    assert "quantity above 0" in note.reason
-    assert value(result, "podClasses.build.resources.cpu") == "200m"
+    assert value(result, "podClasses.build.resources") == {"cpu": "200m"}
+    assert not [note for note in result.unmapped if "resources" in note.key]

@@ -115,3 +115,16 @@ def test_what_is_refused_once_is_read_at_the_second_try(
         assert client.get("/x") == {}
         assert slept == [1.0]
         slept.clear()
+
+
+@pytest.mark.parametrize("request_name", REQUESTS)
+def test_a_redirect_is_an_error_that_names_its_status(
+    request_name: str, api: Refusing, tmp_path: Path
+) -> None:
+    api.refusals = 9
+    api.status = 307
+    for client in clients(api, tmp_path):
+        api.asked = 0
+        with pytest.raises(ApiError, match=r"/x: 307") as refused:
+            REQUESTS[request_name](client)
+        assert (refused.value.status, api.asked) == (307, 1)

@@ -385,6 +385,11 @@ def test_what_was_refused_to_several_secrets_speaks_against_the_node_for_all() -
     assert best(math.inf, 990.0) == "n2"
     # One alone may lack the right to the image; and a failure that is long ago says nothing.
     assert best(math.inf) == "n1"
+    # Nor does one namespace, however many secrets it tries: others' users aren't in its hands.
+    for secrets in ("jhub/another", ""):
+        refused[1] = FailedPull("n1", IMAGE, secrets)
+        assert best(math.inf, 990.0) == ("n1" if secrets else "n2")
+    refused[1] = FailedPull("n1", IMAGE, "lab/theirs")
     assert best(math.inf, 1000.0 - FAILED_PULL.age_seconds) == "n1"
     # A start that was given up may only have been slow: told is one alone.
     desk.facts = replace(desk.facts, given_up={refused[1]})
