@@ -120,6 +120,47 @@ def test_resources_are_faults_if_the_api_server_refuses_them(
     assert min(taken[True], taken[False]) > 5
 
 
+IPV4 = "10.0.0.0 10.1.0.0 10.1.2.3 010.1.0.0 10.1.0.00 10.0.0.256 10.1.0 0.0.0.0"
+IPV6 = "fd00:: FD00::0001 fd00::00000 fd00::010.0.0.0 :: fd00:1::1:1:: 1:2:3:4:5:6:7::"
+IPV4_WITHIN_IPV6 = "::ffff:10.0.0.0 ::FFFF:0a01:0 ::ffff:010.1.0.0 ::ffff:0:0 64:ff9b::10.0.0.0"
+ADDRESSES = f"{IPV4} {IPV6} {IPV4_WITHIN_IPV6}".split()
+LENGTHS = (*range(0, 130, 8), 33, 95, 129, "00", "08", "016")
+
+
+def drawn_block(random: Random) -> dict[str, object]:
+    whole, *parts = [
+        f"{random.choice(ADDRESSES)}/{random.choice(LENGTHS)}" for _ in range(random.randint(1, 2))
+    ]
+    return {"cidr": whole, "except": parts}
+
+
+@pytest.mark.parametrize("minor", EVERY_MINOR)
+def test_ip_blocks_are_faults_if_the_api_server_refuses_them(minor: str) -> None:
+    random = Random(20261129)
+    taken: Counter[bool] = Counter()
+    require_binary("kube-apiserver", minor)
+    with ControlPlane(minor=minor, controllers=()) as cluster:
+        for _ in range(1500):
+            peer = {"ipBlock": drawn_block(random)}
+            body = {
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "NetworkPolicy",
+                "metadata": {"name": "a"},
+                "spec": {"podSelector": {}, "ingress": [{"from": [peer]}]},
+            }
+            try:
+                cluster.api.create(body, "default", dryRun="All")
+                is_taken = True
+            except ApiError:
+                is_taken = False
+            values = json.dumps({"networkPolicy": {"ingress": {"metrics": [peer]}}})
+            faults = find_faults(laid(values), Release(kube_version=f"v{minor}.0"))
+            errors = [str(fault) for fault in faults if fault.severity == "error"]
+            assert (not errors) == is_taken, (peer, errors)
+            taken[is_taken] += 1
+    assert min(taken[True], taken[False]) > 20
+
+
 @pytest.mark.parametrize("minor", [one for one in EVERY_MINOR if one.values != (NEWEST_MINOR,)])
 def test_every_supported_api_server_takes_every_object_strictly(minor: str) -> None:
     require_binary("kube-apiserver", minor)

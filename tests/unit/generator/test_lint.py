@@ -56,6 +56,31 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
     assert "admission policies don't know builders" in said("admission: {mode: policy}")
 
 
+@pytest.mark.parametrize(
+    ("cidr", "better"),
+    [
+        ("010.1.0.0/16", "10.1.0.0/16"),
+        ("10.0.0.0/08", "10.0.0.0/8"),
+        ("fd00::/064", "fd00::/64"),
+        ("fd00::00001/128", "fd00::1/128"),
+        ("::ffff:10.0.0.0/104", "10.0.0.0/8"),
+        ("::ffff:0a00:0/104", "10.0.0.0/8"),
+        ("::ffff:010.0.0.0/104", "10.0.0.0/8"),
+        ("10.1.2.3/16", "10.1.0.0/16"),
+        ("fd00::1/64", "fd00::/64"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("version", "severity"), [("v1.33.0", "warning"), ("v1.35.9", "warning"), ("v1.36.0", "error")]
+)
+def test_a_block_that_programs_read_differently_is_an_error_from_1_36_on(
+    cidr: str, better: str, version: str, severity: str
+) -> None:
+    text = f"networkPolicy: {{ingress: {{metrics: [{{ipBlock: {{cidr: '{cidr}'}}}}]}}}}"
+    (fault,) = found(text, Release(kube_version=version))
+    assert (fault.severity, fault.fix) == (severity, f"Write {better}.")
+
+
 @pytest.mark.parametrize(("method", "version", "expected"), rows("generator/puller-methods"))
 def test_how_images_come_to_nodes_before_1_35_is_said(
     method: str, version: str, expected: list[list[str]]
