@@ -94,8 +94,8 @@ docs-links: setup  ## whether the addresses that the documentation links to answ
 lock:  ## resolve requirements/*.txt anew from pyproject.toml
 	@tools/lock.sh $(VENV)
 
-bench: setup  ## every benchmark; figures go to docs/performance.md by hand
-	@for name in equality direct admission ring render scheduling controllers recorder recorder_report simulator; do $(PY) -m benchmarks.$$name || exit 1; done
+bench: setup  ## the benchmarks of the performance pages; figures go to docs/performance.md by hand
+	@for name in equality admission render scheduling controllers recorder recorder_report simulator; do $(PY) -m benchmarks.$$name || exit 1; done
 bench-%: setup
 	@$(PY) -m benchmarks.$*
 

@@ -44,7 +44,7 @@ from tests.harness.pods import running_status
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
-from tests.stack import read_page
+from tests.stack import Replica
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,12 +140,7 @@ def start_controllers(cluster: ControlPlane, hub: Sequence[JSONObject]) -> Proce
         environment=python_environment(),
     )
 
-    def is_ready() -> bool:
-        if not process.is_running:
-            raise RuntimeError(process.epitaph("before it was ready"))
-        return read_page(port.number, "/readyz")[0] == 200
-
-    wait_until(is_ready, 180, "the controllers to be ready", explain=process.tail)
+    Replica(process, port.number).wait_ready(180)
     return process
 
 

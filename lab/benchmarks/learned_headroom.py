@@ -50,7 +50,7 @@ LEARNING_DAYS: Final = 2
 
 
 class Figures(NamedTuple):
-    """What one replay came to, from the third day on."""
+    """What one replay came to, from the first day that counts on."""
 
     mean: float
     p95: float

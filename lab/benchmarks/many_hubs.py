@@ -26,17 +26,17 @@ LABEL: Final = "hub.jupyter.org/users"
 IMAGES: Final = {f"quay.io/example/image-{number}:1": 1_000_000_000 for number in range(50)}
 PLACEHOLDERS: Final = 3
 PARALLEL_REQUESTS: Final = 8
-AT_ONCE_SECONDS: Final = 900
+LABELS_SECONDS: Final = 900
 
 
 def user(name: str, component: str, node: str, image: str) -> dict[str, Any]:
-    """A pod that is bound already, unless `node` is ""; component: its class's."""
+    """A pod that is bound already; component: its class's."""
     container = {
         "name": "main",
         "image": image,
         "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}},
     }
-    spec = {"containers": [container], **({"nodeName": node} if node else {})}
+    spec = {"nodeName": node, "containers": [container]}
     metadata = {"name": name, "labels": {"component": component, "app": "jupyterhub"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -119,7 +119,7 @@ def run(what: str, site: Site, namespace: str, hubs: int) -> dict[str, float]:
         wanted = len(site.nodes) * min(hubs, len(IMAGES))
         wait_until(
             lambda: site.labels() >= wanted,
-            AT_ONCE_SECONDS,
+            LABELS_SECONDS,
             "all labels",
             explain=stack.controllers[0].process.tail,
         )

@@ -137,10 +137,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         path = Path(folder) / "roost.db"
         began = time.perf_counter()
         story = Story(days=1, users_a_day=arguments.users_a_day, placeholders=100, images=60)
-        fill(path, arguments.decisions, story)
+        decisions = fill(path, arguments.decisions, story)
         print(f"made {path.name} in {time.perf_counter() - began:.0f} s", file=sys.stderr)
-        with sqlite3.connect(path) as connection:
-            decisions = count(connection)
         rows = []
         for since, what in ((ALL, "everything"), (last_day(path), "the last day")):
             output = Path(folder) / "report.html"

@@ -1,9 +1,9 @@
 """Fill a real API server with a large cluster in seconds: nodes as kubelets report them, pods as
 hubs make them.
 
-The large scene of benchmarks. One object of each kind goes through the API
+The large scene of benchmarks. Of what is stored, one object of each kind goes through the API
 server, so it has all defaults and managed fields; its copies are written straight into etcd, with
-names, uids and places of their own.
+names, uids and places of their own. `all_pods` makes the rest in memory.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a CPU request that is raised for a start gives JupyterLab next to busy pods.
 
-`python -m benchmarks.startup_boost`: a real kubelet runs the pods on one core. Four busy pods, or
-four other starts, have the same request as the start that is measured. The raise is Kubernetes'
-in-place resize: made once the pod is there, given back once the server answers.
-Needs root, the programs of the tests, and the internet once.
+`python -m benchmarks.startup_boost`: a real kubelet runs the pods on one core. Four busy pods
+or four other starts run beside. Each pod requests 0.05 CPU, unless its arm says otherwise. The
+raise is Kubernetes' in-place resize: made once the pod is there, given back once the server
+answers. Needs root, cgroup v1, the programs of the tests, and the internet once.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks.figures import machine, say, spread, table
 from benchmarks.lab_start import (
+    LIMIT_SECONDS,
     MOST,
+    Group,
     Hub,
     ensure_lab,
     server_command,
     server_environment,
     wait_for_answer,
 )
+from tests.harness.api import STRATEGIC
 from tests.harness.cgroups import hierarchies, left_groups
 from tests.harness.controlplane import ControlPlane
 from tests.harness.images import make_image
@@ -39,10 +43,10 @@ if TYPE_CHECKING:
 
 NODE: Final = "user-a"
 NAMESPACE: Final = "default"
+PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 SMALL: Final = "50m"
 # Ten times as much.
 RAISED: Final = "500m"
-STRATEGIC: Final = "application/strategic-merge-patch+json"
 HOME: Final = Path("/home/user")
 BUSY: Final = (f"{sys.base_prefix}/bin/python3", "-c", "while True: pass")
 RUN_SECONDS: Final = 60.0
@@ -88,21 +92,18 @@ class Node:
         self._number = 0
 
     def measure(self, arm: Arm) -> Measured:
-        """Play an arm once. Raises RuntimeError if a server's answer or a resize doesn't come."""
+        """Play an arm once. Raises RuntimeError if a server doesn't answer, WaitError if a resize
+        isn't done.
+        """
         for _ in range(arm.busy):
             self._create("busy", BUSY, {}, SMALL)
         self._wait_running(arm.busy)
         found = Measured([], [], [])
-        threads = [
-            threading.Thread(target=self._start, args=(arm, found)) for _ in range(arm.at_once)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(arm.at_once) as pool:
+            starts = [pool.submit(self._start, arm, found) for _ in range(arm.at_once)]
+        for start in starts:
+            start.result()
         self._remove_pods()
-        if len(found.starts) < arm.at_once:
-            raise RuntimeError(f"{arm.name}: {len(found.starts)} of {arm.at_once} servers answered")
         return found
 
     def _start(self, arm: Arm, found: Measured) -> None:
@@ -114,13 +115,16 @@ class Node:
         pod = self._create("user", server_command(lab), environment, arm.request)
         if arm.is_raised:
             found.raises.append(self._resize(pod, RAISED))
-        found.starts.append(wait_for_answer(f"{url}api", began))
+        seconds = wait_for_answer(f"{url}api", began)
+        if seconds >= LIMIT_SECONDS:
+            raise RuntimeError(f"{arm.name}: {pod} didn't answer within {LIMIT_SECONDS:.0f} s")
+        found.starts.append(seconds)
         if arm.is_raised:
             found.returns.append(self._resize(pod, SMALL))
 
     def _resize(self, pod: str, cpu: str) -> float:
         """Seconds until the kubelet had given a pod another CPU request."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}"
+        path = f"{PODS}/{pod}"
         container = {"name": "main", "resources": {"requests": {"cpu": cpu}}}
         change = {"spec": {"containers": [container]}}
         began = time.monotonic()
@@ -174,7 +178,7 @@ class Node:
         return name
 
     def _pods(self) -> list[dict[str, Any]]:
-        return self._cluster.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods")
+        return self._cluster.api.list(PODS)
 
     def _wait_running(self, number: int) -> None:
         def is_running() -> bool:
@@ -184,10 +188,7 @@ class Node:
         wait_until(is_running, RUN_SECONDS, f"{number} busy pods to run")
 
     def _remove_pods(self) -> None:
-        for pod in self._pods():
-            self._cluster.api.delete(
-                f"/api/v1/namespaces/{NAMESPACE}/pods/{pod['metadata']['name']}"
-            )
+        self._cluster.api.delete(PODS)
         wait_until(lambda: not self._pods(), RUN_SECONDS, "the pods to go")
 
 
@@ -198,15 +199,16 @@ def program_folders() -> list[str]:
 
 
 def confine(group: str) -> None:
-    """Let all pods of a kubelet share the first core, before the rest of the machine."""
-    for hierarchy in hierarchies():
-        folder = hierarchy / group
-        if (folder / "cpu.shares").exists():
-            (folder / "cpu.shares").write_text(str(MOST))
-        if (folder / "cpuset.cpus").exists():
-            pods = folder / "kubepods"
-            for below in (pods / "besteffort", pods / "burstable", pods):
-                (below / "cpuset.cpus").write_text("0")
+    """Let all pods of a kubelet share the first core, before the rest of the machine.
+
+    Raises LookupError without cgroup v1.
+    """
+    Group(group).set("cpu.shares", MOST)
+    (cpuset,) = [folder for folder in hierarchies() if (folder / group / "cpuset.cpus").exists()]
+    pods = cpuset / group / "kubepods"
+    # A group has no more cores than the group that it is in, so the inner groups come first.
+    for below in (pods / "besteffort", pods / "burstable", pods):
+        (below / "cpuset.cpus").write_text("0")
 
 
 def play(rounds: int) -> dict[str, list[Measured]]:
