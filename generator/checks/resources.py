@@ -16,6 +16,7 @@ from generator.faults import Path
 from generator.values.helm_release import Release
 from generator.values.merge import Values
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
+from roost_core.objects.requests import requested
 
 _LEAST_MEMORY_BYTES: Final = 2**20
 # What a container may request, beside devices by their whole names. Source:
@@ -69,11 +70,10 @@ def _lint_users(report: LintReport) -> None:
                 if nodes not in (users_nodes, usual_nodes):
                     continue
             resources = mapping(placeholder_set.value("resources"))
-            # What only has a limit requests as much.
-            requested = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
+            requests = requested(resources)
             for resource, guarantee in guarantees.items():
                 key = (*path, "requests", resource)
-                _lint_placeholder(report, key, requested.get(resource), resource, guarantee)
+                _lint_placeholder(report, key, requests.get(resource), resource, guarantee)
             _lint_extended(report, path, resources, overridden)
 
 
@@ -225,7 +225,7 @@ def _lint_extended(
         }
         # The schema doesn't check overrides: what is no whole number doesn't count here.
         users |= {name: amount for name, amount in named.items() if str(amount).isdecimal()}
-    held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
+    held = requested(resources)
     for resource, amount in users.items():
         if "/" in resource and parse_quantity(held.get(resource, 0)) < parse_quantity(amount):
             requests = f"the placeholder requests {held.get(resource, 'nothing')} of {resource}"

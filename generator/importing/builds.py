@@ -15,6 +15,7 @@ from generator.importing.quantities import MEMORY, memory_quantity, quantity, sp
 from generator.importing.resources import kubernetes_resources
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Kind, Path, child, fits
+from roost_core.objects.requests import requested
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
 _EXECUTOR: Final = ("config", "KubernetesBuildExecutor")
@@ -187,7 +188,7 @@ def _map_build_requests(draft: Draft, section: HubSection, set_traits: _Set) -> 
     """What build pods request; Roost's own requests, where BinderHub makes none."""
     at = (*_EXECUTOR, "resources")
     resources = section.mapping(".".join(at))
-    requests = kubernetes_resources(draft, section, at, resources).get("requests", {})
+    requests = dict(requested(kubernetes_resources(draft, section, at, resources)))
     memory, key = _trait(section, set_traits, "memory_request", "any")
     size_bytes = spawner_bytes(memory)
     if size_bytes is not None:

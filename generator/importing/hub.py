@@ -22,6 +22,7 @@ from generator.importing.source import Charts, HubSection, Path, child
 from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
 from generator.values.merge import coalesce
+from roost_core.objects.requests import requested
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
 
 # Roost's core pods beside the scheduler; where the scheduler is another's, these are all.
@@ -117,14 +118,9 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         )
     resources = hub.mapping("scheduling.userScheduler.resources")
     amounts = kubernetes_resources(draft, hub, (*at, "resources"), resources)
-    requests = amounts.get("requests", {})
-    limits = amounts.get("limits", {})
-    for resource, limit in limits.items():
-        # Kubernetes takes the limit for a request that isn't there; Roost's default request could
-        # be above it.
-        requests.setdefault(resource, limit)
-    draft.put_each("scheduler.resources.requests", requests, (*source, "resources"))
-    draft.put_each("scheduler.resources.limits", limits, (*source, "resources"))
+    # Roost's default request could be above a limit that stands alone.
+    draft.put_each("scheduler.resources.requests", requested(amounts), (*source, "resources"))
+    draft.put_each("scheduler.resources.limits", amounts.get("limits", {}), (*source, "resources"))
     _map_disruption(draft, hub)
     _map_scheduler_image(draft, hub)
     _map_plugins(draft, hub)

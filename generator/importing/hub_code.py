@@ -20,6 +20,7 @@ from generator.importing.profile_filters import leaves_out
 from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.python_names import parents_of, without_names, written_out
 from generator.importing.python_settings import (
+    ANEW,
     ANY,
     ANY_TRAIT,
     JUPYTERHUB,
@@ -271,6 +272,7 @@ class _HubCode:
         self._parents = parents_of(tree)
         self._has_profiles = has_profiles
         self._classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        self._pods = _pod_names(tree)
         # Names that the code gives to things of its own. Some code calls other things c, too.
         self._own_names = {
             node.id
@@ -316,7 +318,7 @@ class _HubCode:
             if _is_whole_pod(setting.steps, owners):
                 for trait in _ALL_OF_A_POD:
                     yield TraitValue(trait, UNKNOWN, in_hook=True)
-            trait, *below = _trait_of(setting.steps, owners, self._classes)
+            trait, *below = _trait_of(setting.steps, owners, self._classes, self._pods)
             self._has_profiles = self._has_profiles or trait in ("profile_list", ANY)
             if trait == ANY or (trait in _HOOKS and not is_read):
                 yield TraitValue(ANY, ast.unparse(line).splitlines()[0])
@@ -532,10 +534,28 @@ def _first_argument(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return function.args.args[0].arg if function.args.args else ""
 
 
-def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]) -> list[str]:
+def _pod_names(tree: ast.Module) -> frozenset[str]:
+    """What users' pods are called: `pod`, and as a `modify_pod_hook` calls its second argument."""
+    hooks = {
+        ast.unparse(line.value)
+        for line in tree.body
+        if isinstance(line, ast.Assign)
+        for target in line.targets
+        if steps_of(target)[-1] == "modify_pod_hook"
+    }
+    return frozenset({"pod"}) | {
+        line.args.args[1].arg
+        for line in tree.body
+        if isinstance(line, _FUNCTIONS) and line.name in hooks and len(line.args.args) > 1
+    }
+
+
+def _trait_of(
+    steps: list[str], owners: frozenset[str], classes: Collection[str], pods: Collection[str]
+) -> list[str]:
     """The trait that is set, and the keys below it; [""] for none.
 
-    owners: of a hook, what may be spawner or pod; in a class "".
+    owners: of a hook, what may be spawner or pod; in a class "". pods: of `_pod_names`.
     """
     if steps[0] == "c":
         is_spawner = len(steps) > 2 and _is_spawner_class(steps[1], classes)
@@ -543,6 +563,9 @@ def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]
         return steps[2:] if is_spawner or is_of_hub else [""]
     if len(steps) == 1:
         return steps if "" in owners else [""]
+    if steps[-1] == ANEW:
+        # Hooks also label claims and namespaces.
+        return ["component_label"] if len(steps) == 4 and steps[0] in pods else [""]
     ends = {**_OF_PODS, ("image",): "image"} if "containers" in steps else _OF_PODS
     for end, trait in ends.items():
         if tuple(steps[-len(end) :]) == end:

@@ -357,7 +357,9 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
     usual: nodes of all users. Their labels and taints say nothing of this set.
     """
     requests = requested(mapping(at(entry, "resources")))
-    reasons = sorted(name for name in requests if "/" in name)
+    reasons = sorted(
+        name for name, amount in requests.items() if "/" in name and (quantity(amount) or 0) > 0
+    )
     if (quantity(requests.get("memory", 0)) or 0) > _NODE_BYTES:
         reasons.append("more than 64 GiB of memory")
     if reasons:

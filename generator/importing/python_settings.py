@@ -19,8 +19,9 @@ _ADDERS: Final = ("append", "extend", "insert")
 ANY: Final = "*"
 ANY_TRAIT: Final = ["c", "Spawner", ANY]
 JUPYTERHUB: Final = ["c", "JupyterHub"]
-# Of a user's pod, as `modify_pod_hook` gets it. Hooks also label claims and namespaces.
-_POD_LABELS: Final = ["pod", "metadata", "labels"]
+# Below labels that take the place of all that were there, and have none by which a pod's class is
+# found.
+ANEW: Final = "="
 _SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
 # Functions and methods that set a trait by its name.
 SETTERS: Final = ("setattr", "set_trait", "__setattr__", "__setitem__")
@@ -290,9 +291,8 @@ def _entry_by_entry(steps: list[str], value: ast.expr, *, is_part: bool) -> Iter
         for key, item in items:
             yield from _entry_by_entry([*steps, key], item, is_part=False)
         keys = {key for key, _ in items}
-        if steps == _POD_LABELS and not is_part and not keys & {"component", ANY}:
-            # They take the place of all labels, of the one by which a pod's class is found, too.
-            yield Setting([*steps, "component"], NOT_READ)
+        if is_labels and not is_part and not keys & {"component", ANY}:
+            yield Setting([*steps, ANEW], NOT_READ)
     elif len(steps) == 2:
         # A class that gets what isn't written out: any trait of it.
         yield Setting([*steps, ANY], value)

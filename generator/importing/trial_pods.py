@@ -32,6 +32,7 @@ from generator.importing.traits import (
     is_known,
 )
 from roost_core.objects.pod import PREFERRED, REQUIRED
+from roost_core.objects.requests import requested
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
 # Fields of a pod that extra_pod_config may set, and that aren't compared with nodes here.
@@ -168,8 +169,7 @@ def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
             for name, amount in mapping(traits.get(key)).items()
             if amount is not None
         }
-    # The API server defaults requests to limits, too.
-    sizes["requests"] = {**sizes["limits"], **sizes["requests"]}
+    sizes["requests"] = requested(sizes)
     image = text(traits.get("image")) or text(traits.get("image_spec"))
     notebook = {"name": "notebook", "image": image, "resources": sizes}
     node_affinity: dict[str, object] = {

@@ -229,6 +229,8 @@ def _placeholder_entry(
         reason = "what fills three nodes of 64 GiB and 16 CPUs"
         if most == learner.limit:
             reason = f"the hub's activeServerLimit ({learner.limit})"
+        elif most > pools.most_of(seat, device, learner.limit):
+            reason = "as many as the hub kept"
         comments.append(f"max: {reason}. It is what a wrong forecast can cost.")
         if most != learner.limit:
             comments.append("If more people come in your busiest hour, set max to their number.")

@@ -262,6 +262,9 @@ def test_the_most_that_is_learned_is_the_hub_s_limit_or_asked_for(limit: int, gi
     result = import_layers([("hub.yaml", hub)])
     (entry,) = listing(result.values["placeholders"])
     most = at(entry, "learn", "max")
+    on_a_node = 64 // gib
+    fills = min(200, 3 * on_a_node)
+    assert most == ((limit if on_a_node >= 8 else min(limit, fills)) if limit else fills)
     is_limit = most == limit
     is_asked = f"Set learn.max in placeholders ({most})" in result.report(details=False)
     assert is_asked == (not is_limit)
