@@ -358,9 +358,10 @@ def gains_short() -> str:
     """README's first line of figures: what learning gives a hub with classes."""
     term = _Term()
     return (
-        f"- **Gain:** with classes at set times, {term.late('imported'):.1f} % of people wait"
-        f" longer than 30 s, and {term.late('none'):.0f} % without Roost, for"
-        f" {term.change('none').lstrip('+')} more node-hours"
+        "- **Gain:** with classes at set times, from the second week on,"
+        f" {term.late('imported'):.1f} % of people wait longer than 30 s, and"
+        f" {term.late('none'):.0f} % without Roost, for {term.change('none').lstrip('+')} more"
+        " node-hours"
         " ([your kind of hub](#what-your-hub-gains))."
     )
 

@@ -157,6 +157,8 @@ class World:
         self._sent: dict[str, Pod] = {}
         self._had_room: dict[str, tuple[int, bool]] = {}
         self._held: dict[str, set[str]] = {}
+        # What nodes held when the controllers were killed: labels stay as they were then.
+        self._held_at_kill: dict[str, set[str]] = {}
         # By node, image and pull secret: why it fails now; "": it doesn't.
         self._pulls: dict[tuple[str, str, str], str] = {}
         # Images of pods that pull in any case, by the pod's uid: answered, and asked for again.
@@ -280,6 +282,7 @@ class World:
         if self._roost is None:
             return
         self._roost.controllers_run = False
+        self._held_at_kill = {name: set(held) for name, held in self._held.items()}
         if self.case.has_standby:
             self.at(self.now + LEASE_SECONDS, self._roost.take_over)
 
@@ -487,14 +490,15 @@ class World:
         """What the webhook said last: that no node is large enough, though one that holds all is.
         "": nothing such.
         """
-        # It goes by the labels that controllers wrote. While none lead, these are as they were.
-        if self._roost is None or not self._roost.controllers_run:
+        if self._roost is None:
             return ""
         if not (said := [one for one in self._roost.said if "large enough" in one]):
             return ""
         images = self.case.images.intersection(pod.spec.images)
         able = [
-            node for node in self.nodes.values() if node.ready and self._held[node.name] >= images
+            node
+            for node in self.nodes.values()
+            if node.ready and self._labelled(node.name) >= images
         ]
         fits = filter_nodes(pod, ClusterState(map(self._with_devices, able)), CLUSTER_PROFILE)
         return next(
@@ -505,6 +509,13 @@ class World:
             ),
             "",
         )
+
+    def _labelled(self, node: str) -> set[str]:
+        """Images that a node holds and whose labels controllers may have written."""
+        held = self._held[node]
+        if self._roost is None or self._roost.controllers_run:
+            return held
+        return held & self._held_at_kill.get(node, set())
 
     @property
     def _knows_at(self) -> float:

@@ -490,7 +490,8 @@ def switch_off(day: Day, said: str) -> None:
         )
         switch = f"{day.below}{still_on.popitem()[1]}"
         # Of a BinderHub's puller the operator decides: its users run built images.
-        is_open = f"keep it on there: {switch.partition('=')[0]}: " in said
+        may_keep = day.below and "prePuller" in switch
+        is_open = may_keep and f"keep it on there: {switch.partition('=')[0]}: " in said
         assert is_open or f"switch off there: {switch.replace('=', ': ')}" in said, said
         day.helm("upgrade", HUB, switch)
     wait_until(

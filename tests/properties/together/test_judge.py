@@ -26,6 +26,7 @@ from tests.judge.cases import (
     OTHER_HUBS,
     SERVED,
     Case,
+    Fault,
     Foreseen,
     Other,
     Outage,
@@ -212,6 +213,10 @@ BUILDS = replace(
 )
 
 
+def test_labels_of_nodes_stay_as_they_were_while_nobody_leads() -> None:
+    assert list(verdicts([draw(734918)])) == []
+
+
 def test_the_written_cases_have_no_victim() -> None:
     written = [FULL, LONG_GRACE, CLOCK, HANGS, FAILS, AVOIDS, OUTAGE, SECRET, BUILDS, BOOKED]
     assert list(verdicts(written)) == []
@@ -344,6 +349,12 @@ UNDONE = {
         ((device_classes, "claimable_resources", lambda _body: frozenset()),),
         "misjudged",
         map(draw, range(161, 162)),
+    ),
+    # By the labels that were written before nobody led.
+    "claimable-unled": Undone(
+        ((device_classes, "claimable_resources", lambda _body: frozenset()),),
+        "misjudged",
+        [replace(draw(161), fault=Fault.KILLED, fault_at_seconds=0, has_standby=False)],
     ),
     "guarded-namespaces": Undone(
         (changed(join_and_avoid, "_terms", unguarded),), "refused", map(draw, range(30, 40))

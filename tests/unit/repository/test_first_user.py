@@ -36,9 +36,8 @@ def test_a_first_user_is_placed_after_seven_commands_and_few_words() -> None:
     assert placed
     typed = commands(until_placed)
     read = words(until_link) + words(until_placed)
-    print(f"{len(typed)} commands, {read} words")  # noqa: T201
     assert len(typed) <= MOST_COMMANDS, typed
-    assert read <= MOST_WORDS
+    assert read <= MOST_WORDS, read
 
 
 def test_each_command_of_the_path_is_one_of_a_program_that_the_page_names_as_needed() -> None:

@@ -271,3 +271,10 @@ def test_a_command_goes_where_the_environment_says(
         run(["doctor", "--before-install", "--context", "demo"])
     said = capsys.readouterr()
     assert "Kubernetes 1.37" in said.out, said.err
+
+
+def test_a_pods_requests_rest_as_briefly_as_any(tmp_path: Path) -> None:
+    Server(tmp_path)
+    environment = {"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "1"}
+    connected = connect_in_pod(tmp_path, environment, lambda _verb: None)
+    assert connected.pool.connection_pool_kw["retries"] is client.RETRIES

@@ -43,6 +43,8 @@ class Refusing:
                 self.send_response(outer.status if is_refused else 200)
                 if is_refused and outer.retry_after:
                     self.send_header("Retry-After", outer.retry_after)
+                if is_refused and outer.status == 307:
+                    self.send_header("Location", "/elsewhere")
                 self.send_header("Content-Length", "2")
                 self.end_headers()
                 self.wfile.write(b"{}")

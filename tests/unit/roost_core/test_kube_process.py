@@ -183,6 +183,8 @@ def test_however_many_causes_there_are_few_are_remembered(log: Log) -> None:
 def test_a_program_that_is_run_in_a_test_silences_no_other_test(
     program: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    handlers = logging.getLogger().handlers
+    assert not any(isinstance(handler, LimitedHandler) for handler in handlers)
     logging.getLogger("roost").warning("%s is late", program)
     assert f"{program} is late" in caplog.text
     configure("Error")
