@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roost_core.placement.labels import pulled_label
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from tests.binderhub_ring import rank_nodes
 from tests.e2e.install.test_doctor import asked
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
@@ -207,6 +207,10 @@ class TestBuildsMeet:
             body["spec"]["nodeName"] = node
             stack.create_pod(body)
         self.wait_for_ring(stack, len(nodes))
+        # The scheduler watches nodes by itself, and may learn of one later than the webhook does.
+        for node in nodes:
+            stack.create_pod(pod(f"first-on-{node}", node=node))
+            assert stack.wait_for_node(f"first-on-{node}") == node
 
     @staticmethod
     def wait_for_ring(stack: Stack, size: int) -> None:
@@ -220,6 +224,7 @@ class TestBuildsMeet:
         )
 
     def builds(self, stack: Stack, tag: str, copies: int) -> dict[str, list[str]]:
+        """The nodes of each repository's builds. Each lands where the webhook wants it."""
         names = {
             f"build-{tag}-{number}-{copy}": repository
             for copy in range(copies)
@@ -229,7 +234,10 @@ class TestBuildsMeet:
             stack.create_pod(build(name, repository))
         homes: dict[str, list[str]] = collections.defaultdict(list)
         for name, repository in names.items():
-            homes[repository].append(stack.wait_for_node(name, timeout_seconds=60))
+            home = stack.wait_for_node(name, timeout_seconds=60)
+            metadata = stack.cluster.pod(name, stack.namespace)["metadata"]
+            assert home == metadata["annotations"].get(HOME_TARGET_ANNOTATION), name
+            homes[repository].append(home)
         return homes
 
     def test_builds_land_on_the_first_node_of_their_ring_and_losing_a_node_moves_only_its_builds(
