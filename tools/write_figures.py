@@ -70,11 +70,12 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "gpu-course": gpu_course,
         "builds": builds,
         "ablation": ablation,
+        "never-worse": partial(_without, "never-worse", "p99"),
+        "never-worse-ten-days": partial(_without, "never-worse-ten-days", "found from"),
         "disks-and-nodes": partial(ranges, "disks-and-nodes"),
         "webhook-restarts": partial(ranges, "webhook-restarts"),
         "control-plane": partial(ranges, "control-plane"),
         "flagship": partial(_table_of, "flagship", 0),
-        "flagship-parts": partial(_table_of, "flagship", 1),
         "flagship-published": flagship_published,
         "policies": policies,
         "bounds": bounds,
@@ -85,12 +86,9 @@ def blocks() -> Mapping[str, Callable[[], str]]:
 # A part of Roost is told of hubs where a figure changes by so many percent or more.
 TOLD_CHANGE: Final = 3.0
 # Rows of the ablation of what is off by default.
-OFF_BY_DEFAULT: Final = (
-    "learned placeholders (seed 1, one day)",
-    "popular images",
-    "users avoid placeholders",
-    "placeholders avoid users",
-)
+OFF_BY_DEFAULT: Final = ("popular images", "users avoid placeholders", "placeholders avoid users")
+# Learning is told from whole terms.
+TOLD_ELSEWHERE: Final = "learned placeholders (seed 1, one day)"
 DEFAULTS_ROW: Final = "defaults, against the hub alone"
 
 
@@ -107,6 +105,15 @@ def _table_of(name: str, place: int) -> str:
     """One of several tables, with its source."""
     results = read_results(name)
     return f"{results.tables[place].markdown()}\n\n{_source(results)}"
+
+
+def _without(name: str, words: str) -> str:
+    """The first table without columns whose heading begins with these words, with its source."""
+    results = read_results(name)
+    table = results.tables[0]
+    kept = [at for at, heading in enumerate(table.headings) if not heading.startswith(words)]
+    rows = [[row[at] for at in kept] for row in table.rows]
+    return f"{_markdown([table.headings[at] for at in kept], rows)}\n\n{_source(results)}"
 
 
 def _source(results: Results) -> str:
@@ -221,6 +228,8 @@ def ablation() -> str:
         for hub, cell in zip(hubs, row[1:], strict=True):
             if row[0] == DEFAULTS_ROW:
                 whole.append([hub, *cell.split(", ")])
+            elif row[0] == TOLD_ELSEWHERE:
+                continue
             elif cell and any(_is_told(figure) for figure in cell.split(", ")):
                 rows = added if row[0] in OFF_BY_DEFAULT else without
                 rows.append([row[0], hub, *cell.split(", ")])

@@ -45,7 +45,6 @@ QUESTIONS: Final[dict[str, str]] = {
     "known-before": (
         "python -m benchmarks.term --first-week --seeds 1-10 --autoscalers cluster-autoscaler"
     ),
-    "lectures": "python -m benchmarks.lectures --seeds 6",
     "gpu-course": f"python -m benchmarks.learned_headroom {_COURSE}",
     "timetable-by-chance": (
         "python -m benchmarks.learned_headroom --hubs university --first-seed 11 --seeds 2"
