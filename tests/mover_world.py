@@ -174,7 +174,7 @@ class MoverWorld:
         self.metrics = ControllersMetrics("test", planner.gauges)
         self.planner = planner
         world: dict[str, Any] = {"wall": self.clock, "steady": self.clock}
-        world |= {"is_leader": lambda: True, "is_synced": lambda: True}
+        world |= {"is_leader": lambda: True, "is_current": lambda: True}
         self._loop = Loop([planner], self.snapshot, self.applier, self.metrics, **world)
         self._wake(0.0)
 

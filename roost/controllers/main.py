@@ -206,7 +206,7 @@ class _Replica:
             applier,
             self._metrics,
             is_leader=lambda: self._leadership.is_leader,
-            is_synced=lambda: self._cluster.readiness().passed,
+            is_current=lambda: self._cluster.readiness().passed,
             follow=self._stand_by,
             observe=lambda snapshot: self._starts.follow(snapshot, time.time()),
             vital=frozenset({GATE}),

@@ -2,7 +2,8 @@
 
 A fault is written as its type and the places it passed, without its message: messages of faults
 quote what they tripped over, and that may be a pod's environment. Warnings and errors are limited:
-whoever can cause one could otherwise fill a disk with it.
+whoever can cause one could otherwise fill a disk with it. `roost doctor` reads these lines
+(`roost/doctor/evidence.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Read image references: normalise and shorten them, and find their repository.
 
 Source of the normal form: ParseDockerRef of github.com/distribution/reference, by which containerd,
-and so the kubelet, tells whether two references name one image.
+and so the kubelet, tells whether two references name one image. How a node's list may spell a
+managed image: `ManagedImage.spellings` in `roost_core/release/image_gate.py`.
 """
 
 import re

@@ -1,4 +1,7 @@
-"""Ready builder pods (docker-in-docker, BuildKit): the nodes where builds can run."""
+"""The node of each Ready builder pod (docker-in-docker, BuildKit).
+
+Which of these nodes are usable, and make a repository's ring: `ring_of` in `webhook/rules/home.py`.
+"""
 
 from __future__ import annotations
 

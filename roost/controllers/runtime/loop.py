@@ -63,14 +63,15 @@ class Loop:
         metrics: ControllersMetrics,
         *,
         is_leader: Callable[[], bool],
-        is_synced: Callable[[], bool],
+        is_current: Callable[[], bool],
         follow: Callable[[], None] = lambda: None,
         observe: Callable[[Snapshot], None] = lambda _snapshot: None,
         vital: frozenset[str] = frozenset(),
         wall: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is planned before `is_synced`, nor while another replica leads.
+        """is_current: whether every watch has listed, and none is silent. Nothing is planned while
+        it is false, nor while another replica leads.
 
         observe: called with each snapshot before anything is planned. follow: called instead of
         `snapshot` while nothing is planned, so that changes don't pile up. vital: names of planners
@@ -82,7 +83,7 @@ class Loop:
         self._metrics = metrics
         self._is_leader = is_leader
         metrics.ask_leader(lambda: self.leads and is_leader())
-        self._is_synced = is_synced
+        self._is_current = is_current
         self._follow = follow
         self._observe = observe
         self._wall = wall
@@ -189,7 +190,7 @@ class Loop:
             if leads:
                 # An earlier leader may have used up this minute's evictions.
                 self._applier.evictions.spend_all()
-        if not leads or not self._is_synced():
+        if not leads or not self._is_current():
             self._follow()
             # The Lease is tried every few seconds.
             return 1.0

@@ -156,7 +156,7 @@ class Cluster:
             cast("Any", self),
             self.metrics,
             is_leader=lambda: self.leads,
-            is_synced=lambda: self.cluster.readiness().passed,
+            is_current=lambda: self.cluster.readiness().passed,
             follow=self.cluster.follow,
             wall=lambda: self.wall,
             steady=lambda: self.server.now,

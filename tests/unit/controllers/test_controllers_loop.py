@@ -110,7 +110,7 @@ class World:
         arguments: dict[str, Any] = {
             "snapshot": lambda: Snapshot("hub", "hub"),
             "is_leader": lambda: self.leads,
-            "is_synced": lambda: self.synced,
+            "is_current": lambda: self.synced,
             "follow": self._follow,
             "wall": self.clock,
             "steady": self.clock,
