@@ -47,7 +47,9 @@ PARTS: Final[dict[str, Part]] = {
         ("tests/properties/webhook/test_w*.py", "tests/properties/webhook/test_belief*.py"),
     ),
     "ring": Part(("webhook/rendezvous.py",), ("tests/unit/webhook/test_rendezvous.py",)),
-    "patch": Part(("webhook/patch.py",), ("tests/unit/webhook/test_[aghp]*.py",)),
+    "patch": Part(
+        ("webhook/patch.py", "webhook/binderhub_terms.py"), ("tests/unit/webhook/test_[aghp]*.py",)
+    ),
     "gate": Part(
         ("roost/controllers/image_gate/*.py",),
         ("tests/unit/controllers/test_*gate*.py",),

@@ -4,5 +4,6 @@
 `release_file.py` follows the release document, `main.py` wires the program, with
 `webhook_options.py` and `metrics.py`. Rooms: `rules/` (what a pod gets), `facts/` (what rules know
 of the cluster), `watching/` (keeps the facts), `certificates/` (what reviews are served with).
-`rendezvous.py` chooses the home of a build. `serving.py`: HTTP.
+`rendezvous.py` chooses the home of a build, `binderhub_terms.py` recognises BinderHub's choice.
+`serving.py`: HTTP.
 """

@@ -15,7 +15,7 @@ from roost_core.objects.fields import JSONObject, MalformedObjectError, child_ob
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.pod_body import PodBody
 from roost_core.objects.selectors import is_empty_term, read_label_selector, read_node_term
-from roost_core.placement.labels import HOSTNAME_LABEL
+from webhook.binderhub_terms import is_binderhub_spread_term, is_binderhub_sticky_term
 
 Operation = dict[str, object]
 
@@ -23,9 +23,6 @@ _AFFINITY: Final = "/spec/affinity"
 # All keys and values together. Source: k8s.io/apimachinery/pkg/api/validation,
 # TotalAnnotationSizeLimitB.
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
-
-# The weight of BinderHub's own placement terms.
-_BINDERHUB_WEIGHT: Final = 100
 
 
 class SetScheduler(NamedTuple):
@@ -87,32 +84,6 @@ Change = (
     | DropBinderHubTerms
     | RequestByDefault
 )
-
-
-def is_binderhub_sticky_term(term: object) -> bool:
-    """Tell a preferred node term that BinderHub's KubernetesBuildExecutor wrote for a sticky build,
-    by its shape.
-    """
-    if type(term) is not dict:
-        return False
-    try:
-        (expression,) = term["preference"]["matchExpressions"]
-        (node,) = expression["values"]
-    except (KeyError, TypeError, ValueError):
-        return False
-    expression = {"key": HOSTNAME_LABEL, "operator": "In", "values": [node]}
-    return bool(
-        term == {"weight": _BINDERHUB_WEIGHT, "preference": {"matchExpressions": [expression]}}
-    )
-
-
-def is_binderhub_spread_term(term: object) -> bool:
-    """Tell the preferred pod anti-affinity term that it writes for builds that aren't sticky."""
-    builds = {
-        "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
-        "topologyKey": HOSTNAME_LABEL,
-    }
-    return term == {"weight": _BINDERHUB_WEIGHT, "podAffinityTerm": builds}
 
 
 def node_rule(preference: object) -> object | None:

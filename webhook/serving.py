@@ -70,7 +70,9 @@ def client_waits(url: bytes) -> float:
         return REQUEST_SECONDS
     parts = _TIMEOUT_PART.findall(timeout[1])
     seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in parts)
-    return min(seconds, REQUEST_SECONDS) or REQUEST_SECONDS
+    if seconds == 0:
+        return REQUEST_SECONDS
+    return min(seconds, REQUEST_SECONDS)
 
 
 def _one_line(error: HTTPException) -> Response:

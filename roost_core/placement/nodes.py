@@ -39,7 +39,9 @@ class Answers(Generic[T]):
         self._made: Any = None
 
     def made(self, make: Callable[[Mapping[str, T]], V]) -> V:
-        """What `make` makes of the answers, made once; each question has one `make`."""
+        """What `make` makes of the answers, made once and kept: each question comes with the same
+        `make` each time.
+        """
         if self._made is None:
             self._made = make(self.by_name)
         made: V = self._made

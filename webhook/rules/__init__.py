@@ -14,6 +14,7 @@ from roost_core.release.pod_classes import PodClass
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.bounds import MAX_ANSWER_BYTES
 from webhook.rules import (
+    failed_pulls,
     home,
     join_and_avoid,
     marked_node,
@@ -33,7 +34,7 @@ RULES: Final[tuple[Rule, ...]] = (
     scheduler.RULE,
     prefer_images.RULE,
     require_images.RULE,
-    prefer_images.FAILING,
+    failed_pulls.RULE,
     warm.RULE,
     home.RULE,
     preferred_nodes.RULE,

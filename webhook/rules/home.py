@@ -10,15 +10,9 @@ from roost_core.objects.selectors import NodeRules
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from roost_core.release.pod_classes import Home, PodClass
 from roost_core.release.repositories import PodTexts, repository_of
+from webhook.binderhub_terms import is_binderhub_sticky_term
 from webhook.facts.facts import Facts
-from webhook.patch import (
-    Annotate,
-    DropBinderHubTerms,
-    PreferNode,
-    is_binderhub_sticky_term,
-    named_node,
-    prefers_node,
-)
+from webhook.patch import Annotate, DropBinderHubTerms, PreferNode, named_node, prefers_node
 from webhook.rendezvous import best_nodes, encode_name
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 

@@ -12,7 +12,7 @@ from roost_core.release.pod_classes import TIE_BREAK, PodClass
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.patch import PreferPods
 from webhook.rules.contract import Case, Note, Reads, Rule
-from webhook.rules.prefer_images import failing_nodes
+from webhook.rules.failed_pulls import failing_nodes
 from webhook.rules.scheduler import is_bound_by_roost, own_scheduler_name
 
 # With more nodes, pods get no terms about pods. For each new pod kube-scheduler holds them against

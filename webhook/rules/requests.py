@@ -14,6 +14,7 @@ from roost_core.objects.quotas import NOT_BEST_EFFORT
 from roost_core.objects.requests import EPHEMERAL_STORAGE, read_requests
 from webhook.patch import RequestByDefault
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
+from webhook.rules.preemption import may_preempt
 
 # Resources of quotas that may refuse pods with requests, and admit them without, as those of scope
 # NotBestEffort do: a quota of CPU or memory refuses pods without.
@@ -41,17 +42,6 @@ def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
         {"containers": [container] * len(case.pod.containers)}
     )
     return tuple(request for request in requests if request[0] not in case.facts.claimable)
-
-
-def may_preempt(case: Case) -> bool:
-    """Whether the scheduler could delete another's pod for this one, where it finds no room for
-    it.
-    """
-    spec = case.pod.spec
-    priority = spec.get("priority")
-    # The API server rejects a pod whose priority is no number.
-    own = priority if type(priority) is int else 0
-    return spec.get("preemptionPolicy") != "Never" and own > case.facts.lowest_priority
 
 
 def _why_none(case: Case) -> str:

@@ -18,7 +18,8 @@ from roost_core.release.release_settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
 from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, RuleResult
 from webhook.rules.image_gate import gate_mode, not_pulling, pulled_labels
-from webhook.rules.requests import may_preempt, requests_of
+from webhook.rules.preemption import may_preempt
+from webhook.rules.requests import requests_of
 
 # For a node of any size.
 _NO_REQUESTS: Final[tuple[tuple[str, int], ...]] = ()

@@ -10,7 +10,8 @@ from roost_core.placement.labels import STRICT_SUFFIX, scheduler_name
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.pod_classes import PodClass
 from roost_core.release.release_settings import SCHEDULER, ReleaseSettings
-from webhook.patch import SetScheduler, is_binderhub_spread_term
+from webhook.binderhub_terms import is_binderhub_spread_term
+from webhook.patch import SetScheduler
 from webhook.rules.contract import SCHEDULER_TOPIC, Case, Note, Reads, Rule, RuleResult
 
 _AWAY_BECAUSE: Final = {

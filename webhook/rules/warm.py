@@ -20,9 +20,9 @@ from webhook.facts.warm import WarmFacts
 from webhook.facts.warm_candidates import CandidateQuestion, Candidates
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
+from webhook.rules.failed_pulls import failing_nodes
 from webhook.rules.image_gate import gate_label
 from webhook.rules.join_and_avoid import joins_unless_warm, pods_to_join
-from webhook.rules.prefer_images import failing_nodes
 from webhook.rules.requests import requests_of
 
 

@@ -4,6 +4,7 @@
 watched, one file a kind: `nodes.py`, `device_classes.py`, `priority_classes.py`, `quotas.py`,
 `namespaces.py`, `builders.py`, `pods.py`, `leases.py`. Each file says when its kind is watched,
 where it is listed, how an object is read and what the facts get from it. What pods tell is more:
-`pod_reader.py` reads one, `failed_pulls.py` remembers pulls that failed, `pod_counts.py` counts
-pods for the metrics. `reported_images.py` is what nodes tell of their images.
+`pod_reader.py` reads one, `failed_pulls.py` remembers pulls that failed, `pull_evidence.py` says
+which of them count, `pod_counts.py` counts pods for the metrics. `reported_images.py` is what nodes
+tell of their images.
 """

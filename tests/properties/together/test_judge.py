@@ -42,9 +42,11 @@ from tests.judge.cases import (
 from tests.judge.hubs import read_hub
 from tests.judge.roost_here import Release
 from tests.judge.verdicts import try_case
-from webhook.rules import join_and_avoid, prefer_images, requests, require_images
-from webhook.watching import device_classes, failed_pulls, pod_reader, pods
+from webhook.rules import failed_pulls as failed_pulls_rule
+from webhook.rules import join_and_avoid, requests, require_images
+from webhook.watching import device_classes, failed_pulls, pod_reader
 from webhook.watching.failed_pulls import FailedPulls
+from webhook.watching.pull_evidence import PullEvidence
 
 pytestmark = pytest.mark.slow
 CASES, ODD_CASES, HUB_CASES, CHUNK = 2000, 200, 20, 50
@@ -313,8 +315,8 @@ UNDONE = {
     ),
     "holders-speak": Undone(
         (
-            (pods._PullEvidence, "is_no_fault", lambda *_: False),
-            (pods._PullEvidence, "with_what_lacks", lambda _, pod: pod),
+            (PullEvidence, "is_no_fault", lambda *_: False),
+            (PullEvidence, "with_what_lacks", lambda _, pod: pod),
             (FailedPulls, "drop_proven", lambda *_: None),
         ),
         "re-spawned",
@@ -322,7 +324,7 @@ UNDONE = {
     ),
     "given-up": Undone(((failed_pulls, "WAITED_SECONDS", math.inf),), "stranded", [HANGS]),
     "failing-nodes-last": Undone(
-        ((prefer_images, "MAX_NODES", 0),), "re-spawned", map(draw, range(6144, 6145))
+        ((failed_pulls_rule, "MAX_NODES", 0),), "re-spawned", map(draw, range(6144, 6145))
     ),
     "opened-before-failing": Undone(
         (

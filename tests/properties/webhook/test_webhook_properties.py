@@ -17,8 +17,8 @@ from tests import builders
 from tests.builders import Desk, node_terms, patch_of, pod_terms, required_terms
 from tests.properties import strategies as draw_from
 from webhook.admission import ReviewResult
+from webhook.binderhub_terms import is_binderhub_spread_term, is_binderhub_sticky_term
 from webhook.facts.facts import Facts
-from webhook.patch import is_binderhub_spread_term, is_binderhub_sticky_term
 
 pods, facts, rule_changes = draw_from.pods, draw_from.facts, draw_from.rule_changes
 

@@ -1,0 +1,35 @@
+"""Recognise the placement terms that BinderHub itself writes into builds, by their shape."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost_core.placement.labels import HOSTNAME_LABEL
+
+_BINDERHUB_WEIGHT: Final = 100
+
+
+def is_binderhub_sticky_term(term: object) -> bool:
+    """Tell a preferred node term that BinderHub's KubernetesBuildExecutor wrote for a sticky build,
+    by its shape.
+    """
+    if type(term) is not dict:
+        return False
+    try:
+        (expression,) = term["preference"]["matchExpressions"]
+        (node,) = expression["values"]
+    except (KeyError, TypeError, ValueError):
+        return False
+    expression = {"key": HOSTNAME_LABEL, "operator": "In", "values": [node]}
+    return bool(
+        term == {"weight": _BINDERHUB_WEIGHT, "preference": {"matchExpressions": [expression]}}
+    )
+
+
+def is_binderhub_spread_term(term: object) -> bool:
+    """Tell the preferred pod anti-affinity term that it writes for builds that aren't sticky."""
+    builds = {
+        "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+        "topologyKey": HOSTNAME_LABEL,
+    }
+    return term == {"weight": _BINDERHUB_WEIGHT, "podAffinityTerm": builds}

@@ -1,0 +1,75 @@
+"""Keep pods off nodes that couldn't pull one of their images lately, where there are others.
+
+`failing_nodes` says which nodes these are, for this rule and for others: warm sets leave them out,
+and a pod with such nodes gets no `avoid` terms. `webhook/watching/failed_pulls.py` keeps the facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from roost_core.objects.image_references import normalise_reference
+from roost_core.placement.beliefs import FAILED_PULL
+from roost_core.placement.warm_sets import MAX_NODES
+from roost_core.release.reader import MAX_WEIGHT
+from webhook.facts.placed_pod import FailedPull, pull_secrets
+from webhook.patch import PreferNode
+from webhook.rules.contract import Case, Reads, Rule
+from webhook.rules.scheduler import own_scheduler_name
+
+NO_PULLS: Final[Mapping[FailedPull, float]] = {}
+
+
+def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
+    """Names of nodes that couldn't pull one of the pod's images lately. is_told: only those of
+    which a pod said so.
+    """
+    if not case.facts.failed_pulls:
+        return []
+    images = {normalise_reference(reference) for reference in case.pod.images}
+    secrets = pull_secrets(case.pod.spec, case.pod.namespace)
+    failed_with: dict[tuple[str, str], set[str]] = {}
+    for image in images:
+        for pull, at in case.facts.failed_pulls.get(image, NO_PULLS).items():
+            is_counted = not (is_told and pull in case.facts.given_up)
+            if is_counted and case.now - at < FAILED_PULL.age_seconds:
+                failed_with.setdefault((pull.node, image), set()).add(pull.secrets)
+    return sorted(
+        {node for (node, _), tried in failed_with.items() if _speaks_against(tried, secrets)}
+    )
+
+
+def _speaks_against(tried: Collection[str], secrets: str) -> bool:
+    """Whether failures with these pull secrets speak against the node, for a pod with `secrets`.
+
+    What is refused to others' secrets may be given to this pod's. Where those of several namespaces
+    were refused, it is the node. One namespace alone can't say so: it may try any number of them.
+    """
+    namespaces = {of.partition("/")[0] for of in tried if of}
+    return secrets in tried or len(namespaces) > 1
+
+
+def prefer_others(case: Case) -> Iterator[PreferNode]:
+    """Nodes that are preferred otherwise may be full, and one that isn't ready yet is none of
+    them.
+    """
+    # After a start that was given up, the pull may only have been slow: a node that failed comes
+    # last.
+    for is_told in (False, True):
+        failing = failing_nodes(case, is_told=is_told)[:MAX_NODES]
+        if failing:
+            fields = [
+                {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing
+            ]
+            yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
+
+
+# Where Roost draws a class's pods together, one failing node would draw each of them again.
+RULE: Final = Rule(
+    prefer_others,
+    lambda settings, pod_class: (
+        pod_class.warm is not None or bool(own_scheduler_name(settings, pod_class))
+    ),
+    Reads.PULLS,
+)
