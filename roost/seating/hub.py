@@ -77,6 +77,8 @@ class Outcome:
     retry_seconds: float = 0.0
     # FAILED: the hub refused before it began, so it counts no failed start.
     is_refusal: bool = False
+    # FAILED: the token's role doesn't reach this person, which tells nothing of others.
+    is_outside: bool = False
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -162,7 +164,13 @@ class Hub:
             if is_there or error.status in (401, 502, 503, 504):
                 return Outcome(Result.UNKNOWN, error.words)
             words = f"{error.status} {error.words}".strip()
-            return Outcome(Result.FAILED, words, is_refusal=error.status < 500)
+            return Outcome(
+                Result.FAILED,
+                words,
+                is_refusal=error.status < 500,
+                # So the hub answers of a user who isn't in the group of a scope.
+                is_outside=error.status == 404,
+            )
         except HubError as error:
             return Outcome(Result.UNKNOWN, str(error))
 

@@ -58,6 +58,8 @@ class HubUser:
     # Active servers, named ones too; and those of them that are starting.
     active: int = 0
     starting: int = 0
+    # False: the token's role doesn't reach this user's servers, as with `servers!group=…`.
+    shows_servers: bool = True
 
 
 def was_used(user: HubUser, server: Server, ready_at: float | None) -> bool:

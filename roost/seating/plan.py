@@ -269,7 +269,9 @@ def _starts(
             if room <= 0:
                 return
             user = view.users.get(name)
-            if user is None or user.server is not None or name in asked or name in skipped:
+            if user is None or not user.shows_servers or user.server is not None:
+                continue
+            if name in asked or name in skipped:
                 continue
             if name in came or tries.get(name, 0) >= MOST_TRIES:
                 continue
@@ -338,8 +340,7 @@ def count_failure(
     if not is_refusal:
         memory.failed_spawns += 1
         memory.failed_at = now
-    memory.ended[name] = now
-    memory.skipped.setdefault(key, {})[name] = why
+    skip(memory, key, name, why, now)
     memory.failures_in_a_row += 1
     memory.window = max(1, memory.window // 2)
     if memory.failures_in_a_row >= _FAILURES_IN_A_ROW:
@@ -347,6 +348,12 @@ def count_failure(
         memory.window = 1
         # One more is tried then.
         memory.failures_in_a_row = _FAILURES_IN_A_ROW - 1
+
+
+def skip(memory: Memory, key: ClassKey, name: str, why: str, now: float) -> None:
+    """Ask no more for a person's server for this class."""
+    memory.ended[name] = now
+    memory.skipped.setdefault(key, {})[name] = why
 
 
 def count_busy(memory: Memory, seconds: float, now: float) -> None:

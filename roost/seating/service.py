@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -38,6 +38,7 @@ from roost.seating.plan import (
     may_stop,
     observe,
     plan_seating,
+    skip,
     who_came,
 )
 from roost_core.release.bookings import Event, Seated, first_start_after
@@ -236,6 +237,19 @@ class Service:
             f"{booking}: the hub doesn't know {_some(unknown)}: skipped" if unknown else "",
             f"{booking}: {len(unknown)} listed names are no users of the hub: skipped",
         )
+        outside = [
+            name
+            for name in sorted(names)
+            if name in self._everyone and not self._everyone[name].shows_servers
+        ]
+        self._say(
+            f"outside of {booking}",
+            f"{booking}: the token's role has no right to the servers of {_some(outside)}: skipped"
+            if outside
+            else "",
+            f"{booking}: the token's role has no right to the servers of {len(outside)} listed"
+            " people: skipped",
+        )
         return listed_people(names, self._everyone, self.memory.came)
 
     def _members(self, booking: str, group: str, known: Sequence[str]) -> Sequence[str]:
@@ -266,7 +280,11 @@ class Service:
 
     def _read_everyone(self, now: float) -> None:
         if now - self._everyone_at >= _PEOPLE_SECONDS:
-            self._everyone = {user.name: user for user in self._hub.users()}
+            everyone = list(self._hub.users())
+            if not any(user.shows_servers for user in everyone):
+                # A role that reaches nobody is a fault: what the hub answers to starts tells it.
+                everyone = [replace(user, shows_servers=True) for user in everyone]
+            self._everyone = {user.name: user for user in everyone}
             self._everyone_at = now
 
     def _look(self, now: float, classes: Sequence[SeatedClass]) -> Mapping[str, HubUser]:
@@ -275,7 +293,10 @@ class Service:
         if not classes:
             return active
         self._read_everyone(now)
-        idle = {name: HubUser(name, user.last_activity) for name, user in self._everyone.items()}
+        idle = {
+            name: HubUser(name, user.last_activity, shows_servers=user.shows_servers)
+            for name, user in self._everyone.items()
+        }
         return {**idle, **active}
 
     # What is done
@@ -369,14 +390,12 @@ class Service:
         log.warning(
             "%s: the server of %s did not start: %s", _class_words(start.key), name, outcome.words
         )
-        count_failure(
-            self.memory,
-            start.key,
-            name,
-            outcome.words,
-            self._clock(),
-            is_refusal=outcome.is_refusal,
-        )
+        now = self._clock()
+        if outcome.is_outside:
+            skip(self.memory, start.key, name, outcome.words, now)
+            return
+        is_refusal = outcome.is_refusal
+        count_failure(self.memory, start.key, name, outcome.words, now, is_refusal=is_refusal)
 
     def _doubt_failures(self) -> None:
         """The hub went away before it answered a look: nothing is known of these starts."""
@@ -437,8 +456,10 @@ class Service:
         for name in seated.names:
             user = users.get(name)
             server = user.server if user else None
+            is_outside = user is not None and not user.shows_servers
             if server is None:
-                state = "skipped" if name in skipped else "came" if name in came else ""
+                is_skipped = is_outside or name in skipped
+                state = "skipped" if is_skipped else "came" if name in came else ""
             elif (
                 server.mark is None
                 or server.started is None

@@ -20,6 +20,8 @@ _LAST_SECOND: Final = 253_402_214_400
 def read_user(model: Mapping[str, object]) -> HubUser:
     """Read a user of JupyterHub's REST API. What is missing or strange counts as not there."""
     servers = model.get("servers")
+    # The hub leaves `servers` out where the token may not see any.
+    shows_servers = isinstance(servers, Mapping)
     found = servers if isinstance(servers, Mapping) else {}
     active = [server for server in found.values() if _is_active(server)]
     own = found.get("")
@@ -29,6 +31,7 @@ def read_user(model: Mapping[str, object]) -> HubUser:
         server=_read_server(own) if isinstance(own, Mapping) and _is_active(own) else None,
         active=len(active),
         starting=sum(1 for server in active if server.get("pending") == "spawn"),
+        shows_servers=shows_servers,
     )
 
 

@@ -4,7 +4,7 @@ import contextlib
 import json
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
-from tests.harness.hub.hub import RealHub, ensure_pinned_hub
+from tests.harness.hub.hub import SEATING_SCOPES, RealHub, ensure_pinned_hub
 from tests.harness.hub.people import start
 from tests.harness.hub.seating import ROOST, Seating
 from tests.harness.hub.user_pods import PORT, UserPods
@@ -52,7 +52,14 @@ def machines(cluster: ControlPlane) -> Iterator[None]:
         yield
 
 
-def hub_of(cluster: ControlPlane, name: str, people: Sequence[str], **more: Any) -> RealHub:
+def hub_of(
+    cluster: ControlPlane,
+    name: str,
+    people: Sequence[str],
+    *,
+    more_groups: Mapping[str, Sequence[str]] | None = None,
+    **more: Any,
+) -> RealHub:
     # Seconds in which a hub asks its proxy who was there: its own minute is longer than the grace
     # of these tests.
     settings = {"last_activity_interval": 2}
@@ -60,7 +67,7 @@ def hub_of(cluster: ControlPlane, name: str, people: Sequence[str], **more: Any)
         cluster,
         cluster.create_namespace(name),
         packages=ensure_pinned_hub(),
-        groups={GROUP: people},
+        groups={GROUP: people, **(more_groups or {})},
         hub=settings,
         image=IMAGE,
         port=PORT,
@@ -165,6 +172,110 @@ def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
     assert figures["starts"] == 1
     assert figures["seated_starts"] == 5
     assert figures["users"] == 5
+
+
+# Services with other roles for one group: name, which ends their tokens, -> scopes.
+ROLES: Final = {
+    "narrowest": [
+        f"list:users!group={GROUP}",
+        f"read:users:activity!group={GROUP}",
+        f"read:groups!group={GROUP}",
+        f"servers!group={GROUP}",
+    ],
+    "counting": ["list:users", "read:servers", f"servers!group={GROUP}"],
+}
+TOKEN: Final = "made-up-token-of-the-"
+
+
+def config_of_roles() -> str:
+    """Lines of the hub's configuration with these services."""
+    services = [{"name": name, "api_token": TOKEN + name} for name in ROLES]
+    roles = [{"name": name, "services": [name], "scopes": ROLES[name]} for name in ROLES]
+    return (
+        f"c.JupyterHub.services.extend({services!r})\nc.JupyterHub.load_roles.extend({roles!r})\n"
+    )
+
+
+def test_a_token_for_one_groups_servers_seats_that_group_and_skips_others(
+    cluster: ControlPlane, machines: None, tmp_path: Path
+) -> None:
+    config = tmp_path / "roles.py"
+    config.write_text(config_of_roles())
+    inside = PEOPLE[:3]
+    # More than the failures after which seating pauses, and first in its order.
+    outside = ["abe0", "abe1", "abe2", "abe3"]
+    with hub_of(
+        cluster,
+        "narrow-hub",
+        inside,
+        more_groups={"other": outside},
+        seating_scopes=narrowed(SEATING_SCOPES, "servers", "read:groups"),
+        extra_config=[config],
+    ) as hub:
+        assert start(hub.url, outside[:1], ["light"])[0].answered_at
+        assert_only_the_group_can_be_started(hub)
+        seating = Seating(cluster, hub, tmp_path)
+        at = next_class()
+        seating.book(booking(at, people=len(inside), users=outside))
+        process = seating.start(grace_seconds=GRACE_SECONDS)
+        try:
+            wait_until(lambda: ready(hub, inside), 60, "them", explain=lambda: process.tail(40))
+            assert "the servers of abe0, abe1, abe2 and 1 more: skipped" in process.log()
+            wait_until(
+                lambda: "7 listed, 3 booked, 4 skipped, 3 seated" in process.log(),
+                10,
+                "all to be counted",
+                explain=lambda: process.tail(40),
+            )
+            start(hub.url, inside[:2], ["light"])
+            wait_until(
+                lambda: f"{inside[2]}/" not in hub.servers(),
+                at.timestamp() - time.time() + GRACE_SECONDS + 30,
+                "the absent one's server to be stopped",
+                interval_seconds=1,
+                explain=lambda: process.tail(40),
+            )
+            time.sleep(3)
+            assert sorted(hub.servers()) == [f"{name}/" for name in (outside[0], *inside[:2])]
+            for trouble in ("nothing is started", "did not start", "can't be read", "hub is busy"):
+                assert trouble not in process.log()
+        finally:
+            process.stop()
+
+
+def narrowed(scopes: Sequence[str], *of_group: str) -> list[str]:
+    return [f"{scope}!group={GROUP}" if scope in of_group else scope for scope in scopes]
+
+
+def assert_only_the_group_can_be_started(hub: RealHub) -> None:
+    """What docs/seated.md says of a role for one group holds for this hub."""
+
+    def asked(method: str, path: str, token: str = hub.seating_token) -> tuple[int, Any]:
+        return hub.rest(method, path, token=token)
+
+    _, users = asked("GET", "/users")
+    shown = {user["name"]: user for user in users}
+    # A running server of somebody else's isn't shown, their last activity is.
+    assert "servers" not in shown["abe0"]
+    assert shown["abe0"]["last_activity"]
+    assert shown["ada0"]["servers"] == {}
+    _, active = asked("GET", "/users?state=active")
+    assert ["servers" in user for user in active] == [False]
+    for method, path in (
+        ("POST", "/users/abe1/server"),
+        ("DELETE", "/users/abe0/server"),
+        ("GET", "/users/abe0/server/progress"),
+        ("GET", "/groups/other"),
+    ):
+        assert asked(method, path)[0] == 404
+    # A role may be narrower still.
+    _, users = asked("GET", "/users", f"{TOKEN}narrowest")
+    assert {user["name"] for user in users} == set(PEOPLE[:3])
+    assert all(user["servers"] == {} for user in users)
+    # With `read:servers`, others' servers are seen, and no more can be started.
+    _, active = asked("GET", "/users?state=active", f"{TOKEN}counting")
+    assert [list(user["servers"]) for user in active] == [[""]]
+    assert asked("POST", "/users/abe1/server", f"{TOKEN}counting")[0] == 404
 
 
 # Who may not start a server, as when only a login brings what it needs.

@@ -34,6 +34,8 @@ HERE = Path(__file__).parent
 PASSWORD: Final = "made-up"
 # Whose servers are seen: by itself a hub lists 200 users.
 MOST_USERS: Final = 5000
+# What docs/seated.md gives the role of seating's token.
+SEATING_SCOPES: Final = ("list:users", "read:users:activity", "read:groups", "servers")
 
 
 def ensure_proxy() -> Path:
@@ -91,7 +93,7 @@ class RealHub:
 
     packages: a folder whose JupyterHub runs instead of the environment's. extra_config: files of
     Python that end the hub's configuration, as hub.extraConfig does. groups: users by group. hub:
-    JupyterHub's own settings. spawner: KubeSpawner's.
+    JupyterHub's own settings. seating_scopes: what seating's token may. spawner: KubeSpawner's.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class RealHub:
         extra_config: Sequence[Path] = (),
         groups: Mapping[str, Sequence[str]] | None = None,
         hub: Mapping[str, Any] | None = None,
+        seating_scopes: Sequence[str] = SEATING_SCOPES,
         **spawner: Any,
     ) -> None:
         self._cluster = cluster
@@ -110,6 +113,7 @@ class RealHub:
         self._spawner = {"namespace": namespace, **spawner}
         self._groups = {name: list(users) for name, users in (groups or {}).items()}
         self._settings = dict(hub or {})
+        self._seating_scopes = list(seating_scopes)
         self._proxy_token, self._token, self._culler_token, self.seating_token = (
             secrets.token_hex(16) for _ in range(4)
         )
@@ -139,6 +143,7 @@ class RealHub:
                     "token": self._token,
                     "culler_token": self._culler_token,
                     "seating_token": self.seating_token,
+                    "seating_scopes": self._seating_scopes,
                     "groups": self._groups,
                     "hub": self._settings,
                     "password": PASSWORD,
@@ -228,14 +233,16 @@ class RealHub:
         wait_until(answers, 60, "the hub to answer", explain=lambda: self.hub.tail(40))
 
     def rest(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, *, token: str = ""
     ) -> tuple[int, Any]:
-        """Call the hub's REST API as an administrator; the status and what was answered."""
+        """Call the hub's REST API; the status and what was answered. token: by default an
+        administrator's.
+        """
         request = urllib.request.Request(
             f"{self.url}/hub/api{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"token {self._token}"},
+            headers={"Authorization": f"token {token or self._token}"},
         )
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:

@@ -35,11 +35,7 @@ c.JupyterHub.load_roles = [
         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
         "services": ["jupyterhub-idle-culler"],
     },
-    {
-        "name": "roost-seating",
-        "scopes": ["list:users", "read:users:activity", "read:groups", "servers"],
-        "services": ["roost-seating"],
-    },
+    {"name": "roost-seating", "scopes": given["seating_scopes"], "services": ["roost-seating"]},
 ]
 
 # zero-to-jupyterhub's own choices.

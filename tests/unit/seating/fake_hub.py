@@ -24,6 +24,8 @@ class FakeHub:
         self.fails: dict[str, str] = {}
         # By user: the status and words with which asking for their server is refused.
         self.refuses: dict[str, tuple[int, str]] = {}
+        # Users whom the token's role doesn't reach.
+        self.outside: set[str] = set()
         # For every request: status and words.
         self.broken: tuple[int, str] | None = None
         # By method and path: status and words.
@@ -66,8 +68,9 @@ class FakeHub:
         self.users[name][""]["last_activity"] = stamp(at)
 
     def model(self, name: str) -> dict[str, Any]:
-        servers = self.users[name]
-        return {"name": name, "last_activity": None, "servers": servers}
+        body = {"name": name, "last_activity": None}
+        # As JupyterHub does: no empty mapping, but none.
+        return body if name in self.outside else {**body, "servers": self.users[name]}
 
     def _answer(self, request: BaseHTTPRequestHandler, method: str) -> None:
         length = int(request.headers.get("Content-Length") or 0)

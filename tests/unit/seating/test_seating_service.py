@@ -129,6 +129,10 @@ def names_in(text: str) -> set[str]:
     return set(re.findall(r"\w+", text)) & {*PEOPLE, "tom", "wim", "xia", "yan", "zoe"}
 
 
+def metrics_of(room: Room) -> str:
+    return room.service.metrics.text().decode()
+
+
 def server(room: Room, started: float, options: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A server as the hub has it: ready, unless it says otherwise."""
     times = {"started": stamp(started), "last_activity": stamp(started)}
@@ -310,6 +314,52 @@ def test_who_can_not_start_is_named_with_the_hubs_words_and_skipped(
     assert "cyd did not start: 403 auth has expired for cyd" in caplog.text
     assert "2 skipped\n" in room.said()
     assert not names_in(room.said())
+
+
+def test_who_is_outside_of_the_roles_group_is_named_skipped_and_never_asked_for(
+    hub: FakeHub, room: Room, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    hub.outside = {"ada", "bob", "cyd", "tom"}
+    # Only one seat more than those outside: they take none.
+    room.book(people=2, users=["tom"])
+    room.turns(3)
+    assert sorted(hub.posts) == ["dan", "eve"]
+    words = "the token's role has no right to the servers of"
+    assert f"biology: {words} ada, bob, cyd and 1 more: skipped" in caplog.text
+    assert f"biology: {words} 4 listed people: skipped\n" in room.said()
+    assert "6 listed, 2 booked, 4 skipped, 2 seated" in room.said()
+    assert not names_in(room.said())
+    # The role's group takes them in: nothing was held against them.
+    hub.outside = set()
+    room.book(people=6, users=["tom"])
+    room.turns(3)
+    assert seated(hub) == {*PEOPLE, "tom"}
+    assert words not in room.said()
+
+
+def test_people_of_whom_a_role_sees_servers_that_it_may_not_start_delay_nobody(
+    hub: FakeHub, room: Room
+) -> None:
+    """As with `read:servers` for all and `servers!group=…`."""
+    refused = (404, "No access to resources or resources not found")
+    hub.refuses = dict.fromkeys(("ada", "bob", "cyd"), refused)
+    for _ in range(4):
+        room.turn()
+    assert seated(hub) == {"dan", "eve"}
+    assert sorted(hub.posts) == PEOPLE
+    assert "3 skipped" in room.said()
+
+
+def test_a_role_that_reaches_nobody_is_told_by_starts_that_fail(hub: FakeHub, room: Room) -> None:
+    hub.outside = {*PEOPLE, "tom"}
+    words = "Action is not authorized with current scopes; requires any of [servers]"
+    hub.refuses = dict.fromkeys(PEOPLE, (403, words))
+    room.turns(2)
+    assert len(hub.posts) == 3
+    assert "3 skipped" in room.said()
+    # An alert counts these.
+    assert 'roost_seating_starts_total{result="failed"} 3.0' in metrics_of(room)
 
 
 def test_a_hub_that_fails_everybody_is_left_alone_before_it_ends_itself(
