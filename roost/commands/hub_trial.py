@@ -151,8 +151,9 @@ def _unplaced_users(
     """What must be so before all users are placed, with the users whom it is about."""
     unplaced: dict[Unplaced, list[_Chosen]] = {}
     for outcome, chosen in users_by_fare.items():
+        names_own_scheduler = all(why.is_of_scheduler for why in outcome.unplaced)
         # Users who name a scheduler of their own, while others don't, want it.
-        if PLACE in promises and all(why.is_of_scheduler for why in outcome.unplaced):
+        if names_own_scheduler and PLACE in promises:
             continue
         for why in outcome.unplaced:
             unplaced.setdefault(why, []).extend(chosen)
@@ -160,7 +161,10 @@ def _unplaced_users(
 
 
 def _whose(some_users: Sequence[_Chosen], users: Sequence[UserPod]) -> str:
-    """Name some of the users by the profiles and choices that they alone have; "": they are all."""
+    """Name some of the users by the profiles and choices that they alone have; "": they are all.
+
+    What most of them chose comes first; users whom no such choice names are named by all of theirs.
+    """
     unnamed = list(dict.fromkeys(some_users))
     if len(unnamed) == len(users):
         return ""
@@ -168,10 +172,13 @@ def _whose(some_users: Sequence[_Chosen], users: Sequence[UserPod]) -> str:
     choices = Counter(choice for chosen in some_users for choice in chosen)
     for choice, _ in choices.most_common():
         takers = {user.chosen for user in users if choice in user.chosen}
-        have_it_alone = takers.issubset(some_users)
-        if have_it_alone and not takers.isdisjoint(unnamed):
+        if not takers.issubset(some_users):
+            # Others chose it, too.
+            continue
+        left = [chosen for chosen in unnamed if chosen not in takers]
+        if len(left) < len(unnamed):
             names.append(choice)
-            unnamed = [chosen for chosen in unnamed if chosen not in takers]
+        unnamed = left
     names += [" ".join(chosen) for chosen in unnamed]
     return f" of {some(names)}"
 
@@ -256,7 +263,7 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
     """How a user fares whose pod is admitted and placed."""
     asked = read_pod(user.pod)
     images = _images(asked)
-    labels = [pulled_label(*_RELEASE[:2], image) for image in images]
+    labels = [pulled_label(_RELEASE.name, _RELEASE.namespace, image) for image in images]
     holder = _node(asked, HELD, dict.fromkeys(labels, HELD))
     puller = _node(asked, PULLING, dict.fromkeys(labels, PULLING))
     facts = Facts(
@@ -266,13 +273,15 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
     pod = admitted.pod
     profile = world.profiles.get(pod.scheduler_name) or default_profile(_RELEASE.kube_minor[1])
     promises: set[str] = set()
-    # What is said of each promise.
-    says = {PLACE: f"the scheduler {pod.scheduler_name}"}
+    # By promise: what is said of it.
+    says: dict[str, str] = {}
     if pod.scheduler_name in world.profiles:
         promises.add(PLACE)
         says[PLACE] = "Roost's scheduler"
     elif pod.scheduler_name == DEFAULT_SCHEDULER:
         says[PLACE] = "the cluster's scheduler"
+    else:
+        says[PLACE] = f"the scheduler {pod.scheduler_name}"
     brought = _brought_to(holder, world.pullers, profile).intersection(images)
     if brought:
         promises.add(IMAGES)
@@ -281,9 +290,11 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
         says[IMAGES] = _say_brought(len(brought), len(images), is_named=is_named)
     gated = sum(_requires_image(change) for change in admitted.changes)
     prefers_holder = any(_prefers_image(change) for change in admitted.changes)
+    is_gated = gated > 0 or prefers_holder
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
-    comes_anywhere = bool(brought) or not world.pullers
-    if goes_to == holder.name and (gated or prefers_holder) and comes_anywhere:
+    # Where pullers run, they bring the image to the holder. Without pullers others may bring it.
+    is_brought = bool(brought) or not world.pullers
+    if is_gated and is_brought and goes_to == holder.name:
         promises.add(GATE)
         if gated:
             says[GATE] = f"gate on {count_of(gated, 'image')}"
@@ -399,8 +410,9 @@ def _why_unplaced(
     elif decision.reason:
         what = f"for which Roost leaves them alone ({decision.reason})"
         unplaced.append(Unplaced(f"their pods have nothing {what}"))
-    scheduler = user.pod["spec"].get("schedulerName")
-    if scheduler not in world.replaced or not unplaced:
+    # A pod that names none gets the cluster's own.
+    scheduler = user.pod["spec"].get("schedulerName") or DEFAULT_SCHEDULER
+    if scheduler not in world.replaced:
         unplaced.append(
             Unplaced(
                 f"replaceSchedulers has {scheduler}, named by users' pods",
@@ -408,6 +420,9 @@ def _why_unplaced(
                 names_unknown=not is_known(scheduler),
             )
         )
+    if not unplaced:
+        # Nothing keeps Roost from the pod, and its class has no scheduler of Roost's.
+        unplaced.append(Unplaced(f"podClasses.{decision.pod_class}.profile names a profile"))
     return tuple(unplaced)
 
 

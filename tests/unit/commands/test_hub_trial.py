@@ -14,8 +14,10 @@ from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
 from generator.importing.seating import HUB_LINES
 from generator.importing.trial_pods import user_pods
+from generator.values.files import read_defaults
+from generator.values.merge import coalesce
 from roost.__main__ import main
-from roost.commands.hub_trial import try_import
+from roost.commands.hub_trial import fare, try_import, world_of
 from tests.e2e.spawned import NOWHERE, spawned_pod
 from tests.recorded_data import rows
 
@@ -54,6 +56,18 @@ def test_users_of_a_hub_that_seats_people_fare_the_same(hub: str, lines: list[st
     try_import(result)
     assert result.values["seating"] == {"enabled": True}
     assert result.tried == [line.replace("ALL", ALL) for line in lines]
+
+
+def test_users_whose_class_has_no_profile_are_told_to_give_it_one() -> None:
+    hub = import_layers([("hub.yaml", f"singleuser: {{{IMAGE}}}")])
+    values: Any = coalesce(hub.values, read_defaults().values)
+    (user,) = user_pods(hub, "default")
+    assert fare(world_of(values), user).unplaced == ()
+    values["podClasses"]["user"]["profile"] = ""
+    # It names a scheduler that replaceSchedulers has already.
+    assert user.pod["spec"]["schedulerName"] in values["replaceSchedulers"]
+    (why,) = fare(world_of(values), user).unplaced
+    assert why.condition == "podClasses.user.profile names a profile"
 
 
 def test_options_multiply_and_pods_do_not() -> None:
@@ -107,6 +121,11 @@ def test_the_hubs_scheduler_stays_on_while_some_pods_have_no_class() -> None:
         "far) and replaceSchedulers has mine, named by users' pods of A"
         " and replaceSchedulers has own, named by users' pods of B."
     )
+    # A pod that names no scheduler has the cluster's, which Roost takes over.
+    unnamed = tried(
+        profiles("namespace: far, extra_pod_config: {schedulerName: ''}", "cpu_limit: 1")
+    )
+    assert unnamed.keep[0].endswith("namespace: far) of A")
     every = tried(profiles("namespace: far", "namespace: far"))
     assert every.summary.will[0].startswith(
         "Roost places no users until podClasses.user.match selects their pods"
