@@ -31,13 +31,13 @@ from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
-from roost_core.kube.account import connect
+from roost_core.kube.account import connect, own_service_account
 from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import return_freed_memory, stop_on_signals, version
 from roost_core.kube.readiness import Check, Readiness, check_all
-from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
+from roost_core.kube.trust import BundleField, SharedSecret
 from roost_core.release.reader import SettingsError, SettingsFault
 
 log = logging.getLogger(__name__)

@@ -16,6 +16,7 @@ from typing import Final
 import urllib3
 
 from roost_core.kube.client import POOL_CONNECTIONS, RETRIES, Client, unusable
+from roost_core.objects.fields import JSONObject
 
 # Where the kubelet puts a pod's credentials, and where it says how to reach the API server.
 ACCOUNT_FOLDER: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -96,3 +97,28 @@ def _content(file: Path) -> str:
     if not text:
         raise ValueError(f"{file} is empty")
     return text
+
+
+def own_service_account(client: Client, namespace: str) -> JSONObject | None:
+    """Return an ownerReference to the service account that we are in `namespace`; None if we are
+    not one.
+
+    What it owns is garbage-collected with it, so an uninstall leaves nothing that was made at run
+    time.
+    """
+    review = client.create(
+        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
+    )
+    user = (review.get("status") or {}).get("userInfo") or {}
+    prefix = f"system:serviceaccount:{namespace}:"
+    name = str(user.get("username") or "")
+    uid = user.get("uid")
+    if not name.startswith(prefix) or not uid:
+        return None
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "name": name.removeprefix(prefix),
+        "uid": uid,
+    }

@@ -123,28 +123,3 @@ class BundleField:
                     }
                 )
         self._client.change(self._path, operations, CA_BUNDLE_MANAGER)
-
-
-def own_service_account(client: Client, namespace: str) -> JSONObject | None:
-    """Return an ownerReference to the service account that we are in `namespace`; None if we are
-    not one.
-
-    What it owns is garbage-collected with it, so an uninstall leaves nothing that was made at run
-    time.
-    """
-    review = client.create(
-        "/apis/authentication.k8s.io/v1/selfsubjectreviews",
-        {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
-    )
-    user = (review.get("status") or {}).get("userInfo") or {}
-    prefix = f"system:serviceaccount:{namespace}:"
-    name = str(user.get("username") or "")
-    uid = user.get("uid")
-    if not name.startswith(prefix) or not uid:
-        return None
-    return {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "name": name.removeprefix(prefix),
-        "uid": uid,
-    }

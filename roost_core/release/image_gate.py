@@ -162,7 +162,7 @@ def _read_puller(read: Reader, entry: object, key: str, release: str, namespace:
         read.text(image, f"{key}.images[{index}]")
         for index, image in enumerate(read.items(puller.get("images"), f"{key}.images"))
     ]
-    terms = read_mappings(read, puller.get("requiredNodeTerms"), f"{key}.requiredNodeTerms")
+    terms = read.mappings(puller.get("requiredNodeTerms"), f"{key}.requiredNodeTerms")
     return Puller(
         name=read.text(puller.get("name"), f"{key}.name"),
         node_selector=read.labels(puller.get("nodeSelector"), f"{key}.nodeSelector"),
@@ -183,7 +183,7 @@ def _read_tolerations(
     if value is None:
         return None
     return (
-        *selectors.read_tolerations(read_mappings(read, value, key)),
+        *selectors.read_tolerations(read.mappings(value, key)),
         *tolerations_of_all(release, namespace),
     )
 
@@ -193,11 +193,4 @@ def tolerations_of_all(release: str, namespace: str) -> tuple[selectors.Tolerati
     return (
         *_DAEMON_TOLERATIONS,
         selectors.Toleration(startup_taint(release, namespace), "Exists", "", ""),
-    )
-
-
-def read_mappings(read: Reader, value: object, key: str) -> tuple[Mapping[str, object], ...]:
-    """A list of mappings; empty when it is null."""
-    return tuple(
-        read.mapping(entry, f"{key}[{index}]") for index, entry in enumerate(read.items(value, key))
     )

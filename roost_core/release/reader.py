@@ -159,6 +159,13 @@ class Reader:
         self.fault(key, value, "a list")
         return ()
 
+    def mappings(self, value: object, key: str) -> tuple[Document, ...]:
+        """A list of mappings; empty when it is null."""
+        return tuple(
+            self.mapping(entry, f"{key}[{index}]")
+            for index, entry in enumerate(self.items(value, key))
+        )
+
     def named(
         self, entries: Sequence[object], key: str, parse: Callable[[object, str], _N], what: str
     ) -> tuple[_N, ...]:

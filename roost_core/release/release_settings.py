@@ -9,7 +9,7 @@ from typing import Final
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import read_label_selector
 from roost_core.release.class_of_pod import Classes, namespace_matches
-from roost_core.release.image_gate import ImageGate, read_image_gate, read_mappings
+from roost_core.release.image_gate import ImageGate, read_image_gate
 from roost_core.release.placeholder_sets import PlaceholderSet, read_placeholder_sets
 from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector
 from roost_core.release.reader import (
@@ -192,7 +192,7 @@ class ReleaseSettings:
     @cached_property
     def placeholder_names(self) -> tuple[str, ...]:
         """Names of the placeholder sets; pods that name none belong to the first."""
-        entries = read_mappings(self.read, self.document.get("placeholders"), "placeholders")
+        entries = self.read.mappings(self.document.get("placeholders"), "placeholders")
         names = [
             (entry.get("name"), f"placeholders[{index}].name")
             for index, entry in enumerate(entries)

@@ -15,9 +15,9 @@ from roost_core.objects.pod import Pod
 from roost_core.scheduler.filters import NOT_NAMED, Cycle
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import DEFAULT_PREEMPTION, DYNAMIC_RESOURCES
-from roost_core.scheduler.preemption import Nomination, count_reasons, no_node_text, preempt
+from roost_core.scheduler.preemption import Nomination, preempt
 from roost_core.scheduler.profile import Profile
-from roost_core.scheduler.rejections import Rejection
+from roost_core.scheduler.rejections import Rejection, count_reasons, no_node_text
 from roost_core.scheduler.scores import Chosen, ScoreTable, score_chosen
 from roost_core.scheduler.state import ClusterState
 

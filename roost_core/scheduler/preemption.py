@@ -6,7 +6,6 @@ Source: kube-scheduler's DefaultPreemption plugin and its preemption package, v1
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -16,7 +15,7 @@ from roost_core.objects.selectors import selector_matches
 from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.profile import Profile
-from roost_core.scheduler.rejections import Rejection
+from roost_core.scheduler.rejections import Rejection, no_node_text
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget
 
@@ -193,22 +192,3 @@ def _best(candidates: Sequence[Nomination]) -> list[Nomination]:
         (candidate for candidate in candidates if cost(candidate) == lowest),
         key=lambda candidate: candidate.node,
     )
-
-
-def count_reasons(rejections: Mapping[str, Rejection]) -> Counter[str]:
-    """How many nodes each reason excludes."""
-    return Counter(reason for rejection in rejections.values() for reason in rejection.reasons)
-
-
-def no_node_text(nodes: int, rejections: Mapping[str, Rejection], absent: Rejection) -> str:
-    """kube-scheduler's sentence about nodes that can't be used: reasons with their number, sorted
-    as texts.
-
-    absent: what counts for each of the nodes of which nothing is said.
-    """
-    counts = count_reasons(rejections)
-    if len(rejections) < nodes:
-        counts.update(dict.fromkeys(absent.reasons, nodes - len(rejections)))
-    reasons = sorted(f"{number} {reason}" for reason, number in counts.items())
-    text = f"0/{nodes} nodes are available:"
-    return f"{text} {', '.join(reasons)}." if reasons else text

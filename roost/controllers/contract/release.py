@@ -59,6 +59,12 @@ class ReleaseDocument(ReleaseSettings):
         is_on = mover.get("enabled") is True
         return is_on and bool(self.placeholder_sets) and self.evictions_per_minute > 0
 
+    @property
+    def tells_start_notices(self) -> bool:
+        """Whether users are told what their server waits for."""
+        notices = self.read.mapping(self.document.get("startNotices"), "startNotices")
+        return notices.get("enabled") is True
+
     @cached_property
     def history_name(self) -> str:
         """The ConfigMap in which headroom keeps what it learned; "": no set learns."""

@@ -16,24 +16,16 @@ from typing import Final, NamedTuple
 from roost.controllers.contract.actions import ChangeNode, Notice
 from roost.controllers.image_gate.facts import NodeFacts, ObservedNode
 from roost.controllers.image_gate.puller_pods import count_any
+from roost.controllers.image_gate.startup_taints import is_startup_taint
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.objects.node import Node
-from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import COMING
-from roost_core.placement.labels import HELD, OPENED, PULLING, STARTUP_PREFIXES, pulled_label
+from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
 from roost_core.release.image_gate import ManagedImage
 
 # Webhooks get a new set of images within a kubelet's refresh of ConfigMaps; until then they may
 # require an old label.
 LEFT_SET_SECONDS: Final = 90.0
-# Taints that are removed within seconds of a node's start. Until then they keep pullers away, but
-# users too.
-_STARTUP_KEYS: Final = frozenset(
-    {"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"}
-)
-_STARTUP_PREFIXES: Final = ("node.kubernetes.io/", "readiness.k8s.io/", *STARTUP_PREFIXES)
-# Cilium's, and those of storage drivers.
-_STARTUP_SUFFIX: Final = "/agent-not-ready"
 # Reasons of Events about a startup taint that was lifted: the node had its images, or lacked some.
 TAINT_LIFTED: Final = "StartupTaintLifted"
 OPENED_WITHOUT_IMAGES: Final = "OpenedWithoutImages"
@@ -183,14 +175,6 @@ def _is_kept_from_pullers(observed: ObservedNode) -> bool:
     lasting = tuple(taint for taint in node.taints if not is_startup_taint(taint))
     untainted = replace(node, taints=lasting)
     return observed.context.settings.taint_against_pullers(untainted) is not None
-
-
-def is_startup_taint(taint: Taint) -> bool:
-    """Whether a taint is one that nodes start with and that goes by itself."""
-    key = taint.key
-    return (
-        key in _STARTUP_KEYS or key.startswith(_STARTUP_PREFIXES) or key.endswith(_STARTUP_SUFFIX)
-    )
 
 
 def _target_under_taint(observed: ObservedNode, facts: NodeFacts, label: str | None) -> LabelTarget:

@@ -30,7 +30,6 @@ from roost.controllers.contract.actions import (
     Planned,
 )
 from roost.controllers.contract.planner import Controller
-from roost.controllers.contract.pod_kinds import is_z2jh_continuous_puller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.facts import NodeFacts, ObservedNode, PlanContext, find_facts
 from roost.controllers.image_gate.node_labels import (
@@ -49,12 +48,18 @@ from roost.controllers.image_gate.puller_pods import (
     NO_PULLER,
     PodEvidence,
     PullWarning,
+    expects_puller,
     find_cause,
     find_evidence,
     find_warnings,
 )
-from roost.controllers.image_gate.settings import GateSettings, PullerPods, read_gate
-from roost.controllers.image_gate.waiting_users import Openings, find_since, plan_openings
+from roost.controllers.image_gate.settings import GateSettings, read_gate
+from roost.controllers.image_gate.waiting_users import (
+    Openings,
+    find_since,
+    open_beside_failing,
+    plan_openings,
+)
 from roost_core.objects.node import Node
 from roost_core.placement.labels import OPENED
 
@@ -168,7 +173,7 @@ def plan_image_gate(
         now=now,
         snapshot=snapshot,
         is_first=memory.waiting is None,
-        expects_puller=_expects_puller(evidence.values(), settings),
+        expects_puller=expects_puller(evidence.values(), settings),
     )
     judged: dict[str, _JudgedNode] = {}
     image_bytes = dict(memory.image_bytes)
@@ -276,15 +281,6 @@ def _is_fresh(at: float, now: Moment) -> bool:
     return 0 <= now.steady - at < ECHO_SECONDS
 
 
-def _expects_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool:
-    """Whether a puller's pod can be expected on new nodes: those of a hook are created at upgrades
-    only.
-    """
-    if settings.puller_pods is PullerPods.ROOST:
-        return settings.has_puller
-    return any(is_z2jh_continuous_puller(pod_evidence.pod.labels) for pod_evidence in evidence)
-
-
 def _observe_nodes(
     memory: GateMemory, evidence: Iterable[PodEvidence], context: PlanContext
 ) -> list[ObservedNode]:
@@ -352,29 +348,12 @@ def _find_openings(
         now=context.now,
     )
     labels_by_node = dict(openings.labels)
-    for name, beside in _open_beside_failing(nodes).items():
-        labels_by_node[name] = labels_by_node.get(name, frozenset()) | beside
+    if failing:
+        opened = {name: memory.opened.keys() for name, memory in nodes.items()}
+        all_closed = {name: memory.closed for name, memory in nodes.items()}
+        for name, beside in open_beside_failing(opened, all_closed, failing).items():
+            labels_by_node[name] = labels_by_node.get(name, frozenset()) | beside
     return Openings(labels_by_node, openings.wait_seconds)
-
-
-def _open_beside_failing(nodes: Mapping[str, NodeMemory]) -> Mapping[str, frozenset[str]]:
-    """Return the labels of images whose pull fails on a node that is open to users, by node that is
-    closed to them.
-    """
-    drawing = {
-        label
-        for memory in nodes.values()
-        if memory.facts.faults
-        for label in memory.facts.failing
-        if label in memory.opened
-    }
-    if not drawing:
-        return {}
-    others = {
-        name: frozenset(memory.closed & drawing - memory.facts.failing)
-        for name, memory in nodes.items()
-    }
-    return {name: labels for name, labels in others.items() if labels}
 
 
 def gauge_values(

@@ -12,7 +12,11 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Notice
-from roost.controllers.contract.pod_kinds import is_puller, is_z2jh_puller
+from roost.controllers.contract.pod_kinds import (
+    is_puller,
+    is_z2jh_continuous_puller,
+    is_z2jh_puller,
+)
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.objects.image_references import normalise_reference
@@ -113,6 +117,15 @@ def find_evidence(
             earlier = _read_pod(pod, pod_events, settings)
         evidence[uid] = earlier
     return evidence
+
+
+def expects_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool:
+    """Whether a puller's pod can be expected on new nodes: those of a hook are created at upgrades
+    only.
+    """
+    if settings.puller_pods is PullerPods.ROOST:
+        return settings.has_puller
+    return any(is_z2jh_continuous_puller(pod_evidence.pod.labels) for pod_evidence in evidence)
 
 
 def _is_evidence(pod: Pod, settings: GateSettings) -> bool:

@@ -128,6 +128,6 @@ def read_gate(release: ReleaseDocument) -> GateSettings:
         puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
         pullers=shared.pullers,
         tolerations=read_tolerations(
-            image_gate.read_mappings(read, puller.get("tolerations"), "prePuller.tolerations")
+            read.mappings(puller.get("tolerations"), "prePuller.tolerations")
         ),
     )

@@ -4,18 +4,20 @@ fit a node that is still pulling their image.
 A pod opens one node, if resource requests show which one has room. If they don't, or if that didn't
 help, it opens every node that its own rules admit and that is large enough: the gate must never be
 what a user waits for, nor what an autoscaler reads from a node that it uses as a template.
+
+Nodes are opened, too, where the only open ones can't pull an image (`open_beside_failing`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import gate_labels, is_gate, waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
-from roost.controllers.image_gate.node_labels import is_startup_taint
+from roost.controllers.image_gate.startup_taints import is_startup_taint
 from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
@@ -130,6 +132,27 @@ def plan_openings(
                 opened[name] = opened.get(name, frozenset()) | labels
         reachable += [name for name in chosen if name not in reachable]
     return Openings(opened, min(waits, default=None))
+
+
+def open_beside_failing(
+    opened: Mapping[str, Set[str]],
+    closed: Mapping[str, frozenset[str]],
+    failing: Mapping[str, frozenset[str]],
+) -> Mapping[str, frozenset[str]]:
+    """Return the labels of images whose pull fails on a node that is open to their users, by node
+    that is closed to them, and where the pull doesn't fail.
+
+    By node: labels that open it, labels that close it, and labels of images whose pull fails there.
+    """
+    drawing: set[str] = set()
+    for name, labels in failing.items():
+        drawing |= labels & opened[name]
+    if not drawing:
+        return {}
+    beside = {
+        name: labels & drawing - failing.get(name, frozenset()) for name, labels in closed.items()
+    }
+    return {name: labels for name, labels in beside.items() if labels}
 
 
 def _choose(

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from roost.controllers.contract.actions import BackOff, Done, EvictPod, Notice, Outcome, backed_off
+from roost.controllers.contract.actions import Done, EvictPod, Notice, Outcome
+from roost.controllers.contract.back_off import BackOff, backed_off
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.settings import MoverSettings
 from roost_core.objects.pod import Pod

@@ -18,15 +18,14 @@ from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import (
     Action,
-    BackOff,
     CreatePod,
     DeletePod,
     EvictPod,
     Notice,
     PlanGauge,
     Planned,
-    backed_off,
 )
+from roost.controllers.contract.back_off import BackOff, backed_off
 from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot

@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Final
 
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.release.image_gate import read_mappings
 
 # An image with at least this many users is popular.
 MIN_USERS: Final = 2.0
@@ -89,7 +88,7 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
                 read.items(puller.get("pullSecrets"), "prePuller.pullSecrets")
             )
         ),
-        pod_tolerations=read_mappings(read, puller.get("tolerations"), "prePuller.tolerations"),
+        pod_tolerations=read.mappings(puller.get("tolerations"), "prePuller.tolerations"),
         annotations={
             key: str(text)
             for key, text in read.mapping(

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from roost.controllers.contract.actions import (
     Action,
-    BackOff,
     ChangeNode,
     CreatePod,
     DeletePod,
@@ -25,8 +24,8 @@ from roost.controllers.contract.actions import (
     Notice,
     Outcome,
     ScaleSet,
-    backed_off,
 )
+from roost.controllers.contract.back_off import BackOff, backed_off
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, ClusterError

@@ -197,6 +197,28 @@ def keys_of_pool(pod: Pod) -> tuple[str, str]:
     return NODES, f"{NODES} {pod.spec.node_selector}"
 
 
+def pulls_left(images: Sequence[str], passed: float, past: PastWaits) -> Estimate | None:
+    """How long pulls of these images last, one after the other; the first has lasted `passed`.
+
+    images: normalised references. None: hardly any pull of the first one lasts so long.
+    """
+    first, *others = [_pull_of(image, past) for image in images]
+    left = first.left(passed)
+    return None if left is None else in_turn(left, *others)
+
+
+def _pull_of(image: str, past: PastWaits) -> Spread:
+    return past.expect(A_PULL, keys_of_image(image), (OF_REGISTRY, OF_REGISTRY, OF_IMAGE))
+
+
+def new_node_for(pod: Pod, past: PastWaits) -> Estimate | None:
+    """How long a new node takes until the pod can use it; None: no node was seen to start."""
+    keys = keys_of_pool(pod)
+    if keys[0] not in past.by_key:
+        return None
+    return past.expect(A_NODE, keys, (OF_POOL, OF_POOL)).left(0.0)
+
+
 def is_new_for(node: Node, waits_since: float) -> bool:
     """Whether the node may have been started for who waits since then, in Unix time."""
     return node.created > waits_since - _NODE_LEAD_SECONDS

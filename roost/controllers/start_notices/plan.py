@@ -9,7 +9,7 @@ from what this replica saw since it leads, and from what the API server still he
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,12 +19,7 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices import estimates, settings, texts
 from roost.controllers.start_notices.hold_ups import PodHoldUp, find_hold_ups
-from roost.controllers.start_notices.pulls_of_nodes import (
-    BoundPod,
-    NodePulls,
-    QueuedPull,
-    follow_pulls,
-)
+from roost.controllers.start_notices.pulls_of_nodes import BoundPod, NodePulls, follow_pulls
 from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import node_matches
@@ -147,11 +142,6 @@ _HOLD_UPS: Final[Mapping[HeldUpBy | None, tuple[str, str]]] = {
 }
 
 
-def _pull_of(image: str, past: estimates.PastWaits) -> estimates.Spread:
-    of_kinds = (estimates.OF_REGISTRY, estimates.OF_REGISTRY, estimates.OF_IMAGE)
-    return past.expect(estimates.A_PULL, estimates.keys_of_image(image), of_kinds)
-
-
 class _Teller:
     """Gathers the notices of one plan."""
 
@@ -186,13 +176,7 @@ class _Teller:
             if GIVES_WAY not in reasons:
                 self._tell(pod, GIVES_WAY, texts.GIVES_WAY)
         elif ROOM not in reasons:
-            keys = estimates.keys_of_pool(pod)
-            of_pools = (estimates.OF_POOL, estimates.OF_POOL)
-            usual = (
-                past.expect(estimates.A_NODE, keys, of_pools).left(0.0)
-                if keys[0] in past.by_key
-                else None
-            )
+            usual = estimates.new_node_for(pod, past)
             text = texts.ROOM_UNKNOWN if usual is None else texts.with_estimate(texts.ROOM, usual)
             # A machine like these wouldn't help; whether there are larger ones isn't known.
             alike = [node for node in nodes if node_matches(pod.spec, node.name, node.labels)]
@@ -228,7 +212,8 @@ class _Teller:
         if passed < settings.PULL_SECONDS:
             self.waits.append(settings.PULL_SECONDS - passed)
             return
-        left = self._left(needed, past)
+        images = [pull.image for pull in needed]
+        left = estimates.pulls_left(images, self._now.wall - needed[0].begin, past)
         if left is None:
             # Where the first pull takes longer than any that was seen, nothing honest can be said
             # of the rest.
@@ -247,16 +232,6 @@ class _Teller:
                 self._tell_left(pod, LEFT, texts.with_estimate(texts.STILL, left), left)
         else:
             self.waits.append(again_at - self._now.wall)
-
-    def _left(
-        self, needed: Sequence[QueuedPull], past: estimates.PastWaits
-    ) -> estimates.Estimate | None:
-        first = _pull_of(needed[0].image, past).left(self._now.wall - needed[0].begin)
-        return (
-            None
-            if first is None
-            else estimates.in_turn(first, *(_pull_of(pull.image, past) for pull in needed[1:]))
-        )
 
     def _remembered(self, pod: Pod) -> Told:
         """What the pod was told so far; from now on it is remembered with what is told now."""

@@ -333,7 +333,7 @@ UNDONE = {
                 "plan_openings",
                 lambda real, *given, **named: real(*given, **{**named, "failing": {}}),
             ),
-            (gate, "_open_beside_failing", lambda _nodes: {}),
+            (gate, "open_beside_failing", lambda *_: {}),
         ),
         "re-spawned",
         [FULL],

@@ -14,7 +14,7 @@ from roost.controllers.image_gate.node_labels import GATE_OPENED
 from roost.controllers.image_gate.plan import GateMemory, plan_image_gate
 from roost.controllers.image_gate.settings import PullerPods
 from roost.controllers.image_gate.waiting_users import plan_openings
-from roost.controllers.runtime.watching.pods import is_minor
+from roost.controllers.runtime.watching.minor_changes import is_minor_change_of_pod as is_minor
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod

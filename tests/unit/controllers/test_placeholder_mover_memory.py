@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.contract.actions import BackOff, ChangeNode, Done, EvictPod, Notice, Outcome
+from roost.controllers.contract.actions import ChangeNode, Done, EvictPod, Notice, Outcome
+from roost.controllers.contract.back_off import BackOff
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.placeholder_mover.move_memory import (
     Move,

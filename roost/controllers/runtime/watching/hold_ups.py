@@ -26,9 +26,7 @@ class WatchedHoldUps(Watched[HoldUp]):
         self, watches: Watches, release: ReleaseDocument, on_minor_change: Callable[[], None]
     ) -> None:
         super().__init__(None)
-        notices = release.document.get("startNotices")
-        are_told = isinstance(notices, dict) and notices.get("enabled") is True
-        if are_told:
+        if release.tells_start_notices:
             others = "".join(f",reason!={reason}" for reason in _LEFT_OUT)
             self.cache = watches.add(
                 ListWatch(

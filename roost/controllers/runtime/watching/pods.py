@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from roost.controllers.contract.pod_kinds import (
-    is_popular_puller,
-    is_puller,
-    is_z2jh_puller,
-    waits_at_gate,
-)
+from roost.controllers.contract.pod_kinds import is_z2jh_puller
 from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.runtime.watching.minor_changes import is_minor_change_of_pod
 from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches, apply_changes, pods_path
 from roost_core.objects.fields import JSONObject, MalformedObjectError
@@ -39,7 +35,7 @@ class WatchedPods(Watched[Pod]):
                 kind="pods",
             ),
             keeps_changes=True,
-            is_minor=is_minor,
+            is_minor=is_minor_change_of_pod,
             on_minor_change=on_minor_change,
         )
         super().__init__(self._pods)
@@ -88,16 +84,3 @@ class PodReader:
         """Drop specs that no pod has any more, once they are many."""
         if len(self._specs) > 2 * len(pods) + 1000:
             self._specs = {pod.spec: pod.spec for pod in pods.values()}
-
-
-def is_minor(before: Pod | None, now: Pod | None) -> bool:
-    """Whether a pod's change may wait: those of pullers' pods and of pods that begin to wait at the
-    gate may not.
-    """
-    if now is not None and now.unschedulable_since is not None and waits_at_gate(now):
-        return before is not None and before.unschedulable_since is not None
-    return not any(pod is not None and _pulls(pod.labels) for pod in (before, now))
-
-
-def _pulls(labels: Mapping[str, str]) -> bool:
-    return is_puller(labels) or is_popular_puller(labels) or is_z2jh_puller(labels)

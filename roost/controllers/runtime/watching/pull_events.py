@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from roost.controllers.contract.pod_kinds import PULLER_WORD
 from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.runtime.watching.minor_changes import is_minor_pull_event
 from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
@@ -27,12 +27,7 @@ class WatchedPullEvents(Watched[PullEvent]):
                     field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
                     has_bookmarks=False,
                 ),
-                is_minor=_is_minor,
+                is_minor=is_minor_pull_event,
                 on_minor_change=on_minor_change,
             )
         )
-
-
-def _is_minor(before: PullEvent | None, now: PullEvent | None) -> bool:
-    """Whether no plan waits for an Event: users' pods pull, too."""
-    return not any(event and PULLER_WORD in event.pod for event in (before, now))
