@@ -166,9 +166,9 @@ MODELLED: Final[Mapping[str, bool]] = {
 }
 
 _ANY: Final = ()
-# The plugins that take arguments, and which values of each argument the model knows. Where it isn't
-# any, they are kube-scheduler's own, the same in all minors, lists sorted and by name: written out,
-# they change nothing.
+# By plugin and argument: the values that the model knows; _ANY: every one. The values listed here
+# are kube-scheduler's defaults in all minors, so a configuration that writes them out changes
+# nothing. Lists are as `_comparable` gives them.
 ARGUMENTS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = {
     NODE_AFFINITY: {"addedAffinity": (None,)},
     NODE_RESOURCES_FIT: {
@@ -194,13 +194,15 @@ def unmodelled(plugin: str, arguments: Mapping[str, object]) -> list[str]:
     known = {"apiVersion": _ANY, "kind": _ANY, **ARGUMENTS.get(plugin, {})}
     found = []
     for key, value in arguments.items():
-        values = known.get(key, (None,))
-        if value is not None and values != _ANY and _comparable(value) not in values:
+        if value is None or known.get(key) == _ANY:
+            continue
+        if _comparable(value) not in known.get(key, ()):
             found.append(key)
     return found
 
 
 def _comparable(value: object) -> object:
+    """A list as its entries' names, sorted; any other value as it is."""
     if not isinstance(value, list):
         return value
     return sorted(
@@ -209,8 +211,9 @@ def _comparable(value: object) -> object:
 
 
 def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
-    """Whether a gate is on in this minor's kube-scheduler when these are given; one that went stops
-    nobody.
+    """Whether a gate is on in this minor's kube-scheduler. given: those that are set.
+
+    A gate that was removed counts as on: what it guarded is there for everybody.
     """
     known = GATES[gate]
     if known.until is not None and minor >= known.until:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from difflib import get_close_matches
+from itertools import dropwhile
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import available_timezones
@@ -117,18 +118,21 @@ def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]
     any case and with any signs between words.
     """
     event = dict(entry)
-    if wanted := event.pop("profile", ""):
-        fit = [profile for profile in profiles if profile["set"] or "set" in event]
-        found = {
-            _slug(str(name)): profile for profile in fit for name in profile["names"] if name
-        }.get(_slug(wanted))
-        if found is None:
-            known = ", ".join(repr(profile["names"][0] or profile["names"][1]) for profile in fit)
-            known = known or "singleuser.profileList of Roost's values shows none"
-            raise UnknownProfileError(wanted, f"one whose nodes have placeholders: {known}")
-        event |= {key: found[key] for key in ("image", "set") if found[key] and key not in event}
-        if event.get("group") or event.get("users"):
-            event["profile"] = _slug_of(found["names"])
+    wanted = event.pop("profile", "")
+    if not wanted:
+        return event
+    fit = [profile for profile in profiles if profile["set"] or "set" in event]
+    by_name = {_slug(str(name)): profile for profile in fit for name in profile["names"] if name}
+    found = by_name.get(_slug(wanted))
+    if found is None:
+        known = ", ".join(repr(profile["names"][0] or profile["names"][1]) for profile in fit)
+        known = known or "singleuser.profileList of Roost's values shows none"
+        raise UnknownProfileError(wanted, f"one whose nodes have placeholders: {known}")
+    for key in ("image", "set"):
+        if found[key]:
+            event.setdefault(key, found[key])
+    if event.get("group") or event.get("users"):
+        event["profile"] = _slug_of(found["names"])
     return event
 
 
@@ -249,8 +253,9 @@ def read_clock(text: str) -> tuple[int, int] | None:
 
 
 def read_weekdays(text: str) -> list[int]:
-    """The day that a word of three letters or more begins, from Monday (0) on; weekday: all
-    five.
+    """The days that a word means, from Monday (0) on: `mon` is [0], `weekday` all five.
+
+    A day's name needs three letters or more; of any other word it is [].
     """
     if text == "weekday":
         return [0, 1, 2, 3, 4]
@@ -305,8 +310,9 @@ def _has_no_gap(months: str, until: str, today: date) -> bool:
     # Months since the year 0.
     this_month = 12 * today.year + today.month - 1
     last_month = 12 * last.year + last.month - 1
-    has_month = [month % 12 + 1 in listed for month in range(this_month, last_month + 1)]
-    return True in has_month and all(has_month[has_month.index(True) :])
+    is_listed = [month % 12 + 1 in listed for month in range(this_month, last_month + 1)]
+    from_next_on = list(dropwhile(lambda has_it: not has_it, is_listed))
+    return bool(from_next_on) and all(from_next_on)
 
 
 def checked(entry: Mapping[str, Any], limits: Limits) -> Event:

@@ -45,6 +45,7 @@ class LineReader:
             raise UnusableLine(f"schema {show(schema)} is unknown")
         launch = self._launch(schema, entry)
         moment = entry.get("timestamp")
+        # What is no text is read each time: then `read_stamp` says that it is no time.
         if moment != self._text or type(moment) is not str:
             self._stamp, self._resolution = read_stamp(moment)
             self._text = moment

@@ -47,9 +47,10 @@ class SchedulerModel:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._tried: list[Pod] = []
-        # How often `try_move` was called since the last `undo`, and whether `follow_once` has
-        # followed since then.
+        # How often `try_move` was called in this plan.
         self.predictions = 0
+        # What `follow` answered in this plan. None: it wasn't called yet. False: there was too much
+        # for one plan.
         self._has_followed: bool | None = None
 
     def follow(self, snapshot: Snapshot) -> bool:

@@ -83,8 +83,8 @@ class NodeClocks:
         if not _is_dated_by_kubelet(event):
             return
         differences = self._differences.setdefault(event.host, deque(maxlen=_MOST_EVENTS))
-        # A later count of the same Event dates the repetition, and its creation stays the first
-        # one's.
+        # An Event that is repeated has the time of its last repetition, and was created at its
+        # first. Their difference says nothing of a clock.
         if event.count == 1:
             differences.append((event.created_us, event.created_us - event.when.at_us))
         while differences and differences[0][0] < event.created_us - _EVENT_COUNTS_US:

@@ -1,10 +1,10 @@
 """The interface of an autoscaler in a replay: when it runs, and which nodes it then adds and
 removes.
 
-Machines without a clock: `look` is given the moment, the cluster and the pods that fit nowhere, and
-tells what to do and when to look again. A real autoscaler looks every few seconds; between two
-changes it finds the same, so looking again at the first turn of its loop (`turn_after`) behind a
-change, and when `look` says so, gives the same nodes at the same moments.
+An autoscaler here has no clock. `look` is given the moment, the cluster and the pods that fit
+nowhere. It tells what to do, and when to look again. A real autoscaler looks every few seconds, and
+finds the same until something changes. So here it looks at the first turn of its loop after a
+change (`turn_after`), and when `look` says so: the nodes and the moments are the same.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class ScalingDecision(NamedTuple):
 class NodeScaler:
     """Adds and removes nodes; this one none: the nodes stay as they are."""
 
-    # In the last run a node could only go if its pods moved, so room on any other node matters and
-    # each change of a node is worth a run. Otherwise only changes of nodes without users are.
+    # Whether each change of a node is worth a run: in the last run a node could go only if its pods
+    # moved, and so if other nodes had room. Otherwise only changes of nodes without users are.
     room_matters: bool = False
 
     def turn_after(self, now: float, *, pods_wait: bool) -> float:

@@ -1,5 +1,5 @@
-"""Starts that seating asked for, whether they were opened, and when they were stopped unused; of
-pods that are there, it isn't known.
+"""Starts that seating asked for: whether anybody opened the server, and when it was stopped unused.
+Of pods that are in the database already, this isn't known.
 """
 
 import sqlalchemy as sa
