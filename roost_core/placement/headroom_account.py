@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 # Weeks and late classes that are kept.
 KEPT_WEEKS: Final = 9
 KEPT_CLASSES: Final = 60
-# After so many minutes a minute counts a third: a month that slides.
+# Time constant of a fading sum, a month that slides: what is this old counts 1/e.
 MONTH_MINUTES: Final = 30 * 1440
 # A start is late that waited longer for a node.
 LATE_SECONDS: Final = 30.0
@@ -91,14 +91,16 @@ class Account:
     # The last minute that was booked.
     until: int = 0
 
-    def with_minute(self, week: Week, minute: int) -> Account:
-        """Return the account with what came until a minute. week: its begin is that of the week."""
+    def with_minute(self, more: Week, minute: int) -> Account:
+        """Return the account with what came until a minute. more: what came since the last call,
+        with the week's begin.
+        """
         passed = max(0, minute - self.until) if self.until else 1
-        month = self.month_node_hours * exp(-passed / MONTH_MINUTES) + week.net_node_hours
-        if self.weeks and self.weeks[-1].begin == week.begin:
-            weeks = (*self.weeks[:-1], self.weeks[-1].plus(week))
+        month = self.month_node_hours * exp(-passed / MONTH_MINUTES) + more.net_node_hours
+        if self.weeks and self.weeks[-1].begin == more.begin:
+            weeks = (*self.weeks[:-1], self.weeks[-1].plus(more))
         else:
-            weeks = (*self.weeks, week)[-KEPT_WEEKS:]
+            weeks = (*self.weeks, more)[-KEPT_WEEKS:]
         return replace(self, weeks=weeks, month_node_hours=month, until=max(minute, self.until))
 
     def with_late_class(self, late: LateClass) -> Account:
