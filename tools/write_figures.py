@@ -89,6 +89,18 @@ TOLD_CHANGE: Final = 3.0
 OFF_BY_DEFAULT: Final = ("popular images", "users avoid placeholders", "placeholders avoid users")
 # Learning is told from whole terms.
 TOLD_ELSEWHERE: Final = "learned placeholders (seed 1, one day)"
+# Assumptions that a hub's operator knows, or may want to vary. `assumptions.py` tells of all.
+TOLD_ASSUMPTIONS: Final = frozenset(
+    {
+        *("kubernetes_minor", "sessions", "pulls", "stopped_share", "autoscaler", "with_builds"),
+        *("cull_every_seconds", "cull_timeout_seconds", "sessions_cull_timeout_seconds"),
+        *("sessions_cull_every_seconds", "active_server_limit", "concurrent_spawn_limit"),
+        *("user_cpu_millicores", "user_memory_bytes", "node_cpu_millicores", "node_memory_bytes"),
+        *("node_pods", "node_disk_bytes", "min_nodes", "max_nodes", "node_expire_hours"),
+        *("boot_median_seconds", "image_median_bytes", "pushes_per_day", "status_images"),
+        *("webhook_restart_hours", "answer_seconds", "start_timeout_seconds"),
+    }
+)
 DEFAULTS_ROW: Final = "defaults, against the hub alone"
 
 
@@ -294,7 +306,11 @@ def bounds() -> str:
 
 def assumptions() -> str:
     """lab/docs/simulator.md: what is assumed where nobody says otherwise."""
-    rows = ([f"`{row.name}`", row.value, row.about] for row in list_assumptions(Assumptions()))
+    rows = (
+        [f"`{row.name}`", row.value, row.about]
+        for row in list_assumptions(Assumptions())
+        if row.name in TOLD_ASSUMPTIONS
+    )
     return _markdown(["assumption", "as usual", "what it is"], rows)
 
 

@@ -158,8 +158,8 @@ class Assumptions:
     # Seconds from then until the container runs, without a pull [S: 1.37 s with bind_seconds, the
     # median of 89 pods of scheduler-sniffer's run on GKE].
     start_seconds: float = 1.1
-    # Seconds from then until the server answers, median of a log-normal [S: 0.7 for a light one,
-    # 2.2 for JupyterLab with a core to itself].
+    # Seconds from its container's start until a server answers, median of a log-normal [S: 0.7 for
+    # a light one, 2.2 for JupyterLab with a core to itself].
     answer_seconds: float = 0.0
     # Sigma of that log-normal; 0: all take as long [A].
     answer_sigma: float = 0.0
