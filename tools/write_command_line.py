@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -27,19 +27,34 @@ WRITER: Final = "python -m tools.write_command_line"
 WIDTH: Final = 110
 _HEAD: Final = """# {title}
 
-What `--help` of each command prints, group by group; `make generated` writes this page. `--help`
-itself and options that several commands share are printed once.
+What `--help` of each command prints, group by group; `make generated` writes this page. Options
+that several commands share are printed once.{more}
 """
-# Whose options the others share, and which these are; a command has all of them, or chooses its
-# own.
-_SHARED_WITH: Final = "validate"
-_SHARED: Final = ("-f", "--set", "--set-json", "--release", "-n", "--kube-version")
+# Programs that the chart starts with their options, and commands that say all in the list.
+_LEFT_OUT: Final = frozenset({"webhook", "controllers", "seating", "help", "version"})
+_MORE: Final = " The programs that the chart starts have their options in `--help` only."
+
+
+class _Shared(NamedTuple):
+    """Options that the help of one command tells for all that have every one of them."""
+
+    command: str
+    options: tuple[str, ...]
+
+
+_SHARED: Final = (
+    _Shared("validate", ("-f", "--set", "--set-json", "--release", "-n", "--kube-version")),
+    _Shared("doctor", ("--kubeconfig", "--context")),
+    _Shared("why", ("--database",)),
+)
 
 
 def page() -> str:
     """Roost's own page: the program, then its groups."""
     return _page(
-        "Command line", [("roost", cli.get_help(_context(cli, "roost", None))), *_groups(GROUPS)]
+        "Command line",
+        [("roost", cli.get_help(_context(cli, "roost", None))), *_groups(GROUPS)],
+        _MORE,
     )
 
 
@@ -53,9 +68,9 @@ def main(arguments: list[str]) -> int:
     return write_or_check([(PAGE, page()), (LAB_PAGE, lab_page())], arguments, WRITER)
 
 
-def _page(title: str, helps: Iterable[tuple[str, str]]) -> str:
+def _page(title: str, helps: Iterable[tuple[str, str]], more: str = "") -> str:
     parts = [f"\n## {name}\n\n```text\n{_trim(text)}\n```\n" for name, text in helps]
-    return "".join([_HEAD.format(title=title), *parts])
+    return "".join([_HEAD.format(title=title, more=more), *parts])
 
 
 def _groups(tables: Iterable[CommandGroup]) -> Iterator[tuple[str, str]]:
@@ -63,7 +78,7 @@ def _groups(tables: Iterable[CommandGroup]) -> Iterator[tuple[str, str]]:
     for table in tables:
         for name in table.commands:
             command = cli.get_command(top, name)
-            if command is not None:
+            if command is not None and name not in _LEFT_OUT:
                 yield from _helps(command, f"roost {name}", top)
 
 
@@ -78,24 +93,26 @@ def _trim(text: str) -> str:
 
 
 def _help(command: click.Command, context: click.Context) -> str:
-    """What `--help` prints, without `--help` itself, and with one line for the shared options."""
+    """What `--help` prints, without `--help` itself, and with one line for options that another
+    command tells.
+    """
     parameters = command.params
-    shared = [param for param in command.params if {*_SHARED} & {*param.opts}]
-    is_short = command.name != _SHARED_WITH and len(shared) == len(_SHARED)
+    lines = []
+    for told, options in _SHARED:
+        shared = [param for param in command.params if {*options} & {*param.opts}]
+        if command.name != told and len(shared) == len(options):
+            command.params = [param for param in command.params if param not in shared]
+            lines.append(f"  {', '.join(options)}: as of roost {told}")
     command.add_help_option = False
-    command.params = [
-        parameter for parameter in parameters if not is_short or parameter not in shared
-    ]
     try:
         text = command.get_help(context)
     finally:
         command.params = parameters
         command.add_help_option = True
-    if not is_short:
+    if not lines:
         return text
     before, _, after = text.partition("\nOptions:\n")
-    line = f"  {', '.join(_SHARED)}: as of roost {_SHARED_WITH}"
-    return "\n".join(part.rstrip() for part in (before, "\nOptions:", line, after) if part)
+    return "\n".join(part.rstrip() for part in (before, "\nOptions:", *lines, after) if part)
 
 
 def _helps(
