@@ -9,6 +9,8 @@ from typing import Final
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 MAP: Final = re.compile(r"^\| who \| folder \| what \|\n(?:\|.*\n)+", re.MULTILINE)
 FOLDER: Final = re.compile(r"`(\w+)/`")
+# Of the architecture's table, whose other cells name folders below.
+FIRST_CELL: Final = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
 # Paths that the architecture names, from the top.
 NAMED: Final = re.compile(r"`((?:[\w.-]+/)+[\w.*-]*)(?::\d+)?`")
 # Files that a package's docstring names.
@@ -24,20 +26,20 @@ def tracked(*patterns: str) -> list[Path]:
     return [Path(name) for name in found.stdout.splitlines()]
 
 
-def the_map(page: str) -> str:
-    found = MAP.search((REPOSITORY / page).read_text(encoding="utf-8"))
-    assert found, page
-    return found[0]
-
-
-def test_the_readme_and_the_architecture_show_the_same_map() -> None:
-    assert the_map("README.md") == the_map("docs/architecture.md")
-
-
-def test_the_map_has_each_folder_at_the_top_and_no_other() -> None:
+def folders_at_the_top() -> set[str]:
     folders = {path.parts[0] for path in tracked() if len(path.parts) > 1}
-    shown = {folder for folder in folders if not folder.startswith(".")}
-    assert set(FOLDER.findall(the_map("README.md"))) == shown - OF_TOOLS
+    return {folder for folder in folders if not folder.startswith(".")} - OF_TOOLS
+
+
+def test_the_readmes_map_has_each_folder_at_the_top_and_no_other() -> None:
+    found = MAP.search((REPOSITORY / "README.md").read_text(encoding="utf-8"))
+    assert found
+    assert set(FOLDER.findall(found[0])) == folders_at_the_top()
+
+
+def test_the_architectures_table_has_each_folder_at_the_top_and_no_other() -> None:
+    text = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
+    assert sorted(FIRST_CELL.findall(text)) == sorted(folders_at_the_top())
 
 
 def test_the_architecture_names_files_that_are_there() -> None:
