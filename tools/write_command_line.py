@@ -27,12 +27,16 @@ WRITER: Final = "python -m tools.write_command_line"
 WIDTH: Final = 110
 _HEAD: Final = """# {title}
 
-What `--help` of each command prints, group by group; `make generated` writes this page. Options
-that several commands share are printed once.{more}
+What `--help` of each command prints, group by group, without its examples; `make generated` writes
+this page. Options that several commands share are printed once.{more}
 """
 # Programs that the chart starts with their options, and commands that say all in the list.
 _LEFT_OUT: Final = frozenset({"webhook", "controllers", "seating", "help", "version"})
 _MORE: Final = " The programs that the chart starts have their options in `--help` only."
+
+
+# How paragraphs of examples begin.
+_EXAMPLES: Final = ("  roost ", "  kubectl ")
 
 
 class _Shared(NamedTuple):
@@ -93,8 +97,8 @@ def _trim(text: str) -> str:
 
 
 def _help(command: click.Command, context: click.Context) -> str:
-    """What `--help` prints, without `--help` itself, and with one line for options that another
-    command tells.
+    """What `--help` prints, without `--help` itself and examples, and with one line for options
+    that another command tells.
     """
     parameters = command.params
     lines = []
@@ -109,10 +113,11 @@ def _help(command: click.Command, context: click.Context) -> str:
     finally:
         command.params = parameters
         command.add_help_option = True
-    if not lines:
-        return text
-    before, _, after = text.partition("\nOptions:\n")
-    return "\n".join(part.rstrip() for part in (before, "\nOptions:", *lines, after) if part)
+    before, heading, after = text.partition("\nOptions:\n")
+    paragraphs = before.split("\n\n")
+    before = "\n\n".join(part for part in paragraphs if not part.startswith(_EXAMPLES))
+    parts = (before, "\nOptions:", *lines, after) if heading else (before,)
+    return "\n".join(part.rstrip() for part in parts if part)
 
 
 def _helps(
