@@ -39,14 +39,13 @@ SHOWN_IN_PARTS: Final = "term"
 # What a node-hour costs on pages that tell money.
 NODE_HOUR: Final = 0.40
 GPU_NODE_HOUR: Final = 3.00
-# How pages call the arms of `benchmarks.term`, and its autoscalers.
+# How pages call the arms of `benchmarks.term`.
 ARMS: Final = {
     "none": "none",
     "fixed": "always 25",
     "imported": "learned",
     "oracle": "known to the second",
 }
-AUTOSCALERS: Final = {"cluster-autoscaler": "Cluster Autoscaler", "karpenter": "Karpenter"}
 # Which table of the results of `benchmarks.term` is of what. The first is of the first week.
 LATER, AGAINST = 1, 2
 
@@ -136,10 +135,14 @@ def _source(results: Results) -> str:
 
 
 def learned_later() -> str:
-    """What learning did from the second week of the terms on."""
+    """What learning did from the second week of the terms on, with Cluster Autoscaler."""
     term = read_results("term")
-    rows = [[*_names(row), *_later_cells(row)] for row in _in_order(term.tables[LATER])]
-    head = ["autoscaler", "placeholders"]
+    rows = [
+        [ARMS[row["placeholders"]], *_later_cells(row)]
+        for row in _in_order(term.tables[LATER])
+        if row["autoscaler"] == "cluster-autoscaler"
+    ]
+    head = ["placeholders"]
     head += ["later than 30 s: median term, % of people", "worst term, %"]
     head += ["p95: median term, s", "worst term, s"]
     head += ["node-hours: median term", "against none: median term, %", "worst term, %"]
@@ -165,12 +168,6 @@ def _in_order(table: FigureTable) -> Iterator[dict[str, str]]:
     for autoscaler in dict.fromkeys(row["autoscaler"] for row in rows):
         of_autoscaler = [row for row in rows if row["autoscaler"] == autoscaler]
         yield from sorted(of_autoscaler, key=lambda row: list(ARMS).index(row["placeholders"]))
-
-
-def _names(row: Mapping[str, str]) -> list[str]:
-    """The first two cells: an autoscaler stands in its first row only."""
-    is_first = row["placeholders"] == "none"
-    return [AUTOSCALERS[row["autoscaler"]] if is_first else "", ARMS[row["placeholders"]]]
 
 
 def gpu_course() -> str:
