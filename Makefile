@@ -72,7 +72,7 @@ image: setup  ## the Dockerfile's two images, built by buildah over Debian's Pyt
 release: $(DEMO_STAMP)  ## wheels, images, chart, lists of contents, checksums and notes into dist/; tools/publish REGISTRY pushes them
 	@$(PY) -m tools.release.build $(if $(ENGINE),--engine $(ENGINE)) $(if $(PLATFORM),--platform $(PLATFORM))
 
-generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, lab/docs/command-line.md, figures and tables of pages)
+generated: setup  ## write the generated files again (arguments of programs, chart/templates, chart/README.md, docs/values.md, docs/command-line.md, figures and tables of pages)
 	@$(PY) -m tools.write_arguments
 	@$(PY) -m tools.write_chart
 	@$(PY) -m tools.write_values_reference

@@ -1,7 +1,7 @@
-"""Write docs/command-line.md and lab/docs/command-line.md: what `--help` of each command prints.
+"""Write docs/command-line.md: what `--help` of each command prints.
 
-.venv/bin/python -m tools.write_command_line            write them
-.venv/bin/python -m tools.write_command_line --check    exit 1 unless they are fresh
+.venv/bin/python -m tools.write_command_line            write it
+.venv/bin/python -m tools.write_command_line --check    exit 1 unless it is fresh
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from roost.cli import GROUPS, cli, groups
+from roost.cli import GROUPS, cli
 from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "command-line.md"
-LAB_PAGE: Final = ROOT / "lab" / "docs" / "command-line.md"
 WRITER: Final = "python -m tools.write_command_line"
 WIDTH: Final = 110
-_HEAD: Final = """# {title}
+_HEAD: Final = """# Command line
 
 What `--help` of each command prints, group by group, without its examples; `make generated` writes
-this page. Options that several commands share are printed once.{more}
+this page. Options that several commands share are printed once. The programs that the chart starts
+have their options in `--help` only. So have the lab's commands, which have
+[their own pages](../lab/docs/index.md).
 """
 # Programs that the chart starts with their options, and commands that say all in the list.
 _LEFT_OUT: Final = frozenset({"webhook", "controllers", "seating", "help", "version"})
-_MORE: Final = " The programs that the chart starts have their options in `--help` only."
 
 
 # How paragraphs of examples begin.
@@ -49,32 +49,19 @@ class _Shared(NamedTuple):
 _SHARED: Final = (
     _Shared("validate", ("-f", "--set", "--set-json", "--release", "-n", "--kube-version")),
     _Shared("doctor", ("--kubeconfig", "--context")),
-    _Shared("why", ("--database",)),
 )
 
 
 def page() -> str:
-    """Roost's own page: the program, then its groups."""
-    return _page(
-        "Command line",
-        [("roost", cli.get_help(_context(cli, "roost", None))), *_groups(GROUPS)],
-        _MORE,
-    )
-
-
-def lab_page() -> str:
-    """The page of the groups that roost-lab adds."""
-    return _page("Command line of the lab", _groups(groups()[len(GROUPS) :]))
+    """The whole page: the program, then its groups."""
+    helps = [("roost", cli.get_help(_context(cli, "roost", None))), *_groups(GROUPS)]
+    parts = [f"\n## {name}\n\n```text\n{_trim(text)}\n```\n" for name, text in helps]
+    return "".join([_HEAD, *parts])
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or check them."""
-    return write_or_check([(PAGE, page()), (LAB_PAGE, lab_page())], arguments, WRITER)
-
-
-def _page(title: str, helps: Iterable[tuple[str, str]], more: str = "") -> str:
-    parts = [f"\n## {name}\n\n```text\n{_trim(text)}\n```\n" for name, text in helps]
-    return "".join([_HEAD.format(title=title, more=more), *parts])
+    """Write the page, or check it."""
+    return write_or_check([(PAGE, page())], arguments, WRITER)
 
 
 def _groups(tables: Iterable[CommandGroup]) -> Iterator[tuple[str, str]]:
