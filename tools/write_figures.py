@@ -85,7 +85,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
 
 
 # A part of Roost is told of hubs where a figure changes by so many percent or more.
-TOLD_CHANGE: Final = 10.0
+TOLD_CHANGE: Final = 3.0
 # Rows of the ablation of what is off by default.
 OFF_BY_DEFAULT: Final = ("popular images", "users avoid placeholders", "placeholders avoid users")
 # Learning is told from whole terms.
