@@ -53,6 +53,8 @@ RETRY_SECONDS: Final = 2.0
 # Most pod specs that are cached; beyond that, the cache is emptied.
 MAX_SPECS: Final = 50_000
 STALE_SECONDS: Final = 180.0
+# A statement without an answer raises no error: what waits for longer isn't recorded.
+UNSTORED_SECONDS: Final = 180.0
 # After these, all changes up to their version have been delivered.
 _MOVING: Final = (
     WatchEventType.SYNCED,
@@ -151,6 +153,11 @@ class Recording:
                 return Readiness(
                     False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s"
                 )
+        behind_seconds = self.behind_seconds()
+        if not self._fault and behind_seconds > UNSTORED_SECONDS:
+            return Readiness(
+                False, f"changes have waited for the database for {behind_seconds:.0f} s"
+            )
         return Readiness(not self._fault, self._fault)
 
     def behind_seconds(self) -> float:

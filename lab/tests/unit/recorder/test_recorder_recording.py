@@ -340,6 +340,30 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
     assert len(rows(store, schema.pod)) == 500
 
 
+def test_while_the_database_answers_nothing_it_does_not_say_that_it_records(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a PostgreSQL whose disk hangs, or another session's lock: no statement fails, or ends."""
+    monkeypatch.setattr(module, "UNSTORED_SECONDS", 0.5)
+    cluster = Cluster()
+    write, answers = store.write, threading.Event()
+
+    def hang(records: list[Record], positions: Mapping[str, tuple[str, int]]) -> None:
+        answers.wait(60)
+        write(records, positions)
+
+    with Run(cluster, store) as run:
+        run.wait_for("10")
+        wait_until(lambda: run.metric("recording") == 1.0, 10, "it to record")
+        monkeypatch.setattr(store, "write", hang)
+        cluster.said.append({"type": "ADDED", "object": pod_object("p", 11)})
+        wait_until(lambda: run.metric("recording") == 0.0, 10, "it to say that nothing is stored")
+        assert "waited for the database" in run.recording.readiness().detail
+        answers.set()
+        run.wait_for("11")
+        wait_until(lambda: run.metric("recording") == 1.0, 10, "it to record again")
+
+
 def test_a_pod_that_cannot_be_read_is_counted_and_is_not_said_to_have_gone(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
