@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 
 UNPROCESSABLE: Final = 422
 TOO_MANY: Final = 429
+SERVER_ERROR: Final = 500
 # Until the next try without the Lease.
 LEADER_SECONDS: Final = 1.0
 # A plan that takes longer to carry out is dropped, and a new one is made.
@@ -44,6 +45,9 @@ PLAN_SECONDS: Final = 60.0
 # last.
 FIRST_REST_SECONDS: Final = 5.0
 LAST_REST_SECONDS: Final = 300.0
+# What the API server refuses in trouble of its own, it takes as soon as that is over: all is caught
+# up within a minute.
+LAST_TROUBLE_SECONDS: Final = 45.0
 MAX_RESTING: Final = 10_000
 # Conflicts: kubelets and cloud controllers write the same node.
 TAINT_TRIES: Final = 4
@@ -142,10 +146,13 @@ class Applier:
         What failed rests: it mostly fails again, and uses up the others' budget.
         """
         target = _target(action)
+        last_seconds = LAST_REST_SECONDS
         try:
             outcome = self._perform(action)
         except ClusterError as error:
             outcome = _outcome_of(action, error)
+            if _is_trouble(error):
+                last_seconds = LAST_TROUBLE_SECONDS
             if outcome is Outcome.FAILED:
                 log.warning("failed: %s: %s", action, error)
         if outcome is not Outcome.FAILED:
@@ -156,7 +163,7 @@ class Applier:
         if len(self._resting) >= MAX_RESTING:
             self._resting = {key: rest for key, rest in self._resting.items() if rest.until > now}
         self._resting[target] = backed_off(
-            self._resting.get(target), FIRST_REST_SECONDS, LAST_REST_SECONDS, now
+            self._resting.get(target), FIRST_REST_SECONDS, last_seconds, now
         )
         return outcome
 
@@ -255,6 +262,13 @@ def _outcome_of(action: Action, error: ClusterError) -> Outcome:
     if error.status == NOT_FOUND or (error.status == CONFLICT and is_precondition):
         return Outcome.GONE
     return Outcome.FAILED
+
+
+def _is_trouble(error: ClusterError) -> bool:
+    """Whether the API server is overloaded, broken or away, whatever it is asked for."""
+    return (
+        not isinstance(error, ApiError) or error.status == TOO_MANY or error.status >= SERVER_ERROR
+    )
 
 
 def _target(action: Action) -> tuple[str, ...]:

@@ -457,6 +457,34 @@ def test_what_is_refused_is_asked_for_ever_more_seldom_and_holds_up_nothing_else
     assert asked.count("/api/v1/namespaces/hub/pods/fine") == 600
 
 
+@pytest.mark.parametrize(
+    "error",
+    [ApiError(429, "too many requests"), ApiError(500, "etcd"), ClusterError("no answer in time")],
+    ids=str,
+)
+def test_what_an_api_server_in_trouble_refuses_is_written_within_a_minute_after_it(
+    error: ClusterError,
+) -> None:
+    """As the Lease may be renewed meanwhile, this leader asks on."""
+    over_at, written_at = 0.0, []
+
+    def refuse(_verb: str, _path: str) -> None:
+        if world.now < over_at:
+            raise error
+        written_at.append(world.now)
+
+    for over_at in (60.0, 160.0, 600.0):
+        world = World(FakeClient(refuse))
+        loop = world.loop(asks_for(delete("one")))
+        written_at.clear()
+        while not written_at and world.now < 2000.0:
+            loop.turn()
+            world.now += 1.0
+        assert over_at <= written_at[0] <= over_at + 60.0
+        # It is spared, all the same.
+        assert len(world.client.requests) <= 5 + over_at / 40
+
+
 def test_a_plan_that_takes_too_long_is_made_anew() -> None:
     def slow(_verb: str, _path: str) -> None:
         world.now += 40.0
