@@ -6,6 +6,7 @@ import base64
 import contextlib
 import datetime as dt
 import json
+import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ import yaml
 from roost_core.placement.labels import HELD, attract_label, pulled_label
 from tests.e2e.pods import IMAGE, SINGLEUSER
 from tests.e2e.relays import CuttableProxy
+from tests.e2e.troubled_server import TroubledServer
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import own_cluster
 from tests.harness.nodes import FakeNodes
@@ -168,14 +170,15 @@ class Hub:
         self._exits.close()
         self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}")
 
-    def start(self, name: str) -> Controllers:
+    def start(self, name: str, way: TroubledServer | None = None) -> Controllers:
+        """way: instead of a proxy that can be cut."""
         account = self.stack.find("ServiceAccount", "hub-roost-controllers")["metadata"]["name"]
         direct = self.cluster.service_account_kubeconfig(self.namespace, account)
         self.credentials[credential_of(direct)] = name
-        proxy = self.proxies[name] = self._exits.enter_context(CuttableProxy(self.cluster))
-        replica = self.stack.start_controllers(
-            f"--kubeconfig={proxy.kubeconfig(direct)}", f"--identity={name}"
-        )
+        if way is None:
+            proxy = self.proxies[name] = self._exits.enter_context(CuttableProxy(self.cluster))
+        kubeconfig = (way or proxy).kubeconfig(direct)
+        replica = self.stack.start_controllers(f"--kubeconfig={kubeconfig}", f"--identity={name}")
         self.replicas[name] = replica
         return replica
 
@@ -392,6 +395,47 @@ def test_an_api_server_that_restarts_and_forgets_is_followed_again_without_a_res
             "the server still knew where we stood"
         )
         assert "Traceback" not in replica.process.log()
+
+
+def test_after_an_api_server_that_refuses_and_cuts_watches_all_is_right_within_a_minute(
+    cluster: ControlPlane,
+) -> None:
+    chance = random.Random(1)
+
+    def some(_method: str, _path: str) -> int:
+        return chance.choice([0, 0, 429, 500, 503])
+
+    def all_but_leases(_method: str, path: str) -> int:
+        return 0 if "/leases/" in path else 500
+
+    with Hub(cluster) as hub, TroubledServer(cluster) as server:
+        node, other = hub.add_node("node"), hub.add_node("other")
+        replica = hub.start("one", server)
+        replica.wait_leading()
+        for one in (node, other):
+            hub.wait_for_label(one)
+        for rule in (some, all_but_leases):
+            before = hub.own_count("one")
+            began_at = time.monotonic()
+            server.rule = rule
+            hub.nodes.set_images(node, NO_IMAGES)
+            while (elapsed := time.monotonic() - began_at) < 40.0:
+                time.sleep(2.0)
+                server.cut()
+                hub.leader()
+            assert hub.own_count("one") - before < elapsed * BUSY_REQUESTS_A_SECOND
+            hub.nodes.set_images(other, NO_IMAGES)
+            server.rule = lambda _method, _path: 0
+            wait_for(
+                "both labels to go", lambda: not (hub.has_label(node) or hub.has_label(other)), 60
+            )
+            for one in (node, other):
+                hub.nodes.set_images(one, IMAGES)
+                hub.wait_for_label(one)
+        assert server.refused.keys() == {429, 500, 503}
+        assert replica.process.is_running
+        assert "Traceback" not in replica.process.log()
+        assert writes_without_the_lease(hub.requests()) == []
 
 
 def test_a_network_that_falls_silent_costs_the_lead_and_gives_it_back(
