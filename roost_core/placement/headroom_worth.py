@@ -100,15 +100,15 @@ def seats_worth(needs: Needs, worth: Worth, room: int = 0) -> int:
     needs: how many seats may be needed, with weights of any sum.
     """
     total = sum(weight for _, weight in needs)
-    if total <= 0 or worth.node_hours <= 0:
+    if total <= 0:
         return 0
     seats = 0
     low = room
     while True:
         above = [(need - low, weight) for need, weight in needs if need > low and weight > 0]
-        share_used = sum(weight for _, weight in above) / total
-        if share_used < 1e-9:
+        if not above:
             return seats
+        share_used = sum(weight for _, weight in above) / total
         users = sum(min(beyond, worth.per_node) * weight for beyond, weight in above) / total
         if not worth.is_worth_it(users, share_used):
             return seats

@@ -73,8 +73,6 @@ class Learned:
     unusable: str = ""
     # The minute of the last plan.
     minute: int = -1
-    # How many minutes of the history were seen.
-    seen_minutes: int = 0
     # What the last plan saw.
     view: PoolView | None = None
     # The present minute's forecast; None: there are too few days.
@@ -197,7 +195,6 @@ def _with_stored(
         learned = replace(
             learned, history=history, outlook=outlook, stored=(stored,), rises=None, steady=None
         )
-        learned = replace(learned, seen_minutes=history.seen_minutes)
     kept = (stored,) if stored in learned.stored[-1:] else learned.stored
     is_loaded = learned.is_loaded or snapshot.histories is not None
     return replace(learned, is_loaded=is_loaded, stored=kept), actions
@@ -289,12 +286,6 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
     if steady is None or steady[0] != step:
         steady = (step, steady_needs(history, minute, learn.time_zone, rises))
     outlook = look_ahead(history, minute, learn.time_zone, rises, steady[1])
-    if history.first == learned.history.first and learned.seen_minutes:
-        # All of eight weeks need not be counted each minute.
-        added = history.levels[len(learned.history.levels) :]
-        seen_minutes = learned.seen_minutes + len(added) - added.count(UNSEEN)
-    else:
-        seen_minutes = history.seen_minutes
     return replace(
         learned,
         minute=minute,
@@ -303,7 +294,6 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
         outlook=outlook,
         rises=rises,
         steady=steady,
-        seen_minutes=seen_minutes,
     )
 
 

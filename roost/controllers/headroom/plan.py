@@ -374,7 +374,7 @@ class _Plan:
         """Show what was learned, and what that saved and cost."""
         account = learned.history.account
         ceiling = ceiling_of(learn, learned)
-        self.gauges["headroom_learned_hours"][name,] = learned.seen_minutes / 60
+        self.gauges["headroom_learned_hours"][name,] = learned.history.seen_minutes / 60
         self.gauges["headroom_saved_hours"][name,] = sum(
             week.saved_hours for week in account.weeks[-2:]
         )

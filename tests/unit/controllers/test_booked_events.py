@@ -118,6 +118,13 @@ def test_placeholders_go_as_people_come(
     assert _wanted(_plan(_planner(*events), minutes, *pods)) == expected
 
 
+def test_what_is_booked_of_a_set_is_shown_while_its_placeholders_are_kept() -> None:
+    for minutes, shown in ((-120, {}), (-10, {("default",): 120}), (120, {})):
+        assert _plan(_planner(LECTURE), minutes).gauges["headroom_booked"] == shown
+    coming = _plan(_planner(LECTURE), 2, *_users(50))
+    assert coming.gauges["headroom_booked"] == {("default",): 70}
+
+
 def test_placeholders_of_a_class_with_the_image_gate_are_nobody_who_came() -> None:
     document = events_document(BY_ALL)
     document["podClasses"]["placeholder"]["imageGate"] = True

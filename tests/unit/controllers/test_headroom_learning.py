@@ -658,6 +658,20 @@ def test_builds_and_windows_cost_learning_nothing_and_a_clock_set_back_counts_on
     assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.15)
 
 
+def test_nodes_that_a_booking_keeps_cost_learning_nothing() -> None:
+    event = {"name": "course", "people": 3, "start": "2026-10-05T14:30", "timeZone": "UTC"}
+    events = {"enabled": True, "booked": [event], "leadMinutes": 150, "maxPeople": 100}
+    events |= {"maxPlaceholders": 100, "configMaps": False, "concurrentSpawnLimit": 64}
+    document = _document(replicas=0, learn={**LEARN, "min": 0, "max": 0})
+    hub = Hub(document | {"events": events, "seating": {"enabled": False}}, replicas=0)
+    size = {"cpu": 300, "memory": 2**40, "pods": 110}
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable=size, ready=True, ready_since=hub.now)
+    hub.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
+    hub.pass_minutes(120)
+    assert hub.replicas == 3
+    assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.15)
+
+
 @settings(max_examples=15)
 @given(
     # 56 days are kept, and whole days go at once: the 57th ends while we look.
@@ -746,6 +760,29 @@ def test_busy_histories_of_many_sets_fit_one_config_map(sets: int) -> None:
         kept = read_history(hub.stored[name])
         assert kept.end == int(hub.now // 60) + 1
         assert len(kept.levels) >= 1440
+
+
+def test_a_text_that_cannot_be_read_and_busy_histories_fit_one_config_map_at_once() -> None:
+    names = [f"set-{number}" for number in range(11)]
+    document = _document()
+    (entry,) = document["placeholders"]
+    document["placeholders"] = [
+        {**entry, "name": name, "statefulSet": f"hub-roost-placeholder-{name}"} for name in names
+    ]
+    chance = Random(4)
+    levels = array("i", (chance.randrange(2_000) for _ in range(56 * 1440)))
+    busy = History(int(NOW // 60) - len(levels), levels).as_text()
+    hub = Hub(document, dict.fromkeys(names, busy))
+    hub.turn()
+    # Somebody spoils one of them by hand.
+    hub.stored = {**dict.fromkeys(names, busy), "set-0": "x" * 90_000}
+    hub.now += 59 * 60
+    hub.pass_minutes(1)
+    assert hub.stored is not None
+    assert read_history(hub.stored["set-0"]).seen_minutes >= 1440
+    assert hub.stored[f"set-0{UNUSABLE_SUFFIX}"] == "x" * 90_000
+    # The admission policy's bound.
+    assert sum(map(len, hub.stored.values())) <= 786_432
 
 
 def _of_sets(*entries: dict[str, Any]) -> Hub:

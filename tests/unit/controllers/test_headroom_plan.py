@@ -84,6 +84,14 @@ def test_a_set_is_scaled_when_a_window_begins_and_when_it_ends_and_not_between()
     assert (down.replicas, down.why) == (3, "no window is active")
 
 
+def test_of_windows_that_give_the_same_number_all_are_named_and_a_smaller_one_is_not() -> None:
+    lab = {**DAY, "name": "lab", "end": "0 14 * * *"}
+    small = {**DAY, "name": "small", "replicas": 5}
+    planned = Cluster(_planner(windows=[DAY, lab, small]))
+    up = only(ScaleSet, planned.turn())
+    assert up.why == "windows day and lab, until Mon 2026-10-05 14:00 CEST at least"
+
+
 def test_somebody_elses_number_is_set_right_while_windows_are_there_and_left_alone_without() -> (
     None
 ):
