@@ -55,8 +55,6 @@ OTHER_SHARE: Final = 0.3
 # Steady need is looked at in steps of so many minutes, in the hour before and in the hour after.
 STEADY_STEP: Final = 6
 _HOUR_MINUTES: Final = 60
-# A rise that hasn't been worked out yet.
-_UNKNOWN: Final = -2
 
 
 class Likeness(Enum):
@@ -97,7 +95,8 @@ class Rises:
     def __init__(self, history: History) -> None:
         self.ahead = history.ahead_minutes
         self._first = history.first
-        self._known: list[int] = []
+        # None: not worked out yet.
+        self._known: list[int | None] = []
 
     def fits(self, history: History) -> bool:
         """Whether it is still of this history: not after another one was read, days went or boots
@@ -112,14 +111,14 @@ class Rises:
         if not 0 <= index < len(levels):
             return UNSEEN
         known = self._known
-        if index < len(known) and known[index] != _UNKNOWN:
-            return known[index]
+        if index < len(known) and (rise := known[index]) is not None:
+            return rise
         level = levels[index]
         rise = UNSEEN if level == UNSEEN else max(levels[index : index + self.ahead + 1]) - level
         # What is still to come may rise further.
         if index + self.ahead < len(levels):
-            if index >= len(known):
-                known.extend([_UNKNOWN] * (index + 1 - len(known)))
+            while len(known) <= index:
+                known.append(None)
             known[index] = rise
         return rise
 

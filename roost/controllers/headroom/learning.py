@@ -71,8 +71,8 @@ class Learned:
     is_loaded: bool = False
     # What was stored and couldn't be read; "": nothing.
     unusable: str = ""
-    # The minute of the last plan.
-    minute: int = -1
+    # The minute of the last plan; None: there was none.
+    minute: int | None = None
     # What the last plan saw.
     view: PoolView | None = None
     # The present minute's forecast; None: there are too few days.
@@ -80,12 +80,12 @@ class Learned:
     forecast: Forecast | None = None
     # Seats that there would be without the ceiling.
     uncut: int = 0
-    # The day on which classes that the ceiling cuts were told of last.
-    told_on: int = 0
+    # The day on which classes that the ceiling cuts were told of last; None: they weren't.
+    told_on: int | None = None
     # People of the coming week for whom the ceiling leaves no seat.
     cut_people: int = 0
-    # In which hour since 1970 they were counted; 0: the ceiling cuts nothing.
-    counted_on: int = 0
+    # In which hour since 1970 they were counted; None: the ceiling cuts nothing.
+    counted_on: int | None = None
     # Since when somebody waited for each node that boots.
     booting: Mapping[str, float] = field(default_factory=dict)
     accounting: Accounting = field(default_factory=Accounting)
@@ -244,7 +244,7 @@ def _tell_of_ceiling(
     hour = minute // _HOUR_MINUTES
     day = minute // DAY_MINUTES
     if worth == uncut:
-        return replace(learned, cut_people=0, counted_on=0), []
+        return replace(learned, cut_people=0, counted_on=None), []
     if hour == learned.counted_on:
         return learned, []
     cut = list(

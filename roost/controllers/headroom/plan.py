@@ -133,8 +133,8 @@ class HeadroomMemory:
     since: float | None = None
     # What was said of booked events.
     told: frozenset[Notice] = frozenset()
-    # Steady seconds since when notices are counted, and how many there were.
-    telling: tuple[float, int] = (0.0, 0)
+    # Steady seconds since when notices are counted, and how many there were; None: there were none.
+    telling: tuple[float, int] | None = None
 
 
 def plan_headroom(
@@ -154,7 +154,7 @@ def plan_headroom(
         booking_notices(snapshot, settings.events, now.wall) if settings.events is not None else ()
     )
     news = _in_turn(notices - memory.told)
-    began, count = memory.telling
+    began, count = memory.telling or (now.steady, 0)
     if now.steady - began >= NOTICE_SECONDS:
         began = now.steady
         count = 0
@@ -270,7 +270,6 @@ class _Plan:
             self.gauges["headroom_next_change_seconds"][name,] = period.until - now.wall
             self.waits.append(period.until - now.wall)
         replicas = period.replicas + extra
-        people = 0
         why = ""
         learned = None
         if (learn := placeholder_set.learn) is not None:
@@ -290,7 +289,6 @@ class _Plan:
             replicas, why = learned_number(learn, learned, period, extra, present=present, now=now)
             self.waits.append(seconds_until_change(now))
             self._show_learned(name, learn, learned)
-            people = _people_ahead(learned)
         replicas = min(MAX_REPLICAS, replicas)
         cut_elsewhere = self._booked.cut.get(name)
         fewer = ""
@@ -302,7 +300,9 @@ class _Plan:
             replicas = room.people
             fewer = f"; no more people than {room.why}"
         # Each placeholder stands for somebody who may come, and so do bookings without one.
-        people = max(people, replicas - extra + self._booked.people.get(name, 0))
+        people = replicas - extra + self._booked.people.get(name, 0)
+        if learned is not None:
+            people = max(people, _people_ahead(learned))
         return _Number(
             placeholder_set,
             keeper,
@@ -421,7 +421,8 @@ def _period(
 
 def _people_ahead(learned: Learned) -> int:
     """How many more may come, in placeholders: as many as were ever there, or are forecast."""
-    most = max(learned.history.levels, default=0)
+    # The present minute's level is there, too.
+    most = max(learned.history.levels)
     level = 0.0 if learned.view is None else learned.view.level
     return max(learned.uncut, ceil(most - level))
 

@@ -298,8 +298,10 @@ class _There:
         users = [user for user in self.users if quota.counts(user)]
         if not users and (self.users or not _may_count_users(quota, placeholders)):
             return 0
-        mean = -(-sum(user.amount(key) for user in users) // len(users)) if users else 0
-        return max(mean, *(placeholder.amount(key) for placeholder in placeholders))
+        amounts = [placeholder.amount(key) for placeholder in placeholders]
+        if users:
+            amounts.append(-(-sum(user.amount(key) for user in users) // len(users)))
+        return max(amounts)
 
     def smallest_person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
         """How much of the key one more person takes at least; 0: it isn't known, or nothing."""

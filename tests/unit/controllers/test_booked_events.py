@@ -118,6 +118,31 @@ def test_placeholders_go_as_people_come(
     assert _wanted(_plan(_planner(*events), minutes, *pods)) == expected
 
 
+def test_fifty_bookings_are_told_of_in_a_minute_and_the_next_when_it_is_over() -> None:
+    events = [{**LECTURE, "name": f"e{number}", "people": 1} for number in range(103)]
+    source = _config_map(json.dumps(events))
+    planner = _planner()
+    told = []
+    waits = []
+    for seconds in (0, 10, 59, 60, 61, 120, 121):
+        moment = Moment(START - 86_400 + seconds, 30.0 + seconds)
+        snapshot = Snapshot(RELEASE, NAMESPACE, bookings={"course": source})
+        planned = planner.plan(snapshot, moment)
+        told.append(len(planned.actions))
+        waits.append(planned.wake_after_seconds)
+    assert told == [50, 0, 0, 50, 0, 3, 0]
+    assert waits[:5] == pytest.approx([60.05, 50.05, 1.05, 60.05, 59.05])
+
+
+def test_who_has_the_image_of_an_event_counts_for_it_and_not_for_another() -> None:
+    exam = {**BY_ALL, "name": "exam", "people": 5}
+    course = {**LECTURE, "people": 5}
+    some = [*_users(5), *_users(5, "quay.io/me/other:1")]
+    for events in ([exam, course], [course, exam]):
+        assert _wanted(_plan(_planner(*events), 2, *some)) == 3
+        assert _wanted(_plan(_planner(*events), 2, *some[5:])) == 8
+
+
 def test_what_is_booked_of_a_set_is_shown_while_its_placeholders_are_kept() -> None:
     for minutes, shown in ((-120, {}), (-10, {("default",): 120}), (120, {})):
         assert _plan(_planner(LECTURE), minutes).gauges["headroom_booked"] == shown

@@ -600,6 +600,69 @@ def test_where_empty_nodes_go_at_once_all_seats_stay_until_people_come() -> None
     assert hub.replicas == 40
 
 
+def test_of_what_is_learned_only_more_than_twice_as_many_placeholders_are_told() -> None:
+    for before, told in ((13, ["HeadroomChanged"]), (14, ["HeadroomChanged"]), (20, []), (90, [])):
+        hub = Hub(stored={"default": _history(40)}, replicas=before)
+        notices = [action.reason for action in hub.turn() if isinstance(action, Notice)]
+        assert (hub.replicas, notices) == (40, told)
+
+
+def test_what_is_booked_is_kept_while_the_history_has_not_been_read() -> None:
+    event = {"name": "course", "people": 30, "start": "2026-10-05T12:05", "timeZone": "UTC"}
+    events = {"enabled": True, "booked": [event], "leadMinutes": 10, "maxPeople": 100}
+    events |= {"maxPlaceholders": 100, "configMaps": False, "concurrentSpawnLimit": 64}
+    document = _document() | {"events": events, "seating": {"enabled": False}}
+    for present, replicas in ((3, 33), (50, 50), (90, 60)):
+        hub = Hub(document, None, replicas=present)
+        hub.turn()
+        assert hub.replicas == replicas
+
+
+@pytest.mark.parametrize(
+    ("requests", "allocatable", "level"),
+    [
+        # Nothing to compare.
+        ((), {}, 1),
+        ((("cpu", 300),), {}, 3),
+        ((("memory", 4 * 2**30),), {}, 4),
+        # A node that tells one of both is no measure.
+        ((("cpu", 300), ("memory", 2**30)), {"cpu": 4000}, 3),
+        ((("cpu", 100), ("memory", 3 * 2**30)), {"memory": 2**34}, 3),
+        # By what both take of a node.
+        ((("cpu", 800),), {"cpu": 16_000, "memory": 2**35}, 2),
+        ((), {"cpu": 16_000, "memory": 2**35}, 1),
+    ],
+)
+def test_a_user_counts_as_placeholders_by_what_is_known(
+    requests: tuple[tuple[str, int], ...], allocatable: dict[str, int], level: int
+) -> None:
+    hub = Hub(stored={"default": _history(2)})
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable=allocatable)
+    hub.pass_minutes(5)
+    spec = PodSpec(requests=requests)
+    hub.pods["x"] = Pod(NAMESPACE, "x", labels=USER, node_name="n", spec=spec)
+    hub.pass_minutes(60)
+    assert hub.level() == level
+
+
+def test_the_boot_of_a_node_begins_as_a_placeholder_of_the_set_waits() -> None:
+    for of_set, boots in (("default", (150,)), ("other", ())):
+        hub = Hub(stored={"default": _history(2)})
+        hub.add("seat", node="", labels={PLACEHOLDER_SET_LABEL: of_set})
+        key = f"{NAMESPACE}/seat"
+        hub.pods[key] = replace(hub.pods[key], unschedulable_since=hub.now)
+        # One that wasn't tried yet doesn't wait.
+        hub.add("untried", node="", labels={PLACEHOLDER_SET_LABEL: "default"})
+        hub.pass_minutes(2)
+        hub.nodes["new"] = Node("new", {"pool": "user"}, uid="u", ready=False)
+        hub.turn()
+        hub.nodes["new"] = replace(hub.nodes["new"], ready=True, ready_since=hub.now + 30)
+        hub.pods[key] = replace(hub.pods[key], unschedulable_since=None, node_name="new")
+        hub.pass_minutes(60)
+        assert hub.stored is not None
+        assert read_history(hub.stored["default"]).boots == boots
+
+
 def test_a_history_brought_in_by_hand_is_taken_at_once() -> None:
     hub = Hub()
     hub.turn()

@@ -134,6 +134,26 @@ BOOKED = {
 NONE = {"name": "default", "replicas": 0}
 
 
+def test_who_has_come_to_a_booked_event_needs_room_no_more() -> None:
+    begun = {"booked": [{**BOOKED["booked"][0], "start": "2026-10-05T11:58"}]}
+    come = _users(10, created=NOW - 30)
+    planned = _plan(_planner(NONE, events=begun), _quota(pods=50), pods=come)
+    # Twenty have yet to come, and leave as much to placeholders.
+    assert _number(planned) == 20
+
+
+def test_pods_that_are_no_placeholders_of_this_release_take_their_room() -> None:
+    others = {PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: "another"}
+    for labels, number in (
+        (others, 10),
+        ({OWN_INSTANCE_LABEL: RELEASE, "component": "webhook"}, 10),
+        ({**others, OWN_INSTANCE_LABEL: RELEASE}, 20),
+    ):
+        there = [_pod(f"one-{each}", labels) for each in range(10)]
+        planned = _plan(_planner(NONE, events=BOOKED), _quota(pods=50), pods=there)
+        assert _number(planned) == number
+
+
 @pytest.mark.parametrize(
     ("quota", "number"),
     [

@@ -1,5 +1,7 @@
 """For which of the sets that learn a user counts, on a node that all of them can use."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +49,18 @@ def test_with_as_many_conditions_the_values_order_decides() -> None:
     second = learner("second", (IN_POOL,), (HAS_GPU,))
     assert counted_for(first, second) == ["first"]
     assert counted_for(second, first) == ["second"]
+
+
+def test_a_user_that_requests_nothing_is_as_near_to_each_size() -> None:
+    sizes = [
+        replace(learner(name, (IN_POOL,)), requests={"cpu": cpu, "memory": "1Gi"})
+        for name, cpu in (("large", "4"), ("small", "100m"))
+    ]
+    pools = SharedPools(sizes, Snapshot(RELEASE, NAMESPACE, {"n": NODE}, {}, {}))
+    for requests, counted in (
+        ((), "large"),
+        ((("cpu", 100),), "small"),
+        ((("memory", 2**30),), "large"),
+    ):
+        pod = Pod(NAMESPACE, "user", node_name="n", spec=PodSpec(requests=requests))
+        assert [one.name for one in sizes if pools.counts_for(pod, one.name)] == [counted]

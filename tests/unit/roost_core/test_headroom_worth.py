@@ -3,13 +3,7 @@
 import pytest
 
 from roost_core.placement.headroom_account import Account
-from roost_core.placement.headroom_worth import (
-    Ceiling,
-    Worth,
-    cost_between,
-    seats_worth,
-    worth_of,
-)
+from roost_core.placement.headroom_worth import Ceiling, Worth, cost_between, seats_worth, worth_of
 
 
 def cost_by_hand(share: float, per_node: int, ahead_minutes: int, idle_minutes: float) -> float:
@@ -58,7 +52,9 @@ def test_a_node_that_saves_as_much_as_it_costs_is_had() -> None:
     assert seats_worth([(1.0, 3.0), (0.0, 1.0)], worth) == 0
 
 
-def test_seats_that_are_needed_more_seldom_than_once_in_a_hundred_times_add_none_to_a_node() -> None:
+def test_seats_that_are_needed_more_seldom_than_once_in_a_hundred_times_add_none_to_a_node() -> (
+    None
+):
     worth = worth_of(1000, 20, 6)
     for often, seats in ((1, 12), (0.9, 5)):
         needs = [(12.0, often), (5.0, 60.0), (0.0, 40.0 - often)]
