@@ -466,7 +466,8 @@ def test_what_an_api_server_in_trouble_refuses_is_written_within_a_minute_after_
     error: ClusterError,
 ) -> None:
     """As the Lease may be renewed meanwhile, this leader asks on."""
-    over_at, written_at = 0.0, []
+    over_at = 0.0
+    written_at: list[float] = []
 
     def refuse(_verb: str, _path: str) -> None:
         if world.now < over_at:

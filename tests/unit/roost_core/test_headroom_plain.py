@@ -69,7 +69,7 @@ def plain_days(history: History, minute: int) -> list[tuple[float, ...]] | None:
     weights = {"same": 1.0, "like": 0.1, "other": 0.02}
     if any(like == "same" for _, _, like in seen):
         weights = {"same": 1.0, "like": 0.003, "other": 0.0005}
-    found = []
+    found: list[tuple[float, ...]] = []
     for at, recency, like in seen:
         for delay, share in ((0, 1.0), (5, 0.03), (10, 0.03)):
             then = at - delay
