@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from pprint import pprint
 
-from tests.judge.cases import draw
+from tests.judge.cases import draw, draw_two
 from tests.judge.hubs import read_hub
 from tests.judge.verdicts import try_case
 
@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument(
         "--odd", action="store_true", help="under values that are neither defaults nor an import's"
     )
+    parser.add_argument("--two", action="store_true", help="two releases on the same nodes")
     parser.add_argument(
         "--verbose", action="store_true", help="print the case and what happened on both sides"
     )
@@ -38,7 +39,7 @@ def main() -> int:
     hub = read_hub(options.hub.read_text(encoding="utf-8")) if options.hub is not None else None
     began, worse, did = time.process_time(), 0, Counter[str]()
     for seed in range(first, last + 1):
-        case = draw(seed, hub, is_odd=options.odd)
+        case = draw_two(seed) if options.two else draw(seed, hub, is_odd=options.odd)
         without, with_roost, victims = try_case(case)
         if options.verbose:
             pprint(case, width=140)

@@ -34,6 +34,8 @@ SHARED = {"pool": "users"}
 # Labels of the namespaces whose hubs a release serves, where it serves several; and some of those.
 SERVED = {"hub.jupyter.org/users": "true"}
 OTHER_HUBS = ("physics", "biology")
+# The name and the namespace of a second release.
+BESIDE = "beside"
 BUILD = "build"
 # The first arrival's moment, as values have it.
 START = "2027-01-15T08:00"
@@ -277,6 +279,9 @@ class Case:
     reclaims: tuple[Reclaim, ...] = ()
     # None: the values keep their own placeholders.
     foreseen: Foreseen | None = None
+    # The same of a second release, whose hub's users are those of the namespace BESIDE; None: there
+    # is none.
+    beside: Foreseen | None = None
     # In the order of time; where `foreseen` says that people may.
     writings: tuple[Writing, ...] = ()
     # For how long it is played in the model after the last arrival.
@@ -613,6 +618,43 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         foreseen=foreseen,
         writings=writings,
         **more,
+    )
+
+
+def draw_two(seed: int) -> Case:
+    """A case by chance of two hubs on the same nodes, each with a release: half of the profiles'
+    twins are the second one's, and its placeholders and people are drawn apart.
+    """
+    case = draw(seed)
+    chance = Random(f"beside {seed}")
+    first = tuple(
+        replace(one, namespace=NAMESPACE, namespace_labels={})
+        for one in case.profiles
+        if one.namespace == case.profiles[0].namespace
+    )
+    twins = tuple(
+        replace(one, name=f"{one.name}-{BESIDE}", namespace=BESIDE)
+        for one in first
+        if one is first[0] or chance.random() < 0.5
+    )
+    of_first = [one for one in case.arrivals if one.profile in {one.name for one in first}]
+    of_twins = _arrivals(chance, [one.name for one in twins])
+    foreseen = _foreseen(chance, of_first)
+    return replace(
+        case,
+        name=f"two-{seed}",
+        profiles=(*first, *twins),
+        arrivals=tuple(sorted((*of_first, *of_twins), key=lambda one: one.at_seconds)),
+        foreseen=foreseen,
+        beside=_foreseen(chance, of_twins) or Foreseen(replicas=chance.choice([0, 3, 12])),
+        # What strikes one release is drawn for one.
+        fault=Fault.NONE,
+        troubles=tuple(one for one in case.troubles if one.what is TroubleKind.CORDON),
+        writings=(),
+        quotas=(),
+        limit_ranges=(),
+        volumes=(),
+        unbound_volumes=frozenset(),
     )
 
 

@@ -9,7 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, reduce
 from types import SimpleNamespace
 from typing import Any, cast
@@ -43,7 +43,7 @@ from roost_core.release.release_settings import CONTROLLERS, SCHEDULER, ReleaseS
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import Profile, read_profiles
 from tests.builders import NAMESPACE, RELEASE, allowed, default_values, merged, patch_of, review
-from tests.judge.cases import SHARED, Case
+from tests.judge.cases import BESIDE, SHARED, Case
 from tests.judge.hubs import imported
 from webhook.metrics import WebhookMetrics
 from webhook.review import Reviewer
@@ -72,12 +72,12 @@ class Release:
 
 
 @cache
-def release_of(*layers: str) -> Release:
+def release_of(*layers: str, name: str = RELEASE, namespace: str = NAMESPACE) -> Release:
     """Render values over the defaults, and read them back as the programs do. layers: values as
     JSON.
     """
     values = reduce(merged, map(json.loads, layers), default_values())
-    manifests = render(values, Install(RELEASE, NAMESPACE, f"v1.{NEWEST_MINOR}.0"))
+    manifests = render(values, Install(name, namespace, f"v1.{NEWEST_MINOR}.0"))
     bodies = [cast("JSONObject", manifest.body) for manifest in manifests]
     texts = {
         key: text
@@ -107,7 +107,17 @@ def copied(body: JSONObject) -> JSONObject:
 
 
 def release_for(case: Case) -> Release:
-    return release_of(*_layers(case))
+    own = tuple(profile for profile in case.profiles if profile.namespace != BESIDE)
+    return release_of(*_layers(replace(case, profiles=own)))
+
+
+def release_beside(case: Case) -> Release | None:
+    """The second release's, of a hub in a namespace apart; None: there is one release."""
+    if case.beside is None:
+        return None
+    own = tuple(profile for profile in case.profiles if profile.namespace == BESIDE)
+    layers = _layers(replace(case, profiles=own, foreseen=case.beside))
+    return release_of(*layers, name=BESIDE, namespace=BESIDE)
 
 
 def upgraded(case: Case) -> Release:
@@ -144,6 +154,7 @@ class RoostHere:
 
     def __init__(self, release: Release, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self.release = release
+        self.namespace = release.rules.namespace
         # How many builds and users' pods it placed, and of the users how many the gate and a warm
         # set are for.
         self.did: Counter[str] = Counter()
@@ -163,7 +174,7 @@ class RoostHere:
         for cache_ in self._cluster.caches:
             cache_._replace({})
         if self._cluster.namespaces.cache is not None:
-            for name, labels in {NAMESPACE: {}, **namespaces}.items():
+            for name, labels in {self.namespace: {}, **namespaces}.items():
                 self._cluster.namespaces.cache._set(name, {**SHARED, **labels})
         self._watch_bookings(release.shared, namespaces)
         self._facts = self._cluster.refresh()
@@ -187,7 +198,7 @@ class RoostHere:
         self.bookings = WatchedBookings(watches, watches, shared, known, all_namespaces=True)
         for cache_ in watches.caches:
             cache_._replace({})
-        for name, labels in {NAMESPACE: {}, **namespaces}.items():
+        for name, labels in {self.namespace: {}, **namespaces}.items():
             if known.cache is not None:
                 known.cache._set(name, {**SHARED, **labels})
 
@@ -211,7 +222,7 @@ class RoostHere:
         namespace = key.partition("/")[0]
         classes = self._cluster.settings.classes
         for name, pods in self._cluster.pods.by_class.items():
-            is_listed = pods.looks_elsewhere or namespace == NAMESPACE
+            is_listed = pods.looks_elsewhere or namespace == self.namespace
             is_selected = classes[name].labels.items() <= labels.items()
             if is_listed and is_selected and (cache_ := pods.cache) is not None:
                 cache_._set(key, None if body is None else cache_._stream._read(body))
@@ -236,7 +247,7 @@ class RoostHere:
 
     def tell_booking(self, namespace: str, text: str) -> None:
         """A namespace's ConfigMap of bookings says so; "": it is gone."""
-        of_release = namespace == NAMESPACE
+        of_release = namespace == self.namespace
         cache_ = (self.bookings._of_release if of_release else self.bookings._of_hubs).cache
         if cache_ is None:
             return

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tests.judge.cases import BUILD, Case
-from tests.judge.roost_here import release_for
+from tests.judge.roost_here import release_beside, release_for
 from tests.judge.world import Fate, World
 
 # imageGate.openAfterSeconds twice, for where the first node was the wrong one, and a step of plan,
@@ -40,7 +40,7 @@ class Trial(NamedTuple):
 
 def try_case(case: Case) -> Trial:
     without = World(case, None).play()
-    with_roost = World(case, release_for(case)).play()
+    with_roost = World(case, release_for(case), release_beside(case)).play()
     return Trial(without, with_roost, list(find_victims(case, without, with_roost)))
 
 

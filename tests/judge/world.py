@@ -112,23 +112,25 @@ class Fate:
     is_again: bool = False
 
 
-def _histories(case: cases.Case) -> dict[str, str]:
+def _histories(foreseen: cases.Foreseen | None) -> dict[str, str]:
     """What the placeholders learned: so many people came at this time on earlier days."""
-    if case.foreseen is None or not case.foreseen.learned:
+    if foreseen is None or not foreseen.learned:
         return {}
     now = int(EPOCH // 60)
     days = 15
     levels = array("i", [0] * (days * DAY_MINUTES))
     for day in range(1, days):
         begin = day * DAY_MINUTES
-        levels[begin : begin + 60] = array("i", [case.foreseen.learned] * 60)
+        levels[begin : begin + 60] = array("i", [foreseen.learned] * 60)
     return {"default": History(now - days * DAY_MINUTES, levels).as_text()}
 
 
 class World:
-    """`World(case, release).play()`; release: None: Roost isn't there."""
+    """`World(case, release).play()`; release: None: Roost isn't there. beside: a second release."""
 
-    def __init__(self, case: cases.Case, release: Release | None) -> None:
+    def __init__(
+        self, case: cases.Case, release: Release | None, beside: Release | None = None
+    ) -> None:
         self.case = case
         self.now = -float(SETTLE_SECONDS)
         self.fates: dict[str, Fate] = {}
@@ -138,9 +140,12 @@ class World:
         self.bodies: dict[str, JSONObject] = {}
         self.pods: dict[str, Pod] = {}
         self._namespaces = {one.namespace: one.namespace_labels for one in case.profiles}
-        self._roost = RoostHere(release, self._namespaces) if release is not None else None
+        releases = [one for one in (release, beside) if one is not None]
+        self._roosts = [RoostHere(one, self._namespaces) for one in releases]
+        # Whom faults and troubles strike.
+        self._roost = self._roosts[0] if self._roosts else None
         self._release = release
-        self._profiles = dict(release.profiles) if release is not None else {}
+        self._profiles = {name: one.profiles[name] for one in releases for name in one.profiles}
         self._profiles[DEFAULT_SCHEDULER] = CLUSTER_PROFILE
         self._state = ClusterState()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
@@ -171,14 +176,17 @@ class World:
         self._bound_at: dict[str, float] = {}
         self._events: dict[str, PullEvent] = {}
         # Where a set learns, the controllers say its number.
-        sets = release.of_kind("StatefulSet") if release else ()
         self._sets = {
-            one["metadata"]["name"]: {**one, "spec": {"replicas": 0, **one["spec"]}} for one in sets
+            one["metadata"]["name"]: {**one, "spec": {"replicas": 0, **one["spec"]}}
+            for one in _of_kind(releases, "StatefulSet")
         }
-        self._histories = _histories(case)
-        self._daemons = release.of_kind("DaemonSet") if release else []
+        self._histories = {
+            NAMESPACE: _histories(case.foreseen),
+            cases.BESIDE: _histories(case.beside),
+        }
+        self._daemons = _of_kind(releases, "DaemonSet")
         self._classes = {name: (value, never) for name, value, never in case.priorities}
-        for body in release.of_kind("PriorityClass") if release else ():
+        for body in _of_kind(releases, "PriorityClass"):
             never = body.get("preemptionPolicy") == "Never"
             self._classes[body["metadata"]["name"]] = body["value"], never
         self._zones: dict[str, str] = dict(case.volumes)
@@ -190,7 +198,7 @@ class World:
     @property
     def did(self) -> Counter[str]:
         """What Roost did with users' pods."""
-        return self._roost.did if self._roost is not None else Counter()
+        return sum((roost.did for roost in self._roosts), Counter())
 
     # Time
 
@@ -212,40 +220,44 @@ class World:
         self._keep_sets()
         self._schedule()
         self._count_waits()
-        if self._roost is not None:
+        for roost in self._roosts:
             if self.now % 2 == 0:
-                self._renew_leases()
-            self._roost.look(self.now)
-            self._roost.plan(self._snapshot(), EPOCH, self._apply)
+                self._renew_leases(roost)
+            roost.look(self.now)
+            roost.plan(self._snapshot(roost), EPOCH, self._apply)
         if self.now >= 0 and self.now % SCAN_SECONDS == 0:
             self._scan()
 
-    def _renew_leases(self) -> None:
-        assert self._roost is not None
-        rules = self._roost.release.rules
-        if self._roost.controllers_run:
-            self._roost.renew("controllers", "a", stamp(self.now))
+    def _renew_leases(self, roost: RoostHere) -> None:
+        rules = roost.release.rules
+        if roost.controllers_run:
+            roost.renew("controllers", "a", stamp(self.now))
         if "scheduler" in rules.leases and self._scheduler_runs:
-            self._roost.renew("scheduler", f"{rules.scheduler_host}_a", stamp(self.now))
+            roost.renew("scheduler", f"{rules.scheduler_host}_a", stamp(self.now))
+
+    def _roost_of(self, namespace: str) -> RoostHere | None:
+        """Whose webhook is called for a pod of this namespace."""
+        own = (roost for roost in self._roosts[1:] if roost.namespace == namespace)
+        return next(own, self._roost)
 
     # The beginning
 
     def _begin(self) -> None:
         case = self.case
         self._scheduler_runs = True
-        if self._roost is not None:
+        for roost in self._roosts:
             classes = [
                 {"metadata": {"name": name}, "value": value} for name, value, _ in case.priorities
             ]
-            classes += self._roost.release.of_kind("PriorityClass")
+            classes += _of_kind([one.release for one in self._roosts], "PriorityClass")
             devices = {name for pool in case.pools for name in pool.devices}
             mapped = [
                 {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": name}}
                 for name in devices
             ]
-            self._roost.tell_cluster(classes, case.quotas, mapped)
-            self._renew_leases()
-            self._roost.look(self.now)
+            roost.tell_cluster(classes, case.quotas, mapped)
+            self._renew_leases(roost)
+            roost.look(self.now)
         for pool in case.pools:
             for index in range(pool.at_first):
                 self._scaler.adopt(pool.name, f"{pool.name}-{index}")
@@ -327,8 +339,8 @@ class World:
         self._state.remove_node(name)
         self._scaler.lose(name)
         self._held[name].clear()
-        if self._roost is not None:
-            self._roost.tell_node(name, None)
+        for roost in self._roosts:
+            roost.tell_node(name, None)
         self._version += 1
         for key, pod in list(self.pods.items()):
             if pod.node_name == name:
@@ -396,8 +408,8 @@ class World:
         self.nodes[node.name] = node
         self._version += 1
         self._state.set_node(self._with_devices(node))
-        if self._roost is not None:
-            self._roost.tell_node(node.name, node)
+        for roost in self._roosts:
+            roost.tell_node(node.name, node)
 
     def _with_devices(self, node: Node) -> Node:
         """Devices of DRA aren't in `allocatable`; the scheduler finds them all the same."""
@@ -461,12 +473,13 @@ class World:
         }
         there = [one for one in self.bodies.values() if one["metadata"]["namespace"] == namespace]
         change = None
-        if self._roost is not None and not node:
+        roost = self._roost_of(namespace)
+        if roost is not None and not node:
 
             def change(sent: JSONObject) -> JSONObject:
                 self._sent[key] = pod = read_pod(sent)
-                patched = self._roost.review(sent, namespace) if self._roost is not None else sent
-                fate.misjudged = fate.misjudged or self._misjudges(pod)
+                patched = roost.review(sent, namespace)
+                fate.misjudged = fate.misjudged or self._misjudges(pod, roost.said)
                 return patched
 
         limits = {"quotas": self.case.quotas, "limit_ranges": self.case.limit_ranges}
@@ -486,13 +499,11 @@ class World:
         if node:
             self._bound(key, node)
 
-    def _misjudges(self, pod: Pod) -> str:
-        """What the webhook said last: that no node is large enough, though one that holds all is.
-        "": nothing such.
+    def _misjudges(self, pod: Pod, notes: Iterable[str]) -> str:
+        """What the webhook said: that no node is large enough, though one that holds all is. "":
+        nothing such.
         """
-        if self._roost is None:
-            return ""
-        if not (said := [one for one in self._roost.said if "large enough" in one]):
+        if not (said := [one for one in notes if "large enough" in one]):
             return ""
         images = self.case.images.intersection(pod.spec.images)
         able = [
@@ -530,8 +541,8 @@ class World:
         self.bodies[key] = body
         pod = self.pods[key] = read_pod(body, keep_containers=True)
         self._state.add_pod(pod)
-        if self._roost is not None:
-            self._roost.tell_pod(key, body, pod.labels)
+        for roost in self._roosts:
+            roost.tell_pod(key, body, pod.labels)
 
     def _remove(self, key: str) -> None:
         if (pod := self.pods.pop(key, None)) is None:
@@ -540,8 +551,8 @@ class World:
         del self.bodies[key]
         if self._state.get_pod(key) is not None:
             self._state.remove_pod(key)
-        if self._roost is not None:
-            self._roost.tell_pod(key, None, pod.labels)
+        for roost in self._roosts:
+            roost.tell_pod(key, None, pod.labels)
 
     # The scheduler
 
@@ -864,23 +875,27 @@ class World:
         self._kept = self._version
         for name, body in self._sets.items():
             template = body["spec"]["template"]
+            namespace = body["metadata"]["namespace"]
             # A StatefulSet takes those with the highest numbers away.
-            for key in [key for key in self.pods if key.startswith(f"{NAMESPACE}/{name}-")]:
+            for key in [key for key in self.pods if key.startswith(f"{namespace}/{name}-")]:
                 number = key.rpartition("-")[2]
                 is_beyond = number.isdigit() and int(number) >= body["spec"].get("replicas", 1)
                 if is_beyond and not self.pods[key].leaving:
                     self._end(key)
             for ordinal in range(body["spec"].get("replicas", 1)):
-                if f"{NAMESPACE}/{name}-{ordinal}" not in self.pods:
+                if f"{namespace}/{name}-{ordinal}" not in self.pods:
                     metadata = _owned(template, "StatefulSet", name, str(ordinal))
-                    self._create({"metadata": metadata, "spec": template["spec"]}, "own")
+                    own = {"metadata": metadata, "spec": template["spec"]}
+                    self._create(own, "own", namespace=namespace)
         for body in self._daemons:
-            name, template = body["metadata"]["name"], body["spec"]["template"]
+            name, namespace = body["metadata"]["name"], body["metadata"]["namespace"]
             for node in self.nodes.values():
-                if f"{NAMESPACE}/{name}-{node.name}" not in self.pods:
-                    self._create_daemon_pod(name, template, node)
+                if f"{namespace}/{name}-{node.name}" not in self.pods:
+                    self._create_daemon_pod(name, namespace, body["spec"]["template"], node)
 
-    def _create_daemon_pod(self, name: str, template: JSONObject, node: Node) -> None:
+    def _create_daemon_pod(
+        self, name: str, namespace: str, template: JSONObject, node: Node
+    ) -> None:
         spec = copied(template["spec"])
         spec["tolerations"] = [*spec.get("tolerations", ()), *DAEMON_TOLERATIONS]
         field = {"key": "metadata.name", "operator": "In", "values": [node.name]}
@@ -895,13 +910,16 @@ class World:
         if untolerated(node.taints, rules.tolerations) is None and all(
             node.labels.get(key) == value for key, value in rules.node_selector
         ):
-            self._create(body, "own")
+            self._create(body, "own", namespace=namespace)
 
     # What controllers read and write
 
-    def _snapshot(self) -> Snapshot:
-        sets = {name: read_stateful_set(body) for name, body in self._sets.items()}
-        name = self._release.rules.name if self._release else ""
+    def _snapshot(self, roost: RoostHere) -> Snapshot:
+        sets = {
+            name: read_stateful_set(body)
+            for name, body in self._sets.items()
+            if body["metadata"]["namespace"] == roost.namespace
+        }
         seen = {
             "nodes": self.nodes,
             "pods": self.pods,
@@ -909,11 +927,11 @@ class World:
             "pull_events": self._events,
         }
         return Snapshot(
-            name,
-            NAMESPACE,
+            roost.release.rules.name,
+            roost.namespace,
             **cast("Any", seen),
-            histories=self._histories,
-            bookings=self._roost.bookings.by_name if self._roost else {},
+            histories=self._histories.get(roost.namespace, {}),
+            bookings=roost.bookings.by_name,
             namespaces=self._namespaces,
             quotas={
                 f"{quota['metadata']['namespace']}/{quota['metadata']['name']}": read_quota(quota)
@@ -922,7 +940,7 @@ class World:
             container_defaults={
                 limits["metadata"]["name"]: read_container_defaults(limits)
                 for limits in self.case.limit_ranges
-                if limits["metadata"]["namespace"] == NAMESPACE
+                if limits["metadata"]["namespace"] == roost.namespace
             },
         )
 
@@ -987,6 +1005,10 @@ class World:
 
     def _say(self, what: str) -> None:
         self.journal.append(f"{self.now:4.0f} s  {what}")
+
+
+def _of_kind(releases: Iterable[Release], kind: str) -> list[JSONObject]:
+    return [body for release in releases for body in release.of_kind(kind)]
 
 
 def _secret_of(body: JSONObject) -> str:
