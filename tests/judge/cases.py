@@ -627,8 +627,15 @@ def draw_two(seed: int) -> Case:
     """
     case = draw(seed)
     chance = Random(f"beside {seed}")
+    # Both have placeholders.
+    unlike = {name: "" for name, _, _ in UNLIKE_PLACEHOLDERS}
     first = tuple(
-        replace(one, namespace=NAMESPACE, namespace_labels={})
+        replace(
+            one,
+            namespace=NAMESPACE,
+            namespace_labels={},
+            priority_class=unlike.get(one.priority_class, one.priority_class),
+        )
         for one in case.profiles
         if one.namespace == case.profiles[0].namespace
     )
@@ -647,6 +654,11 @@ def draw_two(seed: int) -> Case:
         arrivals=tuple(sorted((*of_first, *of_twins), key=lambda one: one.at_seconds)),
         foreseen=foreseen,
         beside=_foreseen(chance, of_twins) or Foreseen(replicas=chance.choice([0, 3, 12])),
+        priorities=tuple(one for one in case.priorities if one[0] not in unlike),
+        others=tuple(
+            replace(one, priority_class=unlike.get(one.priority_class, one.priority_class))
+            for one in case.others
+        ),
         # What strikes one release is drawn for one.
         fault=Fault.NONE,
         troubles=tuple(one for one in case.troubles if one.what is TroubleKind.CORDON),

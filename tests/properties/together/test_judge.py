@@ -19,8 +19,10 @@ from roost.controllers.headroom import plan as headroom
 from roost.controllers.image_gate import plan as gate
 from roost.controllers.image_gate import waiting_users as waiting
 from roost_core.placement.lease_state import LeaseObserver
+from tests.builders import RELEASE
 from tests.judge.cases import (
     BASE,
+    BESIDE,
     NAMESPACE,
     OTHER,
     OTHER_HUBS,
@@ -38,6 +40,7 @@ from tests.judge.cases import (
     booking,
     burst,
     draw,
+    draw_two,
 )
 from tests.judge.hubs import read_hub
 from tests.judge.roost_here import Release
@@ -49,7 +52,7 @@ from webhook.watching.failed_pulls import FailedPulls
 from webhook.watching.pull_evidence import PullEvidence
 
 pytestmark = pytest.mark.slow
-CASES, ODD_CASES, HUB_CASES, CHUNK = 2000, 200, 20, 50
+CASES, ODD_CASES, TWO_CASES, HUB_CASES, CHUNK = 2000, 200, 100, 20, 50
 HUBS = Path(__file__).parents[2] / "data" / "public-hubs"
 
 
@@ -77,6 +80,28 @@ def test_nobody_fares_worse(first: int) -> None:
 def test_nobody_fares_worse_under_odd_values(first: int) -> None:
     """These are `--odd`."""
     assert list(verdicts(draw(seed, is_odd=True) for seed in range(first, first + CHUNK))) == []
+
+
+@pytest.mark.parametrize("first", range(0, TWO_CASES, CHUNK))
+def test_nobody_of_two_hubs_with_a_release_each_fares_worse(first: int) -> None:
+    """These are `--two`."""
+    assert list(verdicts(draw_two(seed) for seed in range(first, first + CHUNK))) == []
+
+
+def test_both_of_two_releases_place_users_and_keep_placeholders() -> None:
+    case = next(case for case in map(draw_two, range(99)) if case.beside and case.beside.replicas)
+    world = try_case(case).with_roost
+    for release, namespace in ((RELEASE, NAMESPACE), (BESIDE, BESIDE)):
+        schedulers = {
+            pod.scheduler_name
+            for key, pod in world.pods.items()
+            if pod.namespace == namespace and world.fates[key].kind.startswith("plain")
+        }
+        assert schedulers == {f"{release}.{namespace}.user"}
+    assert any(
+        fate.is_own and key.startswith(f"{BESIDE}/{BESIDE}-roost-placeholder")
+        for key, fate in world.fates.items()
+    )
 
 
 @pytest.mark.parametrize("hub", sorted(HUBS.glob("*.yaml")), ids=lambda hub: hub.stem)
@@ -276,6 +301,13 @@ def pullers_that_request(real: Any, release: Any, kind: str) -> Any:
     return found
 
 
+def placeholders_above_users(real: Any, release: Any, kind: str) -> Any:
+    found = copy.deepcopy(real(release, kind))
+    for body in found if kind == "PriorityClass" and release.rules.namespace == BESIDE else ():
+        body["value"] = 1000
+    return found
+
+
 class Undone(NamedTuple):
     mends: tuple[tuple[Any, str, Any], ...]
     what: str
@@ -346,6 +378,11 @@ UNDONE = {
     ),
     "puller-requests": Undone(
         (changed(Release, "of_kind", pullers_that_request),), "deleted", map(draw, range(20, 21))
+    ),
+    "anothers-placeholders": Undone(
+        (changed(Release, "of_kind", placeholders_above_users),),
+        "deleted",
+        map(draw_two, range(20)),
     ),
     "claimable": Undone(
         ((device_classes, "claimable_resources", lambda _body: frozenset()),),
