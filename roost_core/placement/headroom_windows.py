@@ -180,8 +180,8 @@ def parse_moment(text: str, time_zone: str) -> float:
 
 def utc_offset_seconds(moment: int, time_zone: str) -> int:
     """Return what clocks of that zone are ahead of UTC at a time."""
-    offset = (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone)).utcoffset()
-    return int((offset or timedelta(0)).total_seconds())
+    local = (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone))
+    return int((local.replace(tzinfo=UTC) - local).total_seconds())
 
 
 def never_holds(window: Window) -> bool:
@@ -334,7 +334,7 @@ def _local(moment: int, zone: ZoneInfo) -> datetime:
 
 
 def _offset(local: datetime, zone: ZoneInfo) -> timedelta:
-    return local.replace(tzinfo=zone).utcoffset() or timedelta(0)
+    return local.replace(tzinfo=UTC) - local.replace(tzinfo=zone)
 
 
 @lru_cache(maxsize=64)

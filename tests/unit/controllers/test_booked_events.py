@@ -147,6 +147,9 @@ def test_what_is_booked_of_a_set_is_shown_while_its_placeholders_are_kept() -> N
     for minutes, shown in ((-120, {}), (-10, {("default",): 120}), (120, {})):
         assert _plan(_planner(LECTURE), minutes).gauges["headroom_booked"] == shown
     coming = _plan(_planner(LECTURE), 2, *_users(50))
+    (scale,) = [action for action in coming.actions if isinstance(action, ScaleSet)]
+    # All who have yet to come have theirs.
+    assert "as many as" not in scale.why
     assert coming.gauges["headroom_booked"] == {("default",): 70}
 
 

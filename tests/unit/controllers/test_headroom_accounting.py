@@ -55,7 +55,16 @@ def look(before: Accounting, seen: PoolView, now: float, kept_seats: int = 0) ->
 
 def test_who_waits_for_a_node_has_waited_since_the_last_look_at_most() -> None:
     begun = look(Accounting(), view(), NOW)
-    for waited, counted in ((20, 20), (60, 60), (900, 60), (3600, 60), (3601, 0), (-30, 0)):
+    for waited, counted in (
+        (20, 20),
+        (30, 30),
+        (31, 31),
+        (60, 60),
+        (900, 60),
+        (3600, 60),
+        (3601, 0),
+        (-30, 0),
+    ):
         waiting = {"a": user(NOW + 60 - waited, waits=True)}
         after = look(begun, view(users=waiting), NOW + 60)
         assert after.pending.waited_hours == pytest.approx(counted / 3600)

@@ -513,8 +513,9 @@ def test_a_booked_lecture_that_is_learned_counts_once() -> None:
     # `min` stays beside what is booked; in the first week, what the values say.
     for people, days, replicas in ((40, 21, 40), (20, 21, 31), (0, 3, 33)):
         hub = Hub(document, {"default": _history(people, days)}, now=NOW - 60)
-        hub.turn()
+        (scaled,) = [action for action in hub.turn() if isinstance(action, ScaleSet)]
         assert hub.replicas == replicas
+        assert ("on 20 earlier days" in scaled.why) == (people > 30)
 
 
 def test_others_pods_do_not_count() -> None:

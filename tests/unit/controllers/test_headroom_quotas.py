@@ -142,6 +142,17 @@ def test_who_has_come_to_a_booked_event_needs_room_no_more() -> None:
     assert _number(planned) == 20
 
 
+def test_what_a_quota_leaves_is_told_once_an_hour() -> None:
+    planner = _planner(NONE, events=BOOKED)
+    told = []
+    for seconds in (0, 1, 3599, 3600, 3601, 7199, 7200):
+        planned = _plan(planner, _quota(pods=50), replicas=20, steady=1000.0 + seconds)
+        notices = [one for one in planned.actions if isinstance(one, Notice)]
+        if any(notice.reason == "HeadroomQuota" for notice in notices):
+            told.append(seconds)
+    assert told == [0, 3600, 7200]
+
+
 def test_pods_that_are_no_placeholders_of_this_release_take_their_room() -> None:
     others = {PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: "another"}
     for labels, number in (

@@ -235,6 +235,13 @@ def test_the_ceiling_cuts_from_half_of_it_on_a_little_at_a_time() -> None:
     assert list(cut_classes(history, begin, WEEK, "UTC", worth=WORTH, uncut=WORTH)) == []
 
 
+def test_of_classes_that_nobody_can_foresee_none_is_cut() -> None:
+    worth = Ceiling(100, 100).cut(WORTH)
+    for days in (0, 1):
+        begin = BEGIN + days * DAY_MINUTES
+        assert list(cut_classes(classes(days), begin, WEEK, "UTC", worth=worth, uncut=WORTH)) == []
+
+
 def test_what_rises_are_known_stays_true_as_the_history_grows() -> None:
     history = classes(3)
     rises = Rises(history)
