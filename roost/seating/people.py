@@ -6,7 +6,6 @@ hub stores: so nothing is forgotten when seating or the hub restarts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -79,19 +78,3 @@ def was_used(user: HubUser, server: Server, ready_at: float | None) -> bool:
         return True
     at_hub = user.last_activity or at_server
     return at_hub > max(at_server, server.started) + _SAME_SECONDS
-
-
-def listed_people(
-    names: Sequence[str], known: Mapping[str, HubUser], came: Mapping[str, float]
-) -> Sequence[str]:
-    """Order listed people as they came earlier; then who was last active comes first.
-
-    came: seconds from a class's beginning to each one's coming, where it was seen.
-    """
-
-    def place(name: str) -> tuple[float, float, str]:
-        user = known.get(name)
-        active = (user.last_activity if user else None) or 0.0
-        return (came.get(name, float("inf")), -active, name)
-
-    return sorted(set(names), key=place)

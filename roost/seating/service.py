@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -16,8 +16,9 @@ from typing import Final
 from roost.seating import memory as stored
 from roost.seating.bookings import BookingFile, ReleaseFile, SeatingSettings
 from roost.seating.hub import AnswerError, Hub, HubError, Outcome, RefusedConnectionError, Result
+from roost.seating.listed import ListedPeople, some_names
 from roost.seating.metrics import SeatingMetrics
-from roost.seating.people import HubUser, listed_people
+from roost.seating.people import HubUser
 from roost.seating.plan import (
     LATE_SECONDS,
     LOOK_SECONDS,
@@ -42,7 +43,7 @@ from roost.seating.plan import (
     who_came,
 )
 from roost_core.release.bookings import Event, Seated, first_start_after
-from roost_core.release.seating_pace import seating_seconds
+from roost_core.release.seating_pace import FIRST_SEATS, seating_seconds
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +51,6 @@ log = logging.getLogger(__name__)
 _BUSY_SECONDS: Final = 1.0
 _GRACE_SECONDS: Final = 30.0
 _IDLE_SECONDS: Final = 60.0
-# Groups, and users who have no server, are read again after so long.
-_PEOPLE_SECONDS: Final = 30.0
 # After a look that failed: twice as long each time.
 _MOST_BACKOFF_SECONDS: Final = 60.0
 _MOST_BUSY_BACKOFF_SECONDS: Final = 4.0
@@ -101,9 +100,7 @@ class Service:
         # fails the starts that it has in hand: then nobody's server failed.
         self._failed: dict[str, tuple[Start, Outcome]] = {}
         self._pool = ThreadPoolExecutor(_MOST_THREADS, "start")
-        self._everyone: dict[str, HubUser] = {}
-        self._everyone_at = float("-inf")
-        self._groups: dict[str, tuple[float, Sequence[str]]] = {}
+        self._people = ListedPeople(hub, self._say)
         # By what it is about: what the log says, and what /readyz says, without users' names.
         self._said: dict[str, tuple[str, str]] = {}
         # Whose server the hub didn't stop, and when it was asked last; Unix time.
@@ -150,8 +147,8 @@ class Service:
             self.metrics.hub_errors.inc()
             if _says_that_no_hub_is_there(error):
                 self._doubt_failures()
-            # While nobody listens, no server becomes ready, and nobody opens one that was not. Of a
-            # hub that answers nothing is known meanwhile.
+            # Where nobody listens, no server gets ready and nobody opens one: that counts as a
+            # look. At a hub that answers with an error, both may happen unseen.
             if isinstance(error, RefusedConnectionError) and now - self._looked_at <= LOOK_SECONDS:
                 self._looked_at = now
             if str(error) != self.trouble:
@@ -184,7 +181,7 @@ class Service:
         self._is_starting = bool(starting)
         if not starting:
             # A start that took long, or failed, says nothing of the next class.
-            self.memory.window = Memory().window
+            self.memory.window = FIRST_SEATS
         users = self._look(now, classes)
         self._count_failures()
         view = View(self._clock(), users, frozenset(self._running), self._looked_at)
@@ -201,101 +198,36 @@ class Service:
         marked = any(user.server and user.server.mark for user in users.values())
         return min(_GRACE_SECONDS if marked or classes else _IDLE_SECONDS, self._times.grace)
 
-    # What is booked, and who is listed
+    # What is booked, and who is there
 
     def _current_classes(self, now: float, event: Event, seated: Seated) -> Iterator[SeatedClass]:
         """Yield the occurrences of a booking for which people are seated now, or unused servers
         kept. Raises HubError.
         """
-        # One whose grace lasts, one that began just now, and the next: a grace may be longer than
-        # the time between two. After it nobody is started: they would be whom it just stopped.
+        # A grace may last longer than the time between two occurrences: then both count. Nobody is
+        # started once the grace is over: the server would be stopped at once.
         late = min(LATE_SECONDS, self._times.grace)
-        moments = (now - self._times.grace, now - late, now)
-        found = {first_start_after(event, int(moment)) for moment in moments}
+        with_grace = first_start_after(event, int(now - self._times.grace))
+        just_begun = first_start_after(event, int(now - late))
+        following = first_start_after(event, int(now))
+        found = {with_grace, just_begun, following}
         start_seconds = learned_start_seconds(self.memory, self._times.start)
         limit = self.limits.concurrent_spawn_limit
         ahead = seating_seconds(event.people, limit, start_seconds)
         options = {"profile": seated.profile} if seated.profile else {}
         for start in sorted(start for start in found if start is not None and now >= start - ahead):
-            names = self._listed(now, event.name, seated)
+            names = self._people.of_booking(now, event.name, seated, self.memory.came)
             key = ClassKey(event.name, start)
             yield SeatedClass(key, event.people, names, start - ahead, options)
-
-    def _listed(self, now: float, booking: str, seated: Seated) -> Sequence[str]:
-        """A booking's people, in the order in which they are started. Raises HubError."""
-        self._read_everyone(now)
-        names = [self._known_name(name) for name in seated.users]
-        if seated.group:
-            read_at, members = self._groups.get(seated.group, (float("-inf"), ()))
-            if now - read_at >= _PEOPLE_SECONDS:
-                members = self._members(booking, seated.group, members)
-                self._groups[seated.group] = (now, members)
-            names += members
-        unknown = sorted({name for name in names if name not in self._everyone})
-        self._say(
-            f"unknown of {booking}",
-            f"{booking}: the hub doesn't know {_some(unknown)}: skipped" if unknown else "",
-            f"{booking}: {len(unknown)} listed names are no users of the hub: skipped",
-        )
-        outside = [
-            name
-            for name in sorted(names)
-            if name in self._everyone and not self._everyone[name].shows_servers
-        ]
-        self._say(
-            f"outside of {booking}",
-            f"{booking}: the token's role has no right to the servers of {_some(outside)}: skipped"
-            if outside
-            else "",
-            f"{booking}: the token's role has no right to the servers of {len(outside)} listed"
-            " people: skipped",
-        )
-        return listed_people(names, self._everyone, self.memory.came)
-
-    def _members(self, booking: str, group: str, known: Sequence[str]) -> Sequence[str]:
-        """The users of a group; where the hub refuses just now, those that are known.
-
-        Raises HubError.
-        """
-        what = f"group of {booking}"
-        try:
-            found = self._hub.group(group)
-        except AnswerError as error:
-            self._say(what, f"{booking}: group {group!r} can't be read now: {error}")
-            return known
-        text = ""
-        if found is None:
-            text = (
-                f"{booking}: the hub has no group {group!r}, or the token's role lacks read:groups:"
-                " nobody of it is seated"
-            )
-        elif not found:
-            text = f"{booking}: group {group!r} is empty"
-        self._say(what, text)
-        return found or ()
-
-    def _known_name(self, name: str) -> str:
-        """A listed name as the hub writes it: JupyterHub makes names lower case."""
-        return name if name in self._everyone else name.lower()
-
-    def _read_everyone(self, now: float) -> None:
-        if now - self._everyone_at >= _PEOPLE_SECONDS:
-            everyone = list(self._hub.users())
-            if not any(user.shows_servers for user in everyone):
-                # A role that reaches nobody is a fault: what the hub answers to starts tells it.
-                everyone = [replace(user, shows_servers=True) for user in everyone]
-            self._everyone = {user.name: user for user in everyone}
-            self._everyone_at = now
 
     def _look(self, now: float, classes: Sequence[SeatedClass]) -> Mapping[str, HubUser]:
         """All users who count now: who has a server is read anew."""
         active = {user.name: user for user in self._hub.users("active")}
         if not classes:
             return active
-        self._read_everyone(now)
         idle = {
             name: HubUser(name, user.last_activity, shows_servers=user.shows_servers)
-            for name, user in self._everyone.items()
+            for name, user in self._people.everyone(now).items()
         }
         return {**idle, **active}
 
@@ -330,7 +262,7 @@ class Service:
         text = ""
         if words:
             name, why = min(words.items())
-            text = f"the servers of {_some(sorted(words))} could not be stopped; {name}: {why}"
+            text = f"the servers of {some_names(sorted(words))} could not be stopped; {name}: {why}"
         self._say(
             "stops", text, f"servers that could not be stopped: {len(words)}; the log says whose"
         )
@@ -380,7 +312,9 @@ class Service:
         self.memory.ended[name] = self._clock()
 
     def _count_failures(self) -> None:
-        """The hub answers, so the starts that it said failed did."""
+        """Count the starts that the hub said failed: it answers, so it wasn't its end that failed
+        them.
+        """
         for name in list(self._failed):
             self._count_failure(name)
 
@@ -432,7 +366,7 @@ class Service:
             logged = text
             if skipped:
                 name, why = next(iter(skipped.items()))
-                logged += f" (skipped: {_some(sorted(skipped))}; {name}: {why})"
+                logged += f" (skipped: {some_names(sorted(skipped))}; {name}: {why})"
             self._say(f"class {key}", logged, text)
         is_stuck = bool(classes) and self.memory.failed_spawns >= MOST_FAILED_SPAWNS
         failures = ""
@@ -514,9 +448,3 @@ def _limits_of(settings: SeatingSettings, times: SeatingTimes) -> Limits:
 
 def _class_words(key: ClassKey) -> str:
     return f"{key.booking} at {datetime.fromtimestamp(key.start, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _some(names: Sequence[str]) -> str:
-    """A list of names, of which it shows three."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more

@@ -7,8 +7,9 @@ from typing import Any, Final
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost.seating.listed import in_order
 from roost.seating.memory import dump, parse
-from roost.seating.people import HubUser, Mark, Server, listed_people
+from roost.seating.people import HubUser, Mark, Server
 from roost.seating.plan import (
     FAILURE_PAUSE_SECONDS,
     LATE_SECONDS,
@@ -320,7 +321,7 @@ def test_who_came_early_last_time_is_started_first_and_who_never_was_there_last(
         "dan": HubUser("dan", 5.0),
     }
     came = {"dan": 60.0, "ada": -30.0}
-    order = listed_people(["cyd", "bob", "dan", "ada"], known, came)
+    order = in_order(["cyd", "bob", "dan", "ada"], known, came)
     assert order == ["ada", "dan", "bob", "cyd"]
 
 
