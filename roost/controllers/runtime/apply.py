@@ -256,10 +256,10 @@ def _outcome_of(action: Action, error: ClusterError) -> Outcome:
     # uid is immutable.
     if error.status == UNPROCESSABLE and "metadata.uid" in str(error):
         return Outcome.GONE
-    is_precondition = isinstance(action, EvictPod | DeletePod) or "UID in precondition" in str(
-        error
-    )
-    if error.status == NOT_FOUND or (error.status == CONFLICT and is_precondition):
+    if error.status == NOT_FOUND:
+        return Outcome.GONE
+    has_precondition = isinstance(action, EvictPod | DeletePod)
+    if error.status == CONFLICT and (has_precondition or "UID in precondition" in str(error)):
         return Outcome.GONE
     return Outcome.FAILED
 
