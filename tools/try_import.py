@@ -15,7 +15,7 @@ from pathlib import Path
 
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.pipeline import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load

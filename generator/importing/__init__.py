@@ -4,7 +4,7 @@ The run:
 
 - `importer.py` runs the import.
 - `source.py` finds the hub in the files, and records which keys were read.
-- `hub_files.py` finds the hubs of a folder, `many_hubs.py` unites them.
+- `hub_folders.py` finds the hubs of a folder, `many_hubs.py` unites them.
 - `wrappers.py` finds the hub's values in what installs its chart; `argo_flux.py` unwraps Argo CD
   and Flux.
 - `result.py` collects the values and notes, and words the report. `commented_yaml.py` writes the
@@ -24,8 +24,9 @@ By subject:
 - `profile_pools.py`, `lost_overrides.py`: profiles
 - `builds.py`: BinderHub
 - `class_match.py`: what the hub sets beside the chart's keys; whether its users are within reach
-- `hub_code.py`, `python_settings.py`, `python_names.py`, `profile_filters.py`: the hub's Python,
-  read and never run
+- `hub_python.py` finds the pieces of the hub's Python. `python_settings.py` says what one statement
+  sets, `hub_code.py` which trait that is; `python_names.py`, `profile_filters.py`: names and
+  filters in it. It is read and never run.
 - `traits.py`, `chart_traits.py`: KubeSpawner's traits, and what the chart's keys set of them
 - `resources.py`, `quantities.py`: requests and limits of pods
 """

@@ -21,6 +21,7 @@ from generator.importing.hub_code import (
     assigned,
     spawn_hook,
 )
+from generator.importing.hub_python import python_of
 from generator.importing.lost_overrides import note_lost_of_groups
 from generator.importing.profile_pools import UNKNOWN_IMAGE, mark_defaults
 from generator.importing.python_settings import ANY
@@ -34,7 +35,7 @@ from generator.importing.traits import (
     entries,
     is_known,
 )
-from generator.importing.unread import python_of, runtime_class
+from generator.importing.unread import runtime_class
 
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]

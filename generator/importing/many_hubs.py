@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.faults import Fault, ValuesError, one_line, some
 from generator.importing.commented_yaml import print_yaml
-from generator.importing.hub_files import HubFiles
+from generator.importing.hub_folders import HubFiles
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.profile_pools import NODE_KEYS
 from generator.importing.result import ImportResult, free_name, put_at

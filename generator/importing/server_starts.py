@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from generator.importing.hub_code import LIMITS
+from generator.importing.hub_python import python_of
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child
-from generator.importing.unread import python_of
 
 
 class _Limit(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from generator.checks.contract import mapping, text
+from generator.importing.hub_python import python_of
 from generator.importing.profile_filters import only_leaves_out
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child, kind_of
@@ -227,22 +228,6 @@ def _without_comments(code: str) -> str:
 
 def _is_text(line: ast.Expr) -> bool:
     return isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
-
-
-def python_of(hub: HubSection) -> list[tuple[Path, str]]:
-    """The hub's own Python with its keys, in the order in which it runs."""
-    files = mapping(child(hub.data, "hub", "extraFiles"))
-    found: list[tuple[Path, object]] = [
-        (("hub", "extraFiles", name, "stringData"), child(file, "stringData"))
-        for name, file in sorted(files.items())
-        if "jupyterhub_config.d/" in text(child(file, "mountPath"))
-    ]
-    config = hub.get("hub.extraConfig", "any")
-    if isinstance(config, Mapping):
-        found += [(("hub", "extraConfig", name), code) for name, code in sorted(config.items())]
-    else:
-        found.append((("hub", "extraConfig"), config))
-    return [(at, code) for at, code in found if isinstance(code, str) and code]
 
 
 def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below: str) -> None:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.render import go_json
 from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
 from generator.render.managed_images import managed_images, profile_seats, puller_groups

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from generator.faults import Fault, GeneratorError, ValuesError
-from generator.locations import chart_folder, templates_folder
+from generator.package_data import chart_folder, templates_folder
 from generator.render.environment import (
     RestrictedEnvironment,
     make_environment,

@@ -8,7 +8,7 @@ from functools import cache
 from jsonschema_rs import Draft7Validator
 
 from generator.faults import Fault, Path
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.schema.explain import Schema, explain
 from generator.values.merge import Merged
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from generator.faults import DEFAULTS_NAME, Fault, UsageError, ValuesError
 from generator.hub_keys import NEVER_OURS
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.values.loader import load
 from generator.values.merge import NO_SET_OPTIONS, Merged, SetOptions, coalesce, merge_values
 from generator.values.sources import MAX_FILE_BYTES, LoadedFile

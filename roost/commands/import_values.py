@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from generator.faults import UsageError
-from generator.importing.hub_files import find_hubs_in, hubs_of_files
+from generator.importing.hub_folders import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
 from generator.importing.money import set_node_price

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from generator import checks, pipeline
 from generator.faults import ValuesError
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.render.manifests import Identity, render
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release

@@ -14,7 +14,7 @@ from generator.faults import ValuesError
 from generator.importing.commented_yaml import print_yaml
 from generator.importing.importer import import_layers
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.pipeline import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load

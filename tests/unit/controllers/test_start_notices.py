@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from generator.locations import templates_folder
+from generator.package_data import templates_folder
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument

@@ -9,7 +9,7 @@ from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
 from generator.importing.source import child
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.pipeline import find_faults
 from generator.render.functions import complete_placeholder_set, core_pod, items
 from generator.values.helm_release import Release

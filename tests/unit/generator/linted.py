@@ -6,7 +6,7 @@ import pytest
 
 from generator import checks
 from generator.faults import Fault, ValuesError
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.pipeline import render
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from generator import checks
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.pipeline import find_faults
 from generator.render.manifests import render
 from generator.values.files import read_values

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from generator import pipeline
 from generator.faults import UsageError, ValuesError
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.faults import ValuesError
-from generator.importing.hub_files import HubFiles, find_hubs_in, hubs_of_files
+from generator.importing.hub_folders import HubFiles, find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import ManyHubs, import_many
 from generator.render.go_json import to_json

@@ -17,7 +17,7 @@ from traitlets.config import Config
 
 from generator.importing.importer import import_layers
 from generator.importing.source import child
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.values.loader import load
 from tests.e2e.spawned import NOWHERE, SpawnedUser
 from tests.recorded_data import printed

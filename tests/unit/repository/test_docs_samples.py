@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from generator.importing.importer import import_layers
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.pipeline import find_faults, render
 from generator.values.helm_release import Release
 from generator.values.loader import load

@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from generator.importing.importer import import_layers
-from generator.locations import chart_folder
+from generator.package_data import chart_folder
 from generator.pipeline import render
 from generator.values.helm_release import Release
 from generator.values.loader import load

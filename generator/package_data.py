@@ -1,5 +1,6 @@
-"""Find the chart and the templates: package data once installed, folders beside the packages in a
-checkout.
+"""Find the folders of the chart and the templates.
+
+They are package data once Roost is installed, and stand next to the packages in a checkout.
 """
 
 from pathlib import Path
