@@ -22,7 +22,7 @@ from roost.doctor.checks import BEFORE, FELT, INSTALLED, run_checks
 from roost.doctor.contract import CheckOutcome, Finding, Install
 from roost.doctor.pod_waits import find_waits, show_waits
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
-from roost_core.kube.client import Client, ClusterError
+from roost_core.kube.client import Client, ClusterError, list_all
 from roost_core.kube.user_account import connect_as_user
 
 # The most urgent first.
@@ -159,8 +159,8 @@ def _exit_code(outcomes: list[CheckOutcome], *, before: bool) -> int:
 def _now(namespace: str, client: Client) -> int:
     """Print the pods that wait. Raises ClusterError."""
     place = f"/api/v1/namespaces/{namespace}"
-    pods = client.get(f"{place}/pods")["items"]
-    events = client.get(f"{place}/events", {"fieldSelector": "involvedObject.kind=Pod"})["items"]
+    pods = list(list_all(client, f"{place}/pods"))
+    events = list_all(client, f"{place}/events", {"fieldSelector": "involvedObject.kind=Pod"})
     click.echo(
         show_waits(find_waits(pods, events), len(pods), time.time() + client.clock_difference())
     )

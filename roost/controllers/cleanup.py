@@ -16,7 +16,7 @@ from roost.controllers.contract.actions import Action, ChangeNode, DeletePod
 from roost.controllers.runtime.apply import FIRST_REST_SECONDS, Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
-from roost_core.kube.client import NOT_FOUND, ApiError, Client, ClusterError
+from roost_core.kube.client import NOT_FOUND, ApiError, Client, ClusterError, list_all
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import Node, read_node
 from roost_core.placement.beliefs import LEASE_SECONDS
@@ -33,7 +33,6 @@ from roost_core.placement.labels import (
 
 log = logging.getLogger(__name__)
 
-PAGE_OBJECTS: Final = 500
 # For the controllers to end; their grace period is 30 s.
 END_SECONDS: Final = 60.0
 POLL_SECONDS: Final = 0.5
@@ -94,7 +93,7 @@ def clean_up(
 
 
 def _find(client: Client, release: str, namespace: str) -> Iterator[Action]:
-    for item in _items(client, "/api/v1/nodes", {}):
+    for item in list_all(client, "/api/v1/nodes"):
         try:
             yield from _actions_for(read_node(item), release, namespace)
         except MalformedObjectError:
@@ -105,7 +104,9 @@ def _find(client: Client, release: str, namespace: str) -> Iterator[Action]:
         OWN_INSTANCE_LABEL: release,
     }
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    for item in _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector}):
+    for item in list_all(
+        client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector}
+    ):
         metadata = item["metadata"]
         # Those of the controllers' ServiceAccount go with it; while popular images and events are
         # off, there is no right to delete them.
@@ -123,19 +124,6 @@ def _actions_for(node: Node, release: str, namespace: str) -> Iterator[Action]:
         yield ChangeNode(
             node=node.name, uid=node.uid, remove_labels=labels, remove_taints=taints, why=WHY
         )
-
-
-def _items(
-    client: Client, path: str, query: dict[str, str | int | bool]
-) -> Iterator[dict[str, Any]]:
-    query = {**query, "limit": PAGE_OBJECTS}
-    while True:
-        page = client.get(path, query)
-        yield from page.get("items") or ()
-        token = (page.get("metadata") or {}).get("continue")
-        if not token:
-            return
-        query["continue"] = token
 
 
 def _stop_controllers(
@@ -188,7 +176,7 @@ def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool
     """Return names of pods that may still run, and whether each is being deleted; finished ones may
     stay for ever.
     """
-    pods = _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
+    pods = list_all(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
     alive = [
         pod["metadata"] for pod in pods if (pod.get("status") or {}).get("phase") not in FINISHED
     ]

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from generator.values.helm_release import Release
 from roost.doctor.conditions import Condition
-from roost_core.kube.client import Client
+from roost_core.kube.client import Client, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_or_none
 
@@ -38,13 +38,13 @@ class Install:
     @cached_property
     def nodes(self) -> list[Node]:
         """All nodes."""
-        read = map(node_or_none, self.client.get("/api/v1/nodes")["items"])
+        read = map(node_or_none, list_all(self.client, "/api/v1/nodes"))
         return [node for node in read if node is not None]
 
     @cached_property
     def deployments(self) -> list[JSONObject]:
         """Deployments of all namespaces."""
-        return list(self.client.get("/apis/apps/v1/deployments")["items"])
+        return list(list_all(self.client, "/apis/apps/v1/deployments"))
 
     @cached_property
     def webhook_configurations(self) -> list[JSONObject]:
@@ -55,12 +55,12 @@ class Install:
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "MutatingWebhookConfiguration",
         }
-        return [{**head, **body} for body in self.client.get(path)["items"]]
+        return [{**head, **body} for body in list_all(self.client, path)]
 
     @cached_property
     def namespaces(self) -> dict[str, dict[str, str]]:
         """Labels of all namespaces, by name."""
-        items = self.client.get("/api/v1/namespaces")["items"]
+        items = list_all(self.client, "/api/v1/namespaces")
         return {
             body["metadata"]["name"]: dict(body["metadata"].get("labels") or {}) for body in items
         }
@@ -68,12 +68,12 @@ class Install:
     @cached_property
     def pods_everywhere(self) -> list[JSONObject]:
         """Pods of all namespaces."""
-        return list(self.client.get("/api/v1/pods")["items"])
+        return list(list_all(self.client, "/api/v1/pods"))
 
     @cached_property
     def pods(self) -> list[JSONObject]:
         """Pods of the release's namespace."""
-        return list(self.client.get(f"/api/v1/namespaces/{self.release.namespace}/pods")["items"])
+        return list(list_all(self.client, f"/api/v1/namespaces/{self.release.namespace}/pods"))
 
 
 Severity = Literal["error", "warning", "unknown"]

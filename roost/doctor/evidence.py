@@ -11,7 +11,7 @@ import yaml
 from generator import faults
 from generator.importing.quantities import memory_quantity
 from roost.doctor.contract import Finding, Install, unknown
-from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.client import ApiError, ClusterError, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.requests import CPU, MEMORY
@@ -97,10 +97,9 @@ def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[JS
     """The objects of a kind in the namespaces whose pods a class selects; api: as /apis/apps/v1."""
     required = selector_of(pod_class)
     if required is None:
-        return list(
-            install.client.get(f"{api}/namespaces/{install.release.namespace}/{resource}")["items"]
-        )
-    return _within(install, required, install.client.get(f"{api}/{resource}")["items"])
+        path = f"{api}/namespaces/{install.release.namespace}/{resource}"
+        return list(list_all(install.client, path))
+    return _within(install, required, list_all(install.client, f"{api}/{resource}"))
 
 
 def _within(

@@ -12,7 +12,7 @@ from generator.importing.quantities import memory_quantity
 from roost.doctor.conditions import State, conditions
 from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import name_of, path_of, some
-from roost_core.kube.client import Client
+from roost_core.kube.client import Client, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY, read_requests
@@ -52,7 +52,7 @@ def find_refused(install: Install) -> Told:
     """Find pullers and placeholders that a LimitRange refuses."""
     path = f"/api/v1/namespaces/{install.release.namespace}/limitranges"
     workloads = install.of_kind("DaemonSet") + install.of_kind("StatefulSet")
-    for limit_range, body in product(install.client.get(path)["items"], workloads):
+    for limit_range, body in product(list_all(install.client, path), workloads):
         resources = body["spec"]["template"]["spec"]["containers"][0].get("resources") or {}
         limits = resources.get("limits") or {}
         requests = resources.get("requests") or {}
@@ -127,7 +127,7 @@ def find_counted(install: Install) -> Told:
 
 def counting(client: Client, namespace: str) -> list[JSONObject]:
     """The quotas that count placeholders. Raises ClusterError."""
-    quotas = client.get(f"/api/v1/namespaces/{namespace}/resourcequotas")["items"]
+    quotas = list_all(client, f"/api/v1/namespaces/{namespace}/resourcequotas")
     return [quota for quota in quotas if not scopes(quota) & _NOT_PLACEHOLDERS]
 
 

@@ -14,7 +14,7 @@ import yaml
 from generator.faults import UsageError, one_line
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
 from roost.doctor.placeholder_room import PlaceholderRoom
-from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.kube.client import ApiError, Client, ClusterError, list_all
 from roost_core.objects.foreign_yaml import load_foreign
 from roost_core.objects.node import Node, node_or_none
 from roost_core.placement.headroom_windows import local_datetime, local_time
@@ -184,7 +184,7 @@ class Bookings:
         """
         nodes: list[Node | None] = []
         with suppress(ClusterError):
-            nodes = [node_or_none(item) for item in self.client.get("/api/v1/nodes")["items"]]
+            nodes = [node_or_none(item) for item in list_all(self.client, "/api/v1/nodes")]
         entry = next(
             placeholder_set
             for placeholder_set in self.document["placeholders"]

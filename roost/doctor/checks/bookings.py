@@ -12,7 +12,7 @@ from typing import Any
 from roost.doctor.contract import Finding, Install, Told, warning
 from roost.doctor.evidence import some, unread
 from roost.doctor.placeholder_room import PlaceholderRoom
-from roost_core.kube.client import ClusterError
+from roost_core.kube.client import ClusterError, list_all
 from roost_core.placement.headroom_history import HistoryError, read_history
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, RELEASE_KEY
@@ -101,6 +101,8 @@ def _booked(install: Install, document: Mapping[str, Any], place: str) -> Iterat
         tuple(entry["name"] for entry in document["placeholders"]), events["maxPeople"]
     )
     yield from parse_events(read, events["booked"], "", bookable)
+    if not events["configMaps"]:
+        return
     selected = {"labelSelector": f"{EVENTS_LABEL}={install.release.name}"}
-    for body in install.client.get(place, selected)["items"] if events["configMaps"] else ():
+    for body in list_all(install.client, place, selected):
         yield from read_events(read, (body.get("data") or {}).get(EVENTS_KEY, ""), bookable)

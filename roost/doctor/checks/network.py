@@ -3,6 +3,7 @@
 from roost.doctor.conditions import UNREVIEWED
 from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import label_items, some
+from roost_core.kube.client import list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector, selector_matches
 
@@ -17,7 +18,7 @@ def check(install: Install) -> Told:
     path = f"/apis/networking.k8s.io/v1/namespaces/{install.release.namespace}/networkpolicies"
     matching = [
         policy
-        for policy in install.client.get(path)["items"]
+        for policy in list_all(install.client, path)
         if selector_matches(read_label_selector(policy["spec"].get("podSelector") or {}), labels)
         and "Ingress" in (policy["spec"].get("policyTypes") or ["Ingress"])
     ]

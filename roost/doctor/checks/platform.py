@@ -43,7 +43,7 @@ def _find_openshift(install: Install) -> Told:
 def _find_gke(install: Install) -> Told:
     webhook = install.component("webhook")
     port = install.values["webhook"]["port"]
-    if webhook is not None and port not in _GKE_PORTS and not _admits_now(install):
+    if webhook is not None and port not in _GKE_PORTS and not _is_installed(install):
         yield warning(
             "In a private cluster the firewall lets the control plane reach ports 443 and 10250 of"
             f" nodes only, and the webhook has port {port}. Pods would be created without Roost.",
@@ -97,7 +97,7 @@ def _find_eks(install: Install) -> Told:
 
 def _find_aks(install: Install) -> Told:
     # Afterwards the check startup-taints sees what became of the taint.
-    if install.values["imageGate"]["mode"] == "startupTaint" and not _admits_now(install):
+    if install.values["imageGate"]["mode"] == "startupTaint" and not _is_installed(install):
         yield warning(
             "imageGate.mode is startupTaint, and the taints of an AKS node pool can't be removed"
             " through Kubernetes: as one of these, the startup taint keeps users off its nodes for"
@@ -107,7 +107,7 @@ def _find_aks(install: Install) -> Told:
         )
 
 
-def _admits_now(install: Install) -> bool:
+def _is_installed(install: Install) -> bool:
     """Whether the release is there: then the check admission tells what a firewall does."""
     return any(
         install.client.find(path_of(body))

@@ -4,12 +4,13 @@ it.
 
 from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import some
+from roost_core.kube.client import list_all
 from roost_core.placement.priorities import foreign_priority
 
 
 def check(install: Install) -> Told:
     yield "PriorityClasses"
-    classes = install.client.get("/apis/scheduling.k8s.io/v1/priorityclasses")["items"]
+    classes = list_all(install.client, "/apis/scheduling.k8s.io/v1/priorityclasses")
     below = {
         body["metadata"]["name"]: value
         for body in classes

@@ -1,6 +1,7 @@
 """Roost's own programs run, and if not, why: by the last words of their logs."""
 
 import re
+from collections.abc import Iterator
 
 from roost.doctor.conditions import State, component_of, conditions
 from roost.doctor.contract import Finding, Install, Told, error, warning
@@ -19,81 +20,104 @@ from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, i
 
 
 def check(install: Install) -> Told:
-    wanted = install.of_kind("Deployment")
+    rendered = install.of_kind("Deployment")
     others = [*install.of_kind("DaemonSet"), *install.of_kind("StatefulSet")]
     live = [
         (body, found)
-        for body in wanted
+        for body in rendered
         if (found := install.client.find(path_of(body))) is not None
     ]
     # The check objects names those that aren't there.
-    some_of = f"{len(live)} of " if len(live) < len(wanted) else ""
-    yield f"{some_of}{len(wanted)} Deployments, {len(others)} other workloads"
+    some_of = f"{len(live)} of " if len(live) < len(rendered) else ""
+    yield f"{some_of}{len(rendered)} Deployments, {len(others)} other workloads"
     for body, found in live:
-        component = component_of(body)
-        broken = conditions(State.BROKEN, component)
-        down = conditions(State.DOWN, component)
-        replicas = found["spec"].get("replicas", 1)
-        of_values = body["spec"].get("replicas", 1)
-        ready = found.get("status", {}).get("readyReplicas", 0)
-        if replicas != of_values:
-            yield Finding(
-                "warning" if replicas else "error",
-                f"{name_of(body)}: {replicas} replicas, the values say {of_values}.",
-                "Install the values again, or write the number into them.",
-                frozenset() if replicas else down,
-            )
-        held_up = _held_up(found)
-        pods = labelled(install.pods, found["spec"]["selector"]["matchLabels"])
-        stuck = _stuck_pods(pods, unplaced=bool(held_up) or ready < replicas)
-        last_words = ""
-        if not held_up and not stuck and ready >= replicas:
-            continue
-        for pod, container in _crashed(pods):
-            try:
-                last_words = f" Its last words: {_last_words(install, pod, container)}"
-                break
-            except ApiError as refusal:
-                yield unreadable_log(pod, refusal)
-        which = (f": {some(stuck)}" if stuck else "") + f".{last_words}"
-        fix = f"kubectl --namespace {install.release.namespace} describe pod and logs of these pods"
-        if last_words:
-            fix = (
-                "Mend what it said: `roost validate` names what the program refuses in the values."
-            )
-        elif stuck:
-            fix = f"If the image can't be pulled: docs/install-helm.md#the-image. Else: {fix}."
-        else:
-            fix = f"{fix}; /readyz says what a program waits for."
-        if ready < replicas:
-            evidence = f"{name_of(body)}: {ready} of {replicas} pods are ready{which}"
-            if ready == 0:
-                yield error(evidence, fix, down, broken)
-            else:
-                yield warning(evidence, fix, follows=broken)
-        else:
-            why = held_up or "its newest pods don't start"
-            yield error(
-                f"{name_of(body)}: {why}, so older pods serve by older values{which}",
-                fix,
-                follows=broken,
-            )
-
+        yield from _check_deployment(install, body, found)
     for body in others:
-        # Placeholders wait for room at each peak: it makes an autoscaler act.
-        if stuck := _stuck_pods(
-            labelled(install.pods, body["spec"]["selector"]["matchLabels"]), unplaced=False
-        ):
-            yield warning(
-                f"{name_of(body)}: pods don't start: {some(stuck)}.",
-                "An image that can't be pulled: copy it to a registry that nodes reach, with pull"
-                " secrets if it asks for any (imagePullSecrets, singleuser.image.pullSecrets)."
-                " Else: kubectl logs --previous.",
-                follows=conditions(State.BROKEN, component_of(body)),
-                # Images don't come. Without a placeholder users wait for a node, as they would
-                # without Roost.
-                is_felt=body["kind"] == "DaemonSet",
-            )
+        yield from _check_other(install, body)
+
+
+def _check_deployment(install: Install, body: JSONObject, live: JSONObject) -> Iterator[Finding]:
+    """What is wrong with a Deployment. body: as the values render it; live: as it is."""
+    name = name_of(body)
+    broken = conditions(State.BROKEN, component_of(body))
+    down = conditions(State.DOWN, component_of(body))
+    replicas = live["spec"].get("replicas", 1)
+    of_values = body["spec"].get("replicas", 1)
+    if replicas != of_values:
+        evidence = f"{name}: {replicas} replicas, the values say {of_values}."
+        fix = "Install the values again, or write the number into them."
+        if replicas == 0:
+            yield error(evidence, fix, brings=down)
+        else:
+            yield warning(evidence, fix)
+    ready = live.get("status", {}).get("readyReplicas", 0)
+    is_short = ready < replicas
+    held_up = _held_up(live)
+    pods = labelled(install.pods, live["spec"]["selector"]["matchLabels"])
+    stuck = _stuck_pods(pods, unplaced=bool(held_up) or is_short)
+    if not held_up and not stuck and not is_short:
+        return
+    last_words, unreadable = _why_crashed(install, pods)
+    yield from unreadable
+    which = f": {some(stuck)}." if stuck else "."
+    if last_words is not None:
+        which += f" Its last words: {last_words}"
+    fix = _fix(
+        install.release.namespace, has_last_words=last_words is not None, is_stuck=bool(stuck)
+    )
+    if not is_short:
+        why = held_up or "its newest pods don't start"
+        evidence = f"{name}: {why}, so older pods serve by older values{which}"
+        yield error(evidence, fix, follows=broken)
+    elif ready == 0:
+        evidence = f"{name}: 0 of {replicas} pods are ready{which}"
+        yield error(evidence, fix, brings=down, follows=broken)
+    else:
+        evidence = f"{name}: {ready} of {replicas} pods are ready{which}"
+        yield warning(evidence, fix, follows=broken)
+
+
+def _fix(namespace: str, *, has_last_words: bool, is_stuck: bool) -> str:
+    """How to mend a program whose pods don't run, by what is known of why."""
+    if has_last_words:
+        return "Mend what it said: `roost validate` names what the program refuses in the values."
+    look = f"kubectl --namespace {namespace} describe pod and logs of these pods"
+    if is_stuck:
+        return f"If the image can't be pulled: docs/install-helm.md#the-image. Else: {look}."
+    return f"{look}; /readyz says what a program waits for."
+
+
+def _why_crashed(install: Install, pods: list[JSONObject]) -> tuple[str | None, list[Finding]]:
+    """The last words of the newest pod that crashed and whose log can be read, and a finding for
+    each log before that can't be.
+
+    None: none crashed, or no log can be read.
+    """
+    unreadable: list[Finding] = []
+    for pod, container in _crashed(pods):
+        try:
+            return _last_words(install, pod, container), unreadable
+        except ApiError as refusal:
+            unreadable.append(unreadable_log(pod, refusal))
+    return None, unreadable
+
+
+def _check_other(install: Install, body: JSONObject) -> Iterator[Finding]:
+    """What keeps the pods of a DaemonSet or StatefulSet from running."""
+    pods = labelled(install.pods, body["spec"]["selector"]["matchLabels"])
+    # Placeholders wait for room at each peak: it makes an autoscaler act.
+    stuck = _stuck_pods(pods, unplaced=False)
+    if stuck:
+        yield warning(
+            f"{name_of(body)}: pods don't start: {some(stuck)}.",
+            "An image that can't be pulled: copy it to a registry that nodes reach, with pull"
+            " secrets if it asks for any (imagePullSecrets, singleuser.image.pullSecrets)."
+            " Else: kubectl logs --previous.",
+            follows=conditions(State.BROKEN, component_of(body)),
+            # Images don't come. Without a placeholder users wait for a node, as they would without
+            # Roost.
+            is_felt=body["kind"] == "DaemonSet",
+        )
 
 
 def _held_up(deployment: JSONObject) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Final
 
 from roost.doctor.conditions import CUT_OFF
 from roost.doctor.contract import Finding, Install, Told, error
 from roost.doctor.evidence import name_of, other_webhooks
-from roost_core.kube.client import ClusterError
+from roost_core.kube.client import ClusterError, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector
 from roost_core.release.class_of_pod import namespace_matches
 
-_PENDING: Final = "status in (pending-install,pending-upgrade,pending-rollback)"
+# What mends a change of Helm's that was cut off, by the status that Helm gave it.
 _FIXES: Final = {
     "pending-install": "helm uninstall {release} --namespace {namespace}",
     "pending-upgrade": "helm rollback {release} --namespace {namespace}",
@@ -39,15 +40,14 @@ def check(install: Install) -> Told:
 def _find_pending(install: Install) -> Iterator[Finding]:
     """A change of Helm's that was cut off: until it is mended, Helm refuses another one."""
     release, namespace = install.release.name, install.release.namespace
-    selector = f"owner=helm,name={release},{_PENDING}"
+    selector = f"owner=helm,name={release},status in ({','.join(_FIXES)})"
+    path = f"/api/v1/namespaces/{namespace}/secrets"
     try:
-        found = install.client.get(
-            f"/api/v1/namespaces/{namespace}/secrets", {"labelSelector": selector}
-        )["items"]
+        secrets = list(list_all(install.client, path, {"labelSelector": selector}))
     except ClusterError:
         # Who may not list Secrets isn't asked for that right: Helm itself says it.
         return
-    for secret in found:
+    for secret in secrets:
         labels: Mapping[str, str] = secret["metadata"].get("labels") or {}
         status = labels.get("status", "")
         if status in _FIXES:
@@ -62,21 +62,22 @@ def _find_pending(install: Install) -> Iterator[Finding]:
 
 def _shared(install: Install, own: list[JSONObject], other: JSONObject) -> list[str]:
     """Namespaces where both change pods of the same labels, by name."""
-    return sorted(
-        {
-            namespace
-            for body in own
-            for entry in body["webhooks"]
-            for entry_of_other in other.get("webhooks") or []
-            if entry.get("objectSelector") == entry_of_other.get("objectSelector")
-            for namespace in install.namespaces
-            if _selects(install, entry, namespace) and _selects(install, entry_of_other, namespace)
-        }
-    )
+    shared: set[str] = set()
+    for body, of_other in product(own, other.get("webhooks") or []):
+        for entry in body["webhooks"]:
+            if entry.get("objectSelector") == of_other.get("objectSelector"):
+                shared |= _selected(install, entry) & _selected(install, of_other)
+    return sorted(shared)
 
 
-def _selects(install: Install, entry: JSONObject, namespace: str) -> bool:
-    # The API server gives each namespace this label.
-    labels = {"kubernetes.io/metadata.name": namespace, **install.namespaces[namespace]}
+def _selected(install: Install, entry: JSONObject) -> set[str]:
+    """Namespaces whose pods an entry of a webhook configuration is asked about."""
     required = read_label_selector(entry.get("namespaceSelector") or {})
-    return required is not None and namespace_matches(required, namespace, {namespace: labels})
+    if required is None:
+        return set()
+    # The API server gives each namespace this label.
+    labels_by_name = {
+        name: {"kubernetes.io/metadata.name": name, **labels}
+        for name, labels in install.namespaces.items()
+    }
+    return {name for name in labels_by_name if namespace_matches(required, name, labels_by_name)}

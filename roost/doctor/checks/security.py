@@ -12,8 +12,8 @@ from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 
-# What a refusal says, and how to mend it.
-_REFUSALS: Final = {
+# What a refusal says, and how to mend it. A quota is mended by `_quota_fix`.
+_FIXES: Final = {
     "violates PodSecurity": (
         "Pods with hostNetwork need a namespace whose label pod-security.kubernetes.io/enforce is "
         "privileged, or none: docs/threat-model.md. All others pass `restricted`."
@@ -22,7 +22,6 @@ _REFUSALS: Final = {
         "OpenShift gives each namespace users of its own: set podSecurityContext: "
         "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/how-to/openshift.md)."
     ),
-    EXCEEDED: "Raise the namespace's ResourceQuota, or lower what its pods request.",
 }
 
 
@@ -38,22 +37,28 @@ def check(install: Install) -> Told:
         try:
             try_template(install.client, install.release.namespace, workload["spec"]["template"])
         except ApiError as refusal:
-            reason = next((reason for reason in _REFUSALS if reason in str(refusal)), None)
-            if reason is None:
+            reasons = [reason for reason in (*_FIXES, EXCEEDED) if reason in str(refusal)]
+            if not reasons:
                 raise
-            refused.setdefault(reason, []).append((workload, str(refusal)))
+            refused.setdefault(reasons[0], []).append((workload, str(refusal)))
     for reason, found in refused.items():
         names = some([name_of(workload) for workload, _ in found])
         _, first = found[0]
-        quota = quota_in_refusal(first)
-        fix = _REFUSALS[reason]
-        if quota:
-            edit = f"kubectl --namespace {install.release.namespace} edit resourcequota {quota}"
-            fix = f"Raise the namespace's ResourceQuota (`{edit}`), or lower what its pods request."
         components = [component_of(workload) for workload, _ in found]
         brought = conditions(State.BROKEN, *components)
-        if quota:
-            brought |= conditions(State.QUOTA_FULL, quota)
+        if reason == EXCEEDED:
+            quota = quota_in_refusal(first)
+            fix = _quota_fix(install.release.namespace, quota)
+            if quota:
+                brought |= conditions(State.QUOTA_FULL, quota)
+        else:
+            fix = _FIXES[reason]
         yield error(
             f"Pods of {names} are refused: {first}", fix, brings=brought, follows=NO_NAMESPACE
         )
+
+
+def _quota_fix(namespace: str, quota: str) -> str:
+    """quota: the ResourceQuota's name; "": the refusal doesn't name it."""
+    command = f" (`kubectl --namespace {namespace} edit resourcequota {quota}`)" if quota else ""
+    return f"Raise the namespace's ResourceQuota{command}, or lower what its pods request."

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from roost.doctor.conditions import UNREVIEWED, Condition, State, conditions
 from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import name_of, now_seconds, path_of, some
-from roost_core.kube.client import ApiError
+from roost_core.kube.client import ApiError, list_all
 from roost_core.kube.pki import (
     CertificateFacts,
     bundle_end_seconds,
@@ -267,9 +267,9 @@ def _date(seconds: float) -> str:
 
 def _has_ready_address(install: Install, service: str) -> bool:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{install.release.namespace}/endpointslices"
-    slices = install.client.get(path, {"labelSelector": f"kubernetes.io/service-name={service}"})[
-        "items"
-    ]
+    slices = list_all(
+        install.client, path, {"labelSelector": f"kubernetes.io/service-name={service}"}
+    )
     endpoints = [
         endpoint for endpoint_slice in slices for endpoint in endpoint_slice.get("endpoints") or []
     ]

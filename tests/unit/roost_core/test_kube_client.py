@@ -1,4 +1,4 @@
-"""How long a request rests that the API server refuses."""
+"""How long a request rests that the API server refuses, and that long lists are read whole."""
 
 import threading
 import time
@@ -7,11 +7,12 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import product
 from pathlib import Path
+from typing import cast
 
 import pytest
 import urllib3
 
-from roost_core.kube.client import MOST_REFUSED_SECONDS, RETRIES, ApiError, Client
+from roost_core.kube.client import MOST_REFUSED_SECONDS, RETRIES, ApiError, Client, Query, list_all
 from roost_core.kube.kubeconfig import connect_by_files
 from tests.unit.roost_core.test_kube_account import kubeconfig
 
@@ -130,3 +131,25 @@ def test_a_redirect_is_an_error_that_names_its_status(
         with pytest.raises(ApiError, match=r"/x: 307") as refused:
             REQUESTS[request_name](client)
         assert (refused.value.status, api.asked) == (307, 1)
+
+
+class PagedList:
+    """An API server with a list of 1,200 names, which it gives in pages."""
+
+    def __init__(self) -> None:
+        self.selectors: list[object] = []
+
+    def get(self, _path: str, query: Query) -> dict[str, object]:
+        self.selectors.append(query["labelSelector"])
+        begin = int(query.get("continue", "0"))
+        end = min(begin + int(query["limit"]), 1200)
+        more = str(end) if end < 1200 else ""
+        return {"metadata": {"continue": more}, "items": [{"name": n} for n in range(begin, end)]}
+
+
+def test_a_long_list_is_read_whole_page_by_page() -> None:
+    server = PagedList()
+    found = list_all(cast("Client", server), "/api/v1/pods", {"labelSelector": "a=b"})
+    assert [item["name"] for item in found] == [*range(1200)]
+    # Each page is asked for by the same selector.
+    assert server.selectors == ["a=b"] * 3
