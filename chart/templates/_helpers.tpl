@@ -128,7 +128,7 @@ what it doesn't name. */}}
 {{- end }}
 
 {{- /* roost.refuse_uncertified (list $): stop where the controllers can't keep the webhook's certificates, in the words of
-   `roost validate` (generator/checks/lint.py): else an install would pass whose webhook never starts. */}}
+   `roost validate` (generator/checks/certificates.py): else an install would pass whose webhook never starts. */}}
 {{- define "roost.refuse_uncertified" -}}
 {{- $values := (index . 0).Values -}}
 {{- if and $values.enabled (eq $values.admission.mode "webhook") (eq $values.webhook.certificates.mode "self") -}}

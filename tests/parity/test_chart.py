@@ -187,12 +187,12 @@ def test_the_notes_tell_of_controllers_and_pullers_and_end_in_the_next_command(h
     assert ends[1].startswith("roost doctor -f values.yaml --release hub --namespace jhub")
 
 
-def hooked(helm: Path, *settings: str) -> list[dict[str, Any]]:
+def hooked(helm: Path, *settings: str, when: str = "test") -> list[dict[str, Any]]:
     arguments = [f"--set-json={setting}" for setting in settings]
     output = run_helm(
         helm, "template", "hub", str(CHART), "--namespace=jhub", "--kube-version=1.37.2", *arguments
     )
-    found = [body for body in yaml.safe_load_all(output) if body and _hook(body, "") == "test"]
+    found = [body for body in yaml.safe_load_all(output) if body and _hook(body, "") == when]
     return sorted(found, key=lambda body: int(_hook(body, "-weight")))
 
 
@@ -222,6 +222,35 @@ def test_helm_test_tries_a_users_pod_with_an_account_that_may_only_create_pods_a
     user = '--pod={"metadata":{"labels":{"component":"singleuser-server"}}}'
     command = pod["spec"]["containers"][0]["command"]
     assert command == ["roost", "doctor", "--namespace=jhub", user, "--wait=120"]
+
+
+def test_the_pods_of_helms_hooks_have_all_that_core_pods_says(helm: Path) -> None:
+    core = {
+        "nodeSelector": {"pool": "core"},
+        "tolerations": [{"key": "core", "operator": "Exists"}],
+        "affinity": {"podAntiAffinity": {}},
+        "priorityClassName": "high",
+        "hostNetwork": True,
+    }
+    # As an operator keeps a mesh's sidecar out.
+    annotations = {"sidecar.istio.io/inject": "false"}
+    labels = {"team": "hubs"}
+    env = [{"name": "HTTPS_PROXY", "value": "http://proxy"}]
+    given = {**core, "annotations": annotations, "labels": labels, "extraEnv": env}
+    setting = f"corePods={json.dumps(given)}"
+    *rights, test_pod = hooked(helm, setting)
+    (job,) = hooked(helm, setting, when="pre-delete")
+    for pod in (test_pod, job["spec"]["template"]):
+        spec = pod["spec"]
+        assert annotations.items() <= pod["metadata"]["annotations"].items()
+        assert labels.items() <= pod["metadata"]["labels"].items()
+        assert spec.pop("nodeSelector") == {"kubernetes.io/os": "linux", "pool": "core"}
+        assert {key: spec[key] for key in core if key != "nodeSelector"} == {
+            key: value for key, value in core.items() if key != "nodeSelector"
+        }
+        assert spec["containers"][0]["env"] == env
+    # They are of pods.
+    assert all("team" not in body["metadata"]["labels"] for body in rights)
 
 
 NAMESPACED = '{"user": {"match": {"namespaceSelector": {"matchLabels": {"a": "b"}}}}}'

@@ -14,13 +14,15 @@
 {{- toJson $labels -}}
 {{- end }}
 
-{{- /* roost.test_metadata (list $ WEIGHT DELETE): of an object that lives as long as the test. */}}
+{{- /* roost.test_metadata (list $ WEIGHT DELETE POD): of an object that lives as long as the test. POD: what `corePods` says, whose
+annotations and labels only the pod has. */}}
 {{- define "roost.test_metadata" -}}
 {{- $root := index . 0 -}}
+{{- $pod := index . 3 -}}
 {{- $hook := dict "helm.sh/hook" "test" "helm.sh/hook-weight" (index . 1) "helm.sh/hook-delete-policy" (index . 2) -}}
 {{- $labels := dict "app.kubernetes.io/name" "roost" "app.kubernetes.io/instance" $root.Release.Name "app.kubernetes.io/component" "test" "app.kubernetes.io/part-of" "roost" "app.kubernetes.io/managed-by" "roost" -}}
 name: {{ include "roost.object_name" (list $root "test") | toJson }}
 namespace: {{ $root.Release.Namespace | toJson }}
-annotations: {{ include "roost.merge" (list $root.Values.commonAnnotations $hook) }}
-labels: {{ include "roost.merge" (list $root.Values.commonLabels $labels) }}
+annotations: {{ include "roost.merge" (list $root.Values.commonAnnotations $pod.annotations $hook) }}
+labels: {{ include "roost.merge" (list $root.Values.commonLabels $pod.labels $labels) }}
 {{- end }}

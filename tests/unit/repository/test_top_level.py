@@ -15,6 +15,8 @@ FIRST_CELL: Final = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
 NAMED: Final = re.compile(r"`((?:[\w.-]+/)+[\w.*-]*)(?::\d+)?`")
 # Files that a package's docstring names.
 OF_PACKAGE: Final = re.compile(r"`([\w/]+\.py)`")
+# Files that a template names, from the top.
+PYTHON_FILE: Final = re.compile(r"\b(?:\w+/)+\w+\.py\b")
 # Where pip-compile's files are looked for.
 OF_TOOLS: Final = {"requirements"}
 
@@ -47,6 +49,16 @@ def test_the_architecture_names_files_that_are_there() -> None:
     named = [path for path in NAMED.findall(text) if (REPOSITORY / Path(path).parts[0]).exists()]
     assert len(named) > 50
     assert [path for path in named if not any(REPOSITORY.glob(path.rstrip("/")))] == []
+
+
+def test_templates_name_files_that_are_there() -> None:
+    named = [
+        f"{template}: {name}"
+        for template in tracked("templates", "chart")
+        for name in PYTHON_FILE.findall((REPOSITORY / template).read_text(encoding="utf-8"))
+    ]
+    assert len(named) > 5
+    assert [path for path in named if not (REPOSITORY / path.partition(": ")[2]).exists()] == []
 
 
 def test_packages_name_files_that_are_there() -> None:
