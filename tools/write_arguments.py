@@ -1,8 +1,8 @@
 """Write templates/<program>/_arguments.yaml.j2: what the chart's Deployments pass, as the programs'
 options declare it.
 
-.venv/bin/python -m tools.write_arguments            write them .venv/bin/python -m
-tools.write_arguments --check    exit 1 unless they are fresh
+.venv/bin/python -m tools.write_arguments            write them
+.venv/bin/python -m tools.write_arguments --check    exit 1 unless they are fresh
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Write what the chart has of `templates/`: each Jinja2 template as a Go template of the same
 layout.
 
-.venv/bin/python -m tools.write_chart            write it .venv/bin/python -m tools.write_chart
---check    exit 1 unless it is fresh
+.venv/bin/python -m tools.write_chart            write it
+.venv/bin/python -m tools.write_chart --check    exit 1 unless it is fresh
 """
 
 from __future__ import annotations

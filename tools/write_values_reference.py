@@ -1,8 +1,8 @@
 """Write docs/values.md: every key of chart/values.yaml with its default and the comment that stands
 above it.
 
-.venv/bin/python -m tools.write_values_reference            write it .venv/bin/python -m
-tools.write_values_reference --check    exit 1 unless it is fresh
+.venv/bin/python -m tools.write_values_reference            write it
+.venv/bin/python -m tools.write_values_reference --check    exit 1 unless it is fresh
 """
 
 from __future__ import annotations

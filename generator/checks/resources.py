@@ -4,13 +4,13 @@ against the users whose room they reserve.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from fractions import Fraction
 from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, at, mapping, text
 from generator.checks.faulty_keys import sound_items
-from generator.checks.placeholders import DEFAULTS, placeholder_sets
+from generator.checks.placeholders import DEFAULTS, ListedSet, placeholder_sets
 from generator.checks.terms import default_overrides
 from generator.faults import Path
 from generator.values.helm_release import Release
@@ -64,17 +64,20 @@ def _lint_users(report: LintReport) -> None:
             if path in compared:
                 continue
             compared.add(path)
-            if "nodeSelector" in placeholder_set.named:
-                nodes = placeholder_set.named["nodeSelector"]
-                # Users of other profiles go elsewhere.
-                if nodes not in (users_nodes, usual_nodes):
-                    continue
+            if _is_for_others(placeholder_set, users_nodes, usual_nodes):
+                continue
             resources = mapping(placeholder_set.value("resources"))
             requests = requested(resources)
             for resource, guarantee in guarantees.items():
                 key = (*path, "requests", resource)
                 _lint_placeholder(report, key, requests.get(resource), resource, guarantee)
             _lint_extended(report, path, resources, overridden)
+
+
+def _is_for_others(placeholder_set: ListedSet, *users_nodes: object) -> bool:
+    """Whether a set names other nodes than these: users of other profiles go there."""
+    named = placeholder_set.named
+    return "nodeSelector" in named and named["nodeSelector"] not in users_nodes
 
 
 def _guarantees(singleuser: Values, overridden: Sequence[Values]) -> dict[str, object]:
@@ -119,6 +122,9 @@ def _lint_class(report: LintReport, path: Path, amounts: object) -> None:
 
 
 def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
+    """Check requests and limits, each by itself and one against the other, as the API server
+    does.
+    """
     limits = mapping(at(resources, "limits"))
     requests = mapping(at(resources, "requests"))
     for part, amounts in (("requests", requests), ("limits", limits)):
@@ -134,7 +140,11 @@ def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
                 report.error(key, request, f"the same in limits ({among})", _REJECTED)
         elif limit is not None and parse_quantity(request) > parse_quantity(limit):
             report.error(key, request, f"at most the limit ({limit})", _REJECTED)
-    named = requests.keys() | limits.keys()
+    _lint_huge_pages(report, path, requests.keys() | limits.keys())
+
+
+def _lint_huge_pages(report: LintReport, path: Path, named: Set[str]) -> None:
+    """named: resources that are requested or limited."""
     if any(map(_is_huge_pages, named)) and not {"cpu", "memory"} & named:
         report.refuse(path, "huge pages need cpu or memory beside them.", _REJECTED)
 

@@ -65,7 +65,7 @@ class AnyTrait(NamedTuple):
     # A statement of the hub's Python, or a class, for people.
     words: str
     # The key that holds it, below the hub's values.
-    keys: Path
+    at: Path
 
 
 class HubTraits(NamedTuple):
@@ -86,18 +86,18 @@ def map_class_match(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]
     traits = hub_traits.traits
     followed = _followed_traits(traits)
     # `component` of extra_labels is overwritten by it.
-    component, keys = traits.get("component_label", _UNSET)
+    component, component_at = traits.get("component_label", _UNSET)
     if isinstance(component, str) and component not in ("", UNKNOWN):
-        draft.put("podClasses.user.match.labels.component", component, (*hub.path, *keys))
+        draft.put("podClasses.user.match.labels.component", component, (*hub.path, *component_at))
         followed.add("component_label")
     _reject_runtime_class(draft, hub, traits)
-    groups, keys = traits.get("group_overrides", _UNSET)
-    note_lost_of_groups(draft, (*hub.path, *keys), groups)
-    labels, keys = _namespace_labels(traits)
+    groups, groups_at = traits.get("group_overrides", _UNSET)
+    note_lost_of_groups(draft, (*hub.path, *groups_at), groups)
+    labels, labels_at = _namespace_labels(traits)
     if labels:
         selector = {"matchLabels": dict(labels)}
         why = "The hub makes its users' pods there."
-        draft.put("podClasses.user.match.namespaceSelector", selector, (*hub.path, *keys), why)
+        draft.put("podClasses.user.match.namespaceSelector", selector, (*hub.path, *labels_at), why)
         followed |= {"enable_user_namespaces", "namespace", "user_namespace_template"}
     unmet = [
         *_unmet_by_namespaces(hub, traits),
@@ -124,33 +124,33 @@ def _followed_traits(traits: _Traits) -> set[str]:
 
 def _reject_runtime_class(draft: Draft, hub: HubSection, traits: _Traits) -> None:
     """Note a RuntimeClass that the hub's Python sets: what it adds to pods isn't in the values."""
-    pod_config, keys = traits.get("extra_pod_config", _UNSET)
+    pod_config, at = traits.get("extra_pod_config", _UNSET)
     name = child(pod_config, "runtimeClassName")
-    is_set_in_python = keys[1:2] in (("extraConfig",), ("extraFiles",))
+    is_set_in_python = at[:2] in (("hub", "extraConfig"), ("hub", "extraFiles"))
     if isinstance(name, str) and is_known(name) and is_set_in_python:
-        draft.reject(hub, keys, runtime_class(name))
+        draft.reject(hub, at, runtime_class(name))
 
 
 def _namespace_labels(traits: _Traits) -> tuple[Mapping[str, object], Path]:
     """Labels of the namespaces that users' pods are in, and the key that says so; {}: users are in
     the hub's own, or nobody can say.
     """
-    each_user_has_one, keys = traits.get("enable_user_namespaces", _UNSET)
+    each_user_has_one, switch_at = traits.get("enable_user_namespaces", _UNSET)
     if each_user_has_one is True:
         labels, _ = traits.get("user_namespace_labels", _UNSET)
-        return mapping(labels), keys
-    namespace, keys = traits.get("namespace", _UNSET)
+        return mapping(labels), switch_at
+    namespace, namespace_at = traits.get("namespace", _UNSET)
     if isinstance(namespace, str) and namespace not in ("", UNKNOWN):
-        return {"kubernetes.io/metadata.name": namespace}, keys
+        return {"kubernetes.io/metadata.name": namespace}, namespace_at
     return {}, ()
 
 
 def _unmet_by_namespaces(hub: HubSection, traits: _Traits) -> list[str]:
-    each_user_has_one, keys = traits.get("enable_user_namespaces", _UNSET)
+    each_user_has_one, at = traits.get("enable_user_namespaces", _UNSET)
     labels, _ = traits.get("user_namespace_labels", _UNSET)
     if each_user_has_one is not True or labels:
         return []
-    where = f"{hub.show(keys)}: each user has one"
+    where = f"{hub.show(at)}: each user has one"
     return [f"podClasses.user.match.namespaceSelector selects the namespaces of users ({where})"]
 
 
@@ -160,8 +160,10 @@ def _unmet_by_scheduler(draft: Draft, traits: _Traits) -> list[str]:
     name = child(pod_config, "schedulerName") or of_trait
     if not isinstance(name, str) or name in ("", "default-scheduler", UNKNOWN):
         return []
-    replaced = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
-    if [name] in replaced:
+    is_replaced = any(
+        piece.path == ("replaceSchedulers",) and piece.value == [name] for piece in draft.pieces
+    )
+    if is_replaced:
         return []
     return [f"replaceSchedulers has {name}, the scheduler that the hub names in its users' pods"]
 
@@ -170,19 +172,19 @@ def _unmet_by_python(draft: Draft, hub: HubSection, hub_traits: HubTraits) -> li
     """What must be so of traits that the hub's Python sets to nobody knows what."""
     unmet: list[str] = []
     if hub_traits.any_trait is not None:
-        words, keys = hub_traits.any_trait
-        _, line = draft.places.of((*hub.path, *keys))
+        words, at = hub_traits.any_trait
+        _, line = draft.places.of((*hub.path, *at))
         unmet.append(
-            f"podClasses.user.match and replaceSchedulers fit what {hub.show(keys)} does in Python"
+            f"podClasses.user.match and replaceSchedulers fit what {hub.show(at)} does in Python"
             f" (line {line}: {words})"
         )
-    for trait, (value, keys) in hub_traits.traits.items():
+    for trait, (value, at) in hub_traits.traits.items():
         is_unknown = value == UNKNOWN
         if trait == "extra_pod_config":
             is_unknown = is_unknown or child(value, "schedulerName") == UNKNOWN
         if is_unknown and trait in _OUT_OF_REACH:
-            _, line = draft.places.of((*hub.path, *keys))
-            setter = f"{hub.show(keys)} sets in Python (line {line})"
+            _, line = draft.places.of((*hub.path, *at))
+            setter = f"{hub.show(at)} sets in Python (line {line})"
             unmet.append(_OUT_OF_REACH[trait].format(setter=setter))
     return unmet
 
@@ -209,15 +211,15 @@ def traits_of(hub: HubSection) -> HubTraits:
         if own not in (None, ""):
             found[trait] = (own, at)
     any_trait = _read_python(hub, found, chart)
-    pod_config, keys = found.get("extra_pod_config", _UNSET)
+    pod_config, pod_config_at = found.get("extra_pod_config", _UNSET)
     if isinstance(pod_config, Mapping):
         # KubeSpawner takes either spelling.
         named = {camel_case(str(key)): value for key, value in pod_config.items()}
-        found["extra_pod_config"] = (named, keys)
-    spawner, keys = found.get("spawner_class", _UNSET)
+        found["extra_pod_config"] = (named, pod_config_at)
+    spawner, spawner_at = found.get("spawner_class", _UNSET)
     is_named = isinstance(spawner, str) and spawner != UNKNOWN
     if is_named and not str(spawner).lower().startswith("kubespawner"):
-        any_trait = AnyTrait(f"the class {spawner}", keys)
+        any_trait = AnyTrait(f"the class {spawner}", spawner_at)
     return HubTraits(found, any_trait)
 
 
@@ -230,13 +232,14 @@ def _reaches_pods(
     """
     if value in (None, ""):
         return False
+    # What the chart tells KubeSpawner counts more than what `Spawner` is told.
+    is_overwritten = class_name == "Spawner" and trait in _CHART_SETS
     if trait not in PLACEHOLDER_TRAITS:
-        # What the chart tells KubeSpawner itself counts more.
-        return bool(value) and (class_name != "Spawner" or trait not in _CHART_SETS)
+        return bool(value) and not is_overwritten
     # Of these an empty one counts, too: it takes the chart's away.
     if class_name == "KubeSpawner":
         return True
-    return class_name == "Spawner" and trait not in _CHART_SETS and not chart.get(trait)
+    return class_name == "Spawner" and not is_overwritten and not chart.get(trait)
 
 
 def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -> AnyTrait | None:
@@ -251,31 +254,31 @@ def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -
     hook = spawn_hook([code for _, code in codes])
     any_trait: AnyTrait | None = None
     late: list[tuple[TraitValue, Path]] = []
-    for keys, code in codes:
+    for at, code in codes:
         listed = has_profiles or "profile_list" in found
-        for setting in assigned(code, known, hook, has_profiles=listed):
-            if setting.trait == ANY:
-                any_trait = AnyTrait(str(setting.value), keys)
-            elif setting.in_hook:
-                late.append((setting, keys))
+        for trait_value in assigned(code, known, hook, has_profiles=listed):
+            if trait_value.trait == ANY:
+                any_trait = AnyTrait(str(trait_value.value), at)
+            elif trait_value.in_hook:
+                late.append((trait_value, at))
             else:
-                _set_trait(found, setting, keys, chart)
-    for setting, keys in late:
-        _set_trait(found, setting, keys, chart)
+                _set_trait(found, trait_value, at, chart)
+    for trait_value, at in late:
+        _set_trait(found, trait_value, at, chart)
     return any_trait
 
 
 def _set_trait(
-    found: _Traits, setting: TraitValue, keys: Path, chart: Mapping[str, object]
+    found: _Traits, trait_value: TraitValue, at: Path, chart: Mapping[str, object]
 ) -> None:
-    trait = setting.trait
-    value = setting.value
-    if setting.is_part:
+    trait = trait_value.trait
+    value = trait_value.value
+    if trait_value.is_part:
         before = found[trait][0] if trait in found else chart.get(trait)
         value = _added(before, value)
     if trait == "profile_list":
         mark_defaults(value)
-    found[trait] = (value, keys)
+    found[trait] = (value, at)
 
 
 def _added(before: object, more: object) -> object:

@@ -66,7 +66,7 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     set_by = {name: keys for name, (_, keys) in hub_traits.traits.items()}
     if hub_traits.any_trait is not None:
         usual |= {ANY: UNKNOWN, "namespace": UNKNOWN}
-        set_by[ANY] = hub_traits.any_trait.keys
+        set_by[ANY] = hub_traits.any_trait.at
     where = {
         name: f"{result.hub.show(keys)}{result.line_of((*result.hub.path, *keys))}"
         for name, keys in set_by.items()

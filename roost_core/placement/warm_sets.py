@@ -1,9 +1,9 @@
 """The parts of a class's warm set: slots of nodes, spare room, doubt and weights in order. How many
 nodes a set has is worked out in `webhook/facts/warm_candidates.py`.
 
-Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it
-holds; an image's holder alone empties no node. So the set keeps load together, and in it the pod
-goes where its images are known to be: `webhook.rules.warm` finds these.
+Knows nothing of pods' bodies, facts or the API. Packing alone would choose the fullest node, even
+if it lacks the image. Choosing only by image would never empty a node. So the set keeps load
+together, and in it the pod goes where its images are known to be: `webhook.rules.warm` finds these.
 """
 
 from __future__ import annotations

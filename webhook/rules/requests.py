@@ -7,7 +7,7 @@ refuses these itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from roost_core.objects.quotas import NOT_BEST_EFFORT
@@ -16,8 +16,9 @@ from webhook.patch import RequestByDefault
 from webhook.rules.contract import Case, Note, Reads, Rule, RuleResult
 from webhook.rules.preemption import may_preempt
 
-# Resources of quotas that may refuse pods with requests, and admit them without, as those of scope
-# NotBestEffort do: a quota of CPU or memory refuses pods without.
+# A quota of these counts only pods with requests: it can refuse a pod because of them. So can a
+# quota of scope NotBestEffort. A quota of CPU or memory refuses pods without any, so giving some
+# never hurts.
 STORAGE: Final = frozenset({EPHEMERAL_STORAGE, f"requests.{EPHEMERAL_STORAGE}"})
 _UNKNOWN: Final = "none given: ResourceQuotas can't be read"
 _REFUSED: Final = "none given: a ResourceQuota of the namespace could refuse the pod for them"
@@ -34,14 +35,15 @@ def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
     """What a node must be large enough for: the pod's requests, or those that its class gives to
     pods without any.
 
-    Without what a node may have and not list. Raises MalformedObjectError.
+    Resources that a node may have without listing them are left out. Raises MalformedObjectError.
     """
-    by_default: Mapping[str, object] = {} if _why_none(case) else case.pod_class.resources
-    container = {"resources": {"requests": by_default}}
-    requests = read_requests(case.pod.spec) or read_requests(
-        {"containers": [container] * len(case.pod.containers)}
+    requests = read_requests(case.pod.spec)
+    if not requests and not _why_none(case):
+        container = {"resources": {"requests": case.pod_class.resources}}
+        requests = read_requests({"containers": [container] * len(case.pod.containers)})
+    return tuple(
+        (resource, amount) for resource, amount in requests if resource not in case.facts.claimable
     )
-    return tuple(request for request in requests if request[0] not in case.facts.claimable)
 
 
 def _why_none(case: Case) -> str:

@@ -121,13 +121,15 @@ def read_timetable(data: bytes, rules: TimetableRules) -> Sequence[WeeklyClass]:
         faults.refuse()
         faults.add_text(0, "", f"found an empty file, expected CSV with the columns {_COLUMNS}")
         faults.refuse()
-    (header_number, header), *rest = rows
+    header_number, header = rows[0]
+    # Spreadsheets write empty cells beside the table.
     while not header[-1]:
-        # Spreadsheets write empty cells beside the table.
         header.pop()
-    is_whole = not faults.texts
+    rest = rows[1:]
+    # What isn't CSV ends the rows, and is a fault already.
+    was_cut_off = bool(faults.texts)
     places = _read_header(header_number, header, faults)
-    if is_whole and not rest:
+    if not rest and not was_cut_off:
         faults.add_text(0, "", "found no class below the header, expected one a line")
     if len(rest) > MOST_EVENTS:
         expected = f"at most {MOST_EVENTS}, as many as one ConfigMap holds"
@@ -336,7 +338,7 @@ def _read_weekdays(line: _Line) -> Sequence[int]:
     words = [word for word in _BETWEEN_DAYS.split(line.cell("weekday")) if word]
     unknown = [word for word in words if not read_weekdays(word.lower())]
     if unknown or not words:
-        line.fault("weekday", _WEEKDAY, "".join(unknown[:1]))
+        line.fault("weekday", _WEEKDAY, unknown[0] if unknown else "")
         return []
     return sorted({day for word in words for day in read_weekdays(word.lower())})
 
@@ -376,16 +378,20 @@ def _read_class(draft: _Draft, name: str, rules: TimetableRules) -> WeeklyClass 
         "people": int(people) if _NUMBER.fullmatch(people) else people,
         "start": start,
         "timeZone": rules.zone,
+    }
+    optional = {
         "until": "" if until is None else str(until),
         "set": line.cell("placeholders"),
         "image": line.cell("image"),
     }
-    entry = {key: value for key, value in entry.items() if value != "" or key == "people"}
+    entry |= {key: text for key, text in optional.items() if text}
     entry = _with_profile(line, entry, rules)
     event, faults = read_entry(entry, rules.limits_of(entry))
     for fault in faults:
         column = _COLUMN_OF.get(fault.key, fault.key)
-        line.fault(column, fault.expected, line.cell(column) or str(entry.get(fault.key, "")))
+        # What comes of a profile has no cell.
+        found = line.cell(column) or str(entry.get(fault.key, ""))
+        line.fault(column, fault.expected, found)
     if event is None:
         return None
     return WeeklyClass(entry, event, draft.weekdays, 60 * hour + minute)

@@ -37,8 +37,16 @@ def with_pushes(
     if not pushes_per_day:
         yield from attempts
         return
-    # Repository -> (days decided up to, moments of its last push and of the next one, each 0.0 for
-    # none).
+
+    def push_on(repository: str, day: int) -> float:
+        """The moment of a day's push; 0.0: there is none."""
+        key = f"{repository}\0{day}"
+        if chance.uniform("push", key) >= pushes_per_day:
+            return 0.0
+        return (day + chance.uniform("push moment", key)) * _DAY_SECONDS
+
+    # Repository -> the day of its last attempt, the moment of the last push before that day, and
+    # that of the day's own push. 0.0: there is none.
     known: dict[str, tuple[int, float, float]] = {}
     for attempt in attempts:
         repository = attempt.repository
@@ -46,17 +54,14 @@ def with_pushes(
             yield attempt
             continue
         today = int(attempt.moment // _DAY_SECONDS)
-        day, pushed, coming = known.get(repository, (today, 0.0, 0.0))
-        while True:
-            if coming and coming <= attempt.moment:
-                pushed = coming
-                coming = 0.0
-            if coming or day > today:
-                break
-            if chance.uniform("push", f"{repository}\0{day}") < pushes_per_day:
-                coming = (
-                    day + chance.uniform("push moment", f"{repository}\0{day}")
-                ) * _DAY_SECONDS
+        if repository in known:
+            day, before, on_day = known[repository]
+        else:
+            day, before, on_day = today, 0.0, push_on(repository, today)
+        while day < today:
             day += 1
-        known[repository] = day, pushed, coming
+            before = on_day or before
+            on_day = push_on(repository, day)
+        known[repository] = day, before, on_day
+        pushed = on_day if 0.0 < on_day <= attempt.moment else before
         yield attempt._replace(image=named(attempt.image, int(pushed))) if pushed else attempt

@@ -51,7 +51,7 @@ class Histogram:
         number = 0
         for index in sorted(self.bins):
             number += self.bins[index]
-            if number >= wanted and number:
+            if number >= wanted:
                 # 0 for the first bin; for the others the geometric middle.
                 middle = LEAST_SECONDS * FACTOR ** (index - 0.5) if index else 0.0
                 return max(self.least, min(middle, self.greatest))

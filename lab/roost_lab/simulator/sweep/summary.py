@@ -96,11 +96,12 @@ class Summary:
         return [
             measure
             for measure in MEASURES
-            if any(
-                (value := self.value(measure.key, policy)) and value.greatest
-                for policy in self.policies
-            )
+            if any(self._is_above_zero(measure.key, policy) for policy in self.policies)
         ]
+
+    def _is_above_zero(self, key: str, policy: str) -> bool:
+        value = self.value(key, policy)
+        return value is not None and value.greatest > 0
 
     def varied(self) -> dict[str, list[int]]:
         """Assumption that differs from the first world's -> places in worlds, the first among
@@ -109,11 +110,11 @@ class Summary:
         first = asdict(self.worlds[0].assumptions)
         varied: dict[str, list[int]] = {}
         for place, world in enumerate(self.worlds):
-            names = [
-                name for name, value in asdict(world.assumptions).items() if value != first[name]
-            ]
-            if len(names) == 1:
-                varied.setdefault(names[0], [0]).append(place)
+            assumptions = asdict(world.assumptions)
+            differing = [name for name in assumptions if assumptions[name] != first[name]]
+            # Of a world that differs in several, none of these is the reason.
+            if len(differing) == 1:
+                varied.setdefault(differing[0], [0]).append(place)
         return varied
 
 
@@ -121,11 +122,12 @@ def summarise(results: Sequence[RunResult], worlds: Sequence[WorldSetting]) -> S
     """Raises KeyError where a policy lacks a seed in a world."""
     policies = list(dict.fromkeys(result.policy for result in results))
     seeds = sorted({result.seed for result in results})
-    by = {(tuple(result.setting.items()), result.policy, result.seed): result for result in results}
-    keys = enumerate(tuple(world.setting.items()) for world in worlds)
-    runs = {
-        (place, policy): [by[key, policy, seed] for seed in seeds]
-        for place, key in keys
-        for policy in policies
+    result_of = {
+        (tuple(result.setting.items()), result.policy, result.seed): result for result in results
     }
+    runs = {}
+    for place, world in enumerate(worlds):
+        setting = tuple(world.setting.items())
+        for policy in policies:
+            runs[place, policy] = [result_of[setting, policy, seed] for seed in seeds]
     return Summary(worlds, policies, seeds, runs)

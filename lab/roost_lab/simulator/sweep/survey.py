@@ -105,10 +105,10 @@ class Survey:
     first_too_large: str = ""
 
 
-def survey(trace: Trace, node: Assumptions | None = None) -> Survey:
+def survey(trace: Trace, assumptions: Assumptions | None = None) -> Survey:
     """Read the trace once, as the first seed has it. Raises TraceError.
 
-    node: its size; None: large enough for all.
+    assumptions: of them, a node's size; None: large enough for all.
     """
     result = Survey()
     images: set[str] = set()
@@ -122,9 +122,9 @@ def survey(trace: Trace, node: Assumptions | None = None) -> Survey:
         if (attempt.image_bytes or 0) > result.largest_image_bytes:
             result.largest_image = attempt.image
             result.largest_image_bytes = attempt.image_bytes or 0
-        if node is not None and (
-            (attempt.memory_bytes or 0) > node.node_memory_bytes
-            or (attempt.cpu_millicores or 0) > node.node_cpu_millicores
+        if assumptions is not None and (
+            (attempt.memory_bytes or 0) > assumptions.node_memory_bytes
+            or (attempt.cpu_millicores or 0) > assumptions.node_cpu_millicores
         ):
             result.too_large += 1
             result.first_too_large = result.first_too_large or attempt.image
