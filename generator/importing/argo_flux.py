@@ -16,6 +16,8 @@ from generator.values.loader import load
 from generator.values.merge import merge_maps
 from generator.values.sources import FoundKey, LoadedFile, Source
 
+_ARGO_GROUP: Final = "argoproj.io"
+_FLUX_GROUP: Final = "helm.toolkit.fluxcd.io"
 # Kind -> where its Application stands.
 _ARGO: Final[dict[str, tuple[str, ...]]] = {
     "Application": (),
@@ -41,8 +43,12 @@ class _Below(Source):
 
 def is_argo_or_flux(values: Mapping[str, object]) -> bool:
     """Whether an object is of Argo CD or Flux, by its API group."""
-    group = str(values.get("apiVersion", "")).partition("/")[0]
-    return group in ("helm.toolkit.fluxcd.io", "argoproj.io")
+    return api_group(values) in (_FLUX_GROUP, _ARGO_GROUP)
+
+
+def api_group(values: Mapping[str, object]) -> str:
+    """The API group of an object; "": it names none."""
+    return str(values.get("apiVersion", "")).partition("/")[0]
 
 
 def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
@@ -51,15 +57,15 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     The file itself, unless it is such an object. Raises ValuesError when the text that it holds is
     no YAML.
     """
-    group = str(file.values.get("apiVersion", "")).partition("/")[0]
+    group = api_group(file.values)
     kind = file.values.get("kind")
-    if group == "helm.toolkit.fluxcd.io" and kind == "HelmRelease":
+    if group == _FLUX_GROUP and kind == "HelmRelease":
         name = text(child(file.values, "metadata", "name"))
         namespace = text(child(file.values, "spec", "targetNamespace"))
         usual = f"{namespace}-{name}" if namespace else name
         release = text(child(file.values, "spec", "releaseName")) or usual
         return [mapping_at(file, ("spec", "values"))], release
-    if group == "argoproj.io" and kind in _ARGO:
+    if group == _ARGO_GROUP and kind in _ARGO:
         above = _ARGO[kind]
         # Argo CD calls the release as it calls the Application; a template's name isn't known.
         name = text(child(file.values, *above, "metadata", "name"))

@@ -16,7 +16,7 @@ from generator.checks.controllers import IMAGE
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path
 from generator.importing.profile_pools import SIZES
-from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
+from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
 from generator.importing.source import child, kind_of
 from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait
@@ -141,10 +141,9 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
         elif key in _MAPPINGS:
             yield from _lost_of_mapping(key, value)
         elif key in SIZES:
-            is_cpu = key.startswith("cpu")
-            size = cpu_quantity(value) if is_cpu else spawner_memory(value)
-            if size is None:
-                yield (key,), value, f"expected {'a number of CPUs' if is_cpu else MEMORY}"
+            _, resource, _ = SIZES[key]
+            if user_size(resource, value) is None:
+                yield (key,), value, f"expected {SIZE_EXPECTED[resource]}"
         elif key in _LINTS:
             yield from _lost_entries(key, value)
         elif name := text(child(value, "runtimeClassName") or child(value, "runtime_class_name")):

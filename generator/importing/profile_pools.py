@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from generator.checks.contract import at, listing, mapping, text
 from generator.checks.placeholders import is_gpu
 from generator.checks.terms import by_key, lint_required_term, lint_toleration
-from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
+from generator.importing.quantities import quantity, user_size
 from generator.importing.result import free_name
 from generator.importing.source import child
 from generator.importing.traits import (
@@ -290,7 +290,7 @@ def own_sizes(traits: Traits) -> dict[str, dict[str, str]]:
         if trait not in SIZES:
             continue
         part, name, _ = SIZES[trait]
-        amount = cpu_quantity(value) if name == "cpu" else spawner_memory(value)
+        amount = user_size(name, value)
         if amount is not None:
             sizes[part][name] = amount
     return sizes

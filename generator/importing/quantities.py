@@ -18,6 +18,8 @@ from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 _MAX_BYTES: Final = 2**60
 _MAX_CPUS: Final = 1_000_000
 MEMORY: Final = "bytes, or a number with K, M, G or T"
+# What a user's size may be, by resource.
+SIZE_EXPECTED: Final = {"cpu": "a number of CPUs", "memory": MEMORY}
 _UNITS: Final = {"Ti": 2**40, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
 
 
@@ -57,6 +59,14 @@ def cpu_quantity(cpus: object) -> str | None:
         return None
     millis = math.ceil(amount * 1000)
     return str(millis // 1000) if millis % 1000 == 0 else f"{millis}m"
+
+
+def user_size(resource: str, size: object) -> str | None:
+    """A user's size as a Kubernetes quantity. resource: a key of SIZE_EXPECTED.
+
+    None: no such size.
+    """
+    return cpu_quantity(size) if resource == "cpu" else spawner_memory(size)
 
 
 def quantity(amount: object) -> Fraction | None:

@@ -215,12 +215,10 @@ class Charts:
 def find_hubs(values: Mapping[str, object]) -> list[Path]:
     """Where `values` hold a hub; below a BinderHub's own key, its hub alone."""
     paths = [
-        path for path in _USUAL_NESTINGS if _is_hub(values, path, named=_is_named(values, path))
+        path for path in _USUAL_NESTINGS if _is_named(values, path) or _looks_like_hub(values, path)
     ]
     paths += [
-        path
-        for path in _walk(values, ())
-        if path not in paths and _is_hub(values, path, named=False)
+        path for path in _walk(values, ()) if path not in paths and _looks_like_hub(values, path)
     ]
     binder_path = _binder_path(values, paths)
     if binder_path is not None and (*binder_path, "jupyterhub") in paths:
@@ -278,17 +276,15 @@ def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts
 
 
 def _is_named(values: Mapping[str, object], path: Path) -> bool:
-    """Whether a path ends with the key `jupyterhub`, and a mapping or nothing stands there."""
+    """Whether a path ends with the key `jupyterhub`, and a mapping or nothing stands there: that is
+    a hub, whatever it holds.
+    """
     named = mapping(child(values, *path[:-1])).get("jupyterhub", "")
     return path[-1:] == ("jupyterhub",) and (named is None or isinstance(named, Mapping))
 
 
-def _is_hub(values: Mapping[str, object], path: Path, *, named: bool) -> bool:
-    """Whether a hub's values stand at a path. Named `jupyterhub`, any mapping is one; elsewhere it
-    takes two known keys, or one that no other chart has.
-    """
-    if named:
-        return True
+def _looks_like_hub(values: Mapping[str, object], path: Path) -> bool:
+    """Whether a mapping holds a hub's values: two known keys, or one that no other chart has."""
     values = mapping(child(values, *path))
     known = {
         key

@@ -12,7 +12,7 @@ from generator.checks.contract import at as child_at
 from generator.checks.contract import mapping
 from generator.importing import profile_pools as pools
 from generator.importing.chart_traits import PURPOSE_TERM
-from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
+from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
@@ -81,10 +81,9 @@ def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> pools.Trai
         value = traits.get(trait)
         if value in (None, 0, "", "0"):
             continue
-        size = cpu_quantity(value) if kind == "cpu" else spawner_memory(value)
+        size = user_size(kind, value)
         if size is None:
-            expected = "a number of CPUs" if kind == "cpu" else MEMORY
-            draft.reject(hub, source, f"expected {expected}")
+            draft.reject(hub, source, f"expected {SIZE_EXPECTED[kind]}")
         else:
             draft.put(dotted, hub_size(value, size), (*hub.path, *source))
     for part, trait in pools.EXTRA_RESOURCES.items():

@@ -15,6 +15,7 @@ from generator.checks.contract import listing, mapping, text
 from generator.faults import Fault, Path, ValuesError, show_path
 from generator.hub_keys import HUB_KEYS
 from generator.importing.argo_flux import (
+    api_group,
     is_argo_or_flux,
     mapping_at,
     text_at,
@@ -248,8 +249,7 @@ def _keys(holder: object, at: Path, *names: str) -> list[str]:
 
 def _is_kind(group: str, *kinds: str) -> Callable[[Mapping[str, object]], bool]:
     def holds(values: Mapping[str, object]) -> bool:
-        of_group = str(values.get("apiVersion", "")).partition("/")[0]
-        return of_group == group and values.get("kind") in kinds
+        return api_group(values) == group and values.get("kind") in kinds
 
     return holds
 
