@@ -21,7 +21,7 @@ from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import Taint
-from roost_core.placement.headroom_account import Why
+from roost_core.placement.headroom_account import Account, Why
 from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_history import UNUSABLE_SUFFIX, History, read_history
 from roost_core.placement.headroom_windows import parse_moment
@@ -341,9 +341,7 @@ def test_where_the_ceiling_cuts_a_class_an_event_names_it_once_a_day() -> None:
     assert [notice.reason for notice in told] == ["HeadroomCeiling"]
 
 
-def test_who_waits_because_of_the_ceiling_is_counted_each_hour(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_waits_because_of_the_ceiling_is_counted_each_hour() -> None:
     hub = Hub(
         _document(replicas=0, prices={**PRICES, "monthlyCeiling": 0}),
         {"default": _history(40)},
@@ -355,10 +353,20 @@ def test_who_waits_because_of_the_ceiling_is_counted_each_hour(
         told = [action for action in hub.pass_minutes(60) if isinstance(action, Notice)]
     assert told == []
     assert counted.call_count == 1
-    # The ceiling leaves room for all again.
-    monkeypatch.setattr(learning, "cut_classes", lambda *_, **__: ())
-    told = [action for action in hub.pass_minutes(60) if isinstance(action, Notice)]
-    assert told == []
+
+
+def test_nobody_counts_as_cut_once_what_was_spent_is_long_ago() -> None:
+    begin = NOW - 7200
+    # 499 of 500 node-hours.
+    spent = Account(month_node_hours=499.0, until=int(begin // 60))
+    history = replace(read_history(_history(40, end=begin)), account=spent)
+    hub = Hub(_document(replicas=0), {"default": history.as_text()}, now=begin)
+    hub.pass_minutes(3)
+    assert hub.gauges["headroom_cut_people"]["default",] > 0
+    # The sum fades in thirty days to less than half of the ceiling: it cuts nothing.
+    hub.now += 30 * 86_400
+    hub.pass_minutes(3)
+    assert hub.gauges["headroom_ceiling_left"]["default",] == 1
     assert hub.gauges["headroom_cut_people"]["default",] == 0
 
 
