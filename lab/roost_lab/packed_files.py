@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 # What a GzipFile raises where its data breaks off or is damaged.
 DAMAGES: Final = (EOFError, BadGzipFile, zlib.error)
 _GZIP: Final = b"\x1f\x8b"
+# What a text in UTF-16 begins with: Windows PowerShell writes `>` so.
+UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Packing(NamedTuple):

@@ -11,12 +11,11 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
-from roost_lab.packed_files import find_other_packing, unpacked
+from roost_lab.packed_files import UTF16_MARKS, find_other_packing, unpacked
 from roost_lab.traces.counts import TraceError
 
 # Launches are far shorter; a longer line must not fill memory.
 MOST_LINE_BYTES: Final = 1 << 20
-_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _BOM: Final = b"\xef\xbb\xbf"
 # What stands for a line that can't be read -> why. With the last three the file ends early.
 _TOO_LONG: Final = b"\0too long"
@@ -42,7 +41,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
                 fix = f"Unpack it: {other.unpack} FILE | roost simulate --trace -"
                 raise TraceError(str(path), 0, other.kind, fix=fix)
             first = file.peek(3)
-            if first.startswith(_UTF16):
+            if first.startswith(UTF16_MARKS):
                 fix = "Turn it into UTF-8: iconv -f UTF-16 -t UTF-8 FILE."
                 raise TraceError(str(path), 0, "UTF-16", fix=fix)
             if first.startswith(_BOM):

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 import orjson
 import yaml
 
-from roost_lab.packed_files import DAMAGES, find_other_packing, unpacked
+from roost_lab.packed_files import DAMAGES, UTF16_MARKS, find_other_packing, unpacked
 from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
 
 # Its number, counted from 1, and its bytes.
@@ -28,8 +28,6 @@ STDIN: Final = "-"
 # not fill memory.
 MOST_BYTES: Final = 1 << 30
 NOT_JSON: Final = "not valid JSON"
-# Windows PowerShell writes `>` in UTF-16.
-_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _YAML: Final = (b"apiVersion:", b"kind:", b"items:", b"metadata:", b"- apiVersion:", b"---")
 _OPENINGS: Final = {b"{": b"}", b"[": b"]"}
 # A log line may begin with its time and the like before the JSON.
@@ -216,7 +214,7 @@ def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line
             " roost records import -"
         )
     stream = unpacked(file)
-    if stream.peek(4)[:4].startswith(_UTF16):
+    if stream.peek(4)[:4].startswith(UTF16_MARKS):
         text = io.TextIOWrapper(stream, encoding="utf-16", errors="replace")
         for number, decoded in enumerate(text, start=1):
             yield number, decoded.encode("utf-8", "replace")
