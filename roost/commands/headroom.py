@@ -124,7 +124,12 @@ def _worths(
 ) -> tuple[Worth, Worth]:
     """What waiting is worth on the set's nodes, with the ceiling of cost and without it."""
     prices = placeholder_set["prices"]
-    uncut = worth_of(prices["waitingHour"] / prices["nodeHour"], per_node, history.ahead_minutes)
+    uncut = worth_of(
+        prices["waitingHour"] / prices["nodeHour"],
+        per_node,
+        history.ahead_minutes,
+        seats_per_person=history.seats_per_person,
+    )
     return _ceiling(placeholder_set, history).cut(uncut), uncut
 
 

@@ -10,7 +10,7 @@ import json
 import zlib
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from math import ceil
@@ -34,18 +34,22 @@ MOST_TEXT: Final = 90_000
 MOST_TEXT_IN_ALL: Final = 700_000
 # What the ConfigMap's key ends with, after the set's name, when the text couldn't be read.
 UNUSABLE_SUFFIX: Final = ".unusable"
-# How many of the last nodes' boots are kept.
+# How many of the last boots are kept.
 KEPT_BOOTS: Final = 20
 # With fewer, a boot is guessed.
 LEAST_BOOTS: Final = 3
 GUESSED_BOOT_SECONDS: Final = 240
 MOST_BOOT_SECONDS: Final = 3600
-# All but the longest fifth of the boots count, and time to spare for the autoscaler and for images.
-BOOT_SHARE: Final = 0.8
+# All but the longest tenth of the boots count, but never the longest: it may be a node that failed.
+# Time to spare is added, for the autoscaler and for images.
+BOOT_SHARE: Final = 0.9
 SPARE_SECONDS: Final = 120
 # For how many of the last people who waited for a new node it is kept how long that node pulled
 # images.
 KEPT_PULLS: Final = 40
+# After so many minutes of users, the mean of what a user fills counts older ones a third.
+PEOPLE_MINUTES: Final = 20_000
+MOST_SEATS_PER_PERSON: Final = 1000.0
 # With fewer, pulls count for nothing: what learning saved is told too low, never too high.
 LEAST_PULLS: Final = 3
 MOST_PULL_SECONDS: Final = 3600
@@ -73,13 +77,16 @@ class History:
     first: int = 0
     # UNSEEN where nobody looked. Not changed: a longer history is another one.
     levels: array[int] = field(default_factory=lambda: array("i"))
-    # Seconds from the first pod that waited until the node was there, of the last nodes.
+    # Seconds from the first pod that waited until a new node was ready, of the last boots that were
+    # measured.
     boots: tuple[int, ...] = ()
     # Seconds from when a node was ready until somebody who had waited for it had a server there, of
     # the last people.
     pulls: tuple[int, ...] = ()
     # How many placeholders fit a node, as last seen; 0: no node was seen yet.
     per_node: int = 0
+    # How many placeholders a user fills, in the mean of the last days.
+    seats_per_person: float = 1.0
     # What learning saved and cost.
     account: Account = field(default_factory=Account)
 
@@ -98,7 +105,8 @@ class History:
         """The seconds that most nodes took to boot."""
         if len(self.boots) < LEAST_BOOTS:
             return GUESSED_BOOT_SECONDS
-        return sorted(self.boots)[ceil(BOOT_SHARE * len(self.boots)) - 1]
+        counted = min(ceil(BOOT_SHARE * len(self.boots)), len(self.boots) - 1)
+        return sorted(self.boots)[counted - 1]
 
     @property
     def pull_seconds(self) -> float:
@@ -141,6 +149,14 @@ class History:
         drop = max(0, (len(levels) - KEPT_MINUTES) // DAY_MINUTES * DAY_MINUTES)
         return replace(self, first=self.first + drop, levels=levels[drop:])
 
+    def with_people(self, sizes: Sequence[float]) -> History:
+        """Return the history after a minute with users of these sizes, in placeholders."""
+        if not sizes:
+            return self
+        weight = min(1.0, len(sizes) / PEOPLE_MINUTES)
+        mean = self.seats_per_person + (fmean(sizes) - self.seats_per_person) * weight
+        return replace(self, seats_per_person=min(MOST_SEATS_PER_PERSON, mean))
+
     def as_text(self, set_name: str = "", most_text: int = MOST_TEXT) -> str:
         """The history in the form that `read_history` reads. The oldest days are left out of a text
         that is too long.
@@ -158,6 +174,7 @@ class History:
             "version": _VERSION,
             **({"set": set_name} if set_name else {}),
             "perNode": self.per_node,
+            "seatsPerPerson": round(self.seats_per_person, 3),
             "bootSeconds": self.boots,
             "pullSeconds": self.pulls,
             "account": account,
@@ -203,6 +220,7 @@ def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> Hist
             boots,
             pulls,
             per_node=int(body.get("perNode", 0)),
+            seats_per_person=float(body.get("seatsPerPerson", 1.0)),
             account=_account_of(body, now + DAY_MINUTES),
         )
         version = body["version"]
@@ -217,6 +235,7 @@ def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> Hist
         and 0 <= min(boots, default=0) <= max(boots, default=0) <= MOST_BOOT_SECONDS
         and 0 <= min(pulls, default=0) <= max(pulls, default=0) <= MOST_PULL_SECONDS
         and 0 <= history.per_node <= MOST_USERS
+        and 0 <= history.seats_per_person <= MOST_SEATS_PER_PERSON
     )
     if set_name and of_set != set_name:
         raise HistoryError(
@@ -252,17 +271,15 @@ def size_in_placeholders(
 
 
 def history_of(
-    sessions: Iterable[tuple[float, float, float]], seen: Collection[int] = ()
+    past_sessions: Iterable[tuple[float, float, float]], seen: Collection[int] = ()
 ) -> History:
     """Make a history of past sessions: (begin, end, size in placeholders).
 
     seen: the minutes in which somebody looked; none: from the first begin to the last.
     """
+    sessions = [session for session in past_sessions if session[1] > session[0]]
     changes = sorted(
-        change
-        for begin, end, size in sessions
-        if end > begin
-        for change in ((begin, size), (end, -size))
+        change for begin, end, size in sessions for change in ((begin, size), (end, -size))
     )
     if not changes:
         return History()
@@ -285,4 +302,8 @@ def history_of(
     for minute, level in enumerate(accumulate(steps), first):
         users = min(MOST_USERS, max(0, round(level)))
         levels.append(users if not seen or minute in seen else UNSEEN)
-    return History(first, levels)
+    seconds = sum(end - begin for begin, end, _ in sessions)
+    seat_seconds = sum((end - begin) * size for begin, end, size in sessions)
+    return History(
+        first, levels, seats_per_person=min(MOST_SEATS_PER_PERSON, seat_seconds / seconds)
+    )

@@ -25,14 +25,14 @@ GUESSED_IDLE_SECONDS: Final = 600.0
 # A node that is used was ready so long before its users came: the time to spare, and people who
 # come early.
 EARLY_HOURS: Final = 4 / 60
-# A node that several users share costs so many times its standing by: newcomers go there, too, and
-# keep it after others have left. Measured by replays of terms (lab/benchmarks/term.py), with 18
-# users a node.
+# A node that several users share costs many times its standing by: newcomers go there, too, and
+# keep it after others have left. The longer ahead it is asked for, the more newcomers. So it costs
+# SHARED_COST times as much where nodes are asked for SHARED_AHEAD_MINUTES ahead, and
+# MOST_SHARED_COST times where they are for MOST_SHARED_AHEAD_MINUTES. Measured by replays of terms
+# (lab/benchmarks/term.py), with 18 users a node.
 SHARED_COST: Final = 8.0
-# This cost holds for nodes that are asked for so many minutes ahead at most. The longer
-# ahead, the more newcomers: it grows by as much, as far as that was measured (nodes that boot in
-# 400 s).
-SHARED_AHEAD_MINUTES: Final = 8
+SHARED_AHEAD_MINUTES: Final = 4
+MOST_SHARED_COST: Final = 30.0
 MOST_SHARED_AHEAD_MINUTES: Final = 15
 # Needs that are rarer add no seat to a node that is worth having.
 _RARE: Final = 0.01
@@ -42,7 +42,7 @@ _RARE: Final = 0.01
 class Worth:
     """What waiting and nodes are worth to each other, on the nodes of one set."""
 
-    # Node-hours that one hour of one person's waiting is worth. 0: no node stands by.
+    # Node-hours that an hour of waiting for one seat is worth. 0: no node stands by.
     node_hours: float
     # How many placeholders fit a node.
     per_node: int
@@ -72,18 +72,28 @@ class Worth:
 
 
 def worth_of(
-    node_hours: float, per_node: int, ahead_minutes: int, idle_seconds: float = GUESSED_IDLE_SECONDS
+    node_hours: float,
+    per_node: int,
+    ahead_minutes: int,
+    idle_seconds: float = GUESSED_IDLE_SECONDS,
+    *,
+    seats_per_person: float = 1.0,
 ) -> Worth:
     """Return what waiting is worth where nodes are asked for so many minutes ahead.
 
-    idle_seconds: for so long an empty node stays until the autoscaler removes it.
+    node_hours: what an hour of one person's waiting is worth. idle_seconds: for so long an empty
+        node stays until the autoscaler removes it. seats_per_person: who takes two seats waits
+        once. Below 1 it counts as 1, because what small users add was never measured.
     """
     ahead_hours = ahead_minutes / 60
     per_node = max(1, per_node)
     shared_minutes = min(max(ahead_minutes, SHARED_AHEAD_MINUTES), MOST_SHARED_AHEAD_MINUTES)
-    shared_cost = SHARED_COST * shared_minutes / SHARED_AHEAD_MINUTES
+    share_of_most = (shared_minutes - SHARED_AHEAD_MINUTES) / (
+        MOST_SHARED_AHEAD_MINUTES - SHARED_AHEAD_MINUTES
+    )
+    shared_cost = SHARED_COST + (MOST_SHARED_COST - SHARED_COST) * share_of_most
     return Worth(
-        node_hours=node_hours,
+        node_hours=node_hours / max(1.0, seats_per_person),
         per_node=per_node,
         wait_hours=ahead_hours,
         unused_hours=ahead_hours + idle_seconds / 3600,

@@ -7,7 +7,7 @@ forecast is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
@@ -20,6 +20,7 @@ from roost.controllers.headroom.accounting import (
     count_since_last_look,
     pulls_seen,
 )
+from roost.controllers.headroom.boot_clock import BootClock
 from roost.controllers.headroom.pool_view import PoolView, see_pool
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost.controllers.headroom.shared_pools import SharedPools
@@ -39,7 +40,6 @@ from roost_core.placement.headroom_history import (
     KEPT_BOOTS,
     KEPT_PULLS,
     MINUTE_SECONDS,
-    MOST_BOOT_SECONDS,
     MOST_TEXT,
     UNSEEN,
     UNUSABLE_SUFFIX,
@@ -86,8 +86,8 @@ class Learned:
     cut_people: int = 0
     # In which hour since 1970 they were counted; None: the ceiling cuts nothing.
     counted_on: int | None = None
-    # Since when somebody waited for each node that boots.
-    booting: Mapping[str, float] = field(default_factory=dict)
+    # None: nobody has looked yet.
+    boot_clock: BootClock | None = None
     accounting: Accounting = field(default_factory=Accounting)
     # The history's rises; worked out once.
     rises: Rises | None = None
@@ -117,7 +117,7 @@ def observe(
         placeholder_set, learn, learned, snapshot, settings, minute=minute
     )
     view = see_pool(placeholder_set, snapshot, settings, learned.view, pools.counts_for)
-    learned = _with_boots(learned, view)
+    learned = _with_boots(learned, view, now.wall)
     learned = _with_pulls(learned, view, now.wall)
     if view.per_node and view.per_node != learned.history.per_node:
         learned = replace(learned, history=replace(learned.history, per_node=view.per_node))
@@ -204,7 +204,13 @@ def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
     """What waiting is worth now, and what it would be without the ceiling."""
     history = learned.history
     idle_seconds = learned.accounting.idle_seconds
-    uncut = worth_of(learn.waiting_worth, history.per_node, history.ahead_minutes, idle_seconds)
+    uncut = worth_of(
+        learn.waiting_worth,
+        history.per_node,
+        history.ahead_minutes,
+        idle_seconds,
+        seats_per_person=history.seats_per_person,
+    )
     return ceiling_of(learn, learned).cut(uncut), uncut
 
 
@@ -277,7 +283,10 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
     accounting, account = after_minute(
         learned.accounting, learned.history.account, minute, (seats, learned.uncut), learn.time_zone
     )
-    history = replace(learned.history.with_level(minute, view.level), account=account)
+    # Whoever is on a node fits there. A pod that waits may ask for more than any node has.
+    placed = [user.size for user in view.users.values() if user.node]
+    history = learned.history.with_level(minute, view.level).with_people(placed)
+    history = replace(history, account=account)
     rises = learned.rises
     if rises is None or not rises.fits(history):
         rises = Rises(history)
@@ -297,22 +306,17 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
     )
 
 
-def _with_boots(learned: Learned, view: PoolView) -> Learned:
-    """Note how long nodes took that are new, from when somebody waited for them."""
-    booting = {name: since for name, since in learned.booting.items() if name in view.nodes}
-    if learned.view is not None and learned.view.waiting_since is not None:
-        booting |= dict.fromkeys(
-            view.nodes.keys() - learned.view.nodes.keys(), learned.view.waiting_since
-        )
-    if not booting:
-        return learned if not learned.booting else replace(learned, booting=booting)
-    boots = learned.history.boots
-    for name in sorted(booting):
-        ready_since = view.nodes[name].ready_since
-        if ready_since is not None:
-            seconds = round(ready_since - booting.pop(name))
-            boots = (*boots, min(MOST_BOOT_SECONDS, max(0, seconds)))[-KEPT_BOOTS:]
-    return replace(learned, booting=booting, history=replace(learned.history, boots=boots))
+def _with_boots(learned: Learned, view: PoolView, now: float) -> Learned:
+    """Note how long a new node took, from when somebody waited for it."""
+    if learned.view is None or learned.boot_clock is None:
+        return replace(learned, boot_clock=BootClock.begun(now))
+    history = learned.history
+    clock, seconds = learned.boot_clock.after_look(
+        learned.view.nodes.keys(), view.nodes, view.waiting_since, history.boot_seconds, now
+    )
+    if seconds is not None:
+        history = replace(history, boots=(*history.boots, seconds)[-KEPT_BOOTS:])
+    return replace(learned, boot_clock=clock, history=history)
 
 
 def _with_pulls(learned: Learned, view: PoolView, now: float) -> Learned:

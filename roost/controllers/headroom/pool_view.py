@@ -54,8 +54,9 @@ class PoolView:
     spare: int
     # How many fit an empty node; 0: there is no node.
     per_node: int
-    # Since when somebody has waited for a node, a placeholder or a user; None: nobody does.
-    waiting_since: float | None
+    # Since when each pod has waited for a node, placeholders and users. Who is larger than an empty
+    # node is left out.
+    waiting_since: tuple[float, ...]
     # Nodes with none but DaemonSets' pods.
     empty: frozenset[str]
     # Nodes that only the set's own placeholders keep.
@@ -155,23 +156,27 @@ def see_pool(
             waits_since = None if node_name else pod.unschedulable_since
             users[key] = PoolUser(pod.created, size, node_name, waits_since, pod.phase != "Pending")
             level += size
-            if waits_since is not None:
-                waiting.append(waits_since)
     rooms = {
         name: _room(node, asked, used[name].by_users, used[name].by_others)
         for name, node in nodes.items()
     }
     beside = sum(room for name, room in rooms.items() if used[name].keeps_users)
+    per_node = max(
+        (_room(node, asked, used[name].by_others) for name, node in nodes.items()), default=0
+    )
+    waiting += [
+        user.waits_since
+        for user in users.values()
+        if user.waits_since is not None and (not per_node or user.size <= per_node)
+    ]
     return PoolView(
         nodes=nodes,
         users=users,
         level=level,
         room=beside,
         spare=sum(rooms.values()) - beside,
-        per_node=max(
-            (_room(node, asked, used[name].by_others) for name, node in nodes.items()), default=0
-        ),
-        waiting_since=min(waiting, default=None),
+        per_node=per_node,
+        waiting_since=tuple(waiting),
         empty=_named(
             used, lambda pods: not (pods.has_users or pods.has_own_placeholders or pods.has_others)
         ),

@@ -406,13 +406,17 @@ def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the
     assert hub.replicas == 40
 
 
-def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:
+def test_the_boot_of_nodes_is_learned_from_who_waits_first_after_a_rest() -> None:
     hub = Hub(stored={"default": _history(2)})
-    for index in range(3):
+    hub.turn()
+    for index in range(4):
+        # The third comes in the middle of the second's rush: its node may have been asked for
+        # before.
+        hub.pass_minutes(2 if index == 2 else 16)
         hub.add(f"waits-{index}", node="")
         key = f"{NAMESPACE}/waits-{index}"
         hub.pods[key] = replace(hub.pods[key], unschedulable_since=hub.now)
-        hub.pass_minutes(2)
+        hub.pass_minutes(2 + index)
         hub.nodes[f"new-{index}"] = Node(f"new-{index}", {"pool": "user"}, uid="u", ready=False)
         hub.turn()
         ready = replace(hub.nodes[f"new-{index}"], ready=True, ready_since=hub.now + 30)
@@ -421,21 +425,32 @@ def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:
         hub.pass_minutes(1)
     hub.pass_minutes(60)
     assert hub.stored is not None
-    assert read_history(hub.stored["default"]).boots == (150, 150, 150)
+    assert read_history(hub.stored["default"]).boots == (150, 210, 330)
 
 
-def test_a_node_that_was_ready_before_anybody_waited_took_no_time() -> None:
-    hub = Hub(stored={"default": _history(2)})
-    hub.add("waits", node="")
-    key = f"{NAMESPACE}/waits"
-    hub.pods[key] = replace(hub.pods[key], unschedulable_since=hub.now)
-    hub.pass_minutes(1)
-    hub.nodes["new"] = Node("new", {"pool": "user"}, uid="u", ready=True, ready_since=NOW - 30)
+def test_how_many_placeholders_a_user_fills_is_learned_and_divides_what_waiting_is_worth() -> None:
+    hub = Hub()
     hub.turn()
-    hub.now += 3540.0
-    hub.turn()
+    for index in range(100):
+        hub.add(f"small-{index}")
+        hub.add(f"large-{index}")
+        key = f"{NAMESPACE}/large-{index}"
+        spec = PodSpec(requests=(("cpu", 300), ("memory", 3 * 2**30)))
+        hub.pods[key] = replace(hub.pods[key], spec=spec)
+    hub.pass_minutes(60)
     assert hub.stored is not None
-    assert read_history(hub.stored["default"]).boots == (0,)
+    after_an_hour = read_history(hub.stored["default"]).seats_per_person
+    # A mean of days: one hour of a crowd of other sizes counts less than half.
+    assert 1.3 < after_an_hour < 1.5
+    hub.pass_minutes(600)
+    assert 1.95 < read_history(hub.stored["default"]).seats_per_person <= 2.0
+    # Who asks for more than a node has gets none, and says nothing of others.
+    hub.add("huge", node="")
+    key = f"{NAMESPACE}/huge"
+    spec = PodSpec(requests=(("cpu", 100), ("memory", 10**15)))
+    hub.pods[key] = replace(hub.pods[key], spec=spec, unschedulable_since=hub.now)
+    hub.pass_minutes(60)
+    assert read_history(hub.stored["default"]).seats_per_person <= 2.0
 
 
 def test_pulls_of_new_nodes_are_learned_from_who_waited_and_count_as_saved_where_nobody_does() -> (
@@ -657,6 +672,9 @@ def test_a_user_counts_as_placeholders_by_what_is_known(
 def test_the_boot_of_a_node_begins_as_a_placeholder_of_the_set_waits() -> None:
     for of_set, boots in (("default", (150,)), ("other", ())):
         hub = Hub(stored={"default": _history(2)})
+        hub.turn()
+        # A boot is measured after a rest.
+        hub.pass_minutes(6)
         hub.add("seat", node="", labels={PLACEHOLDER_SET_LABEL: of_set})
         key = f"{NAMESPACE}/seat"
         hub.pods[key] = replace(hub.pods[key], unschedulable_since=hub.now)
