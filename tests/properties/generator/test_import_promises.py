@@ -4,7 +4,6 @@ same values, however the hub says where its users go: in values, in `hub.config`
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,16 @@ from generator.importing.trial_pods import UserPod, user_pods
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
 from generator.values.merge import coalesce
-from roost.commands import hub_trial
 from roost.commands.hub_trial import TrialWorld, fare, try_import, world_of
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.objects.pod_reader import read_pod
+from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from roost_core.objects.selectors import Taint
+from roost_core.placement.labels import LINUX, OS_LABEL
+from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.profile import default_profile
+from roost_core.scheduler.state import ClusterState
 from tests.chart_spawner import real_pods
 from tests.recorded_data import HUBS, PUBLIC_HUBS, VALUES
 
@@ -32,13 +37,30 @@ from tests.recorded_data import HUBS, PUBLIC_HUBS, VALUES
 def rooms_fit(world: TrialWorld, user: UserPod) -> bool:
     """Whether a user may go wherever placeholders of some set may stand."""
     asked = read_pod(user.pod)
-    ample = hub_trial._ample(asked)
-    rooms = (
-        replace(hub_trial._node(placeholder, "room", {}), allocatable=ample)
-        for _, placeholder in world.placeholders
-    )
     profile = default_profile(Release().kube_minor[1])
-    return any(hub_trial._fits(asked, room, profile) for room in rooms)
+    rooms = [pool_node(placeholder, asked) for _, placeholder in world.placeholders]
+    decisions = [schedule(asked, ClusterState([room], []), profile) for room in rooms]
+    return any(decision.node is not None for decision in decisions)
+
+
+def pool_node(placeholder: Pod, user: Pod) -> Node:
+    """A node that has no more than a placeholder asks for: the labels that it requires, and a taint
+    for each of its tolerations. It is large enough for any user.
+    """
+    spec = placeholder.spec
+    labels = {OS_LABEL: LINUX, **dict(spec.node_selector)}
+    for term in (spec.required_node_terms or ())[:1]:
+        for key, operator, values in term.expressions:
+            if operator in ("In", "Exists"):
+                labels.setdefault(key, min(values, default=""))
+    taints = [
+        Taint(toleration.key, toleration.value, toleration.effect or "NoSchedule")
+        for toleration in spec.tolerations
+        # The kubelet's own: no pool has them.
+        if toleration.key and not toleration.key.startswith("node.kubernetes.io/")
+    ]
+    resources = (PODS, CPU, MEMORY, EPHEMERAL_STORAGE, *dict(user.spec.requests))
+    return Node("room", labels, tuple(taints), allocatable=dict.fromkeys(resources, 10**15))
 
 
 TOLERATION = {"key": "students", "operator": "Exists", "effect": "NoSchedule"}
