@@ -193,7 +193,7 @@ def hooked(helm: Path, *settings: str, when: str = "test") -> list[dict[str, Any
         helm, "template", "hub", str(CHART), "--namespace=jhub", "--kube-version=1.37.2", *arguments
     )
     found = [body for body in yaml.safe_load_all(output) if body and _hook(body, "") == when]
-    return sorted(found, key=lambda body: int(_hook(body, "-weight")))
+    return sorted(found, key=lambda body: int(_hook(body, "-weight") or 0))
 
 
 def _hook(body: dict[str, Any], what: str) -> str:
@@ -228,7 +228,8 @@ def test_the_pods_of_helms_hooks_have_all_that_core_pods_says(helm: Path) -> Non
     core = {
         "nodeSelector": {"pool": "core"},
         "tolerations": [{"key": "core", "operator": "Exists"}],
-        "affinity": {"podAntiAffinity": {}},
+        # A list replaces that of the defaults.
+        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
         "priorityClassName": "high",
         "hostNetwork": True,
     }
