@@ -67,7 +67,8 @@ class Cluster:
             raise ApiError(403, "forbidden")
         return self.objects.get(path)
 
-    get = find
+    def get(self, path: str, _query: object = None) -> Any:
+        return self.find(path)
 
     def lines(self, path: str, _query: Any, _seconds: float) -> Iterator[bytes]:
         if path in self.forbidden:
