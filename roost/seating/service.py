@@ -112,6 +112,8 @@ class Service:
         self._has_looked = False
         # When the last look at the hub began that told all. Unix time.
         self._looked_at = 0.0
+        # The same, but for looks at a hub where nobody listened. Unix time.
+        self._seen_at = 0.0
         # Whether people are being seated, by the last look that the hub answered.
         self._is_starting = False
 
@@ -184,9 +186,11 @@ class Service:
             self.memory.window = FIRST_SEATS
         users = self._look(now, classes)
         self._count_failures()
-        view = View(self._clock(), users, frozenset(self._running), self._looked_at)
+        in_flight = frozenset(self._running)
+        view = View(self._clock(), users, in_flight, self._looked_at, self._seen_at)
         observe(view, self.memory)
         self._looked_at = now
+        self._seen_at = now
         forget(view, self.memory)
         plan = plan_seating(view, classes, self.memory, self.limits)
         for start in plan.starts:
