@@ -57,8 +57,14 @@ _MOST_BUSY_BACKOFF_SECONDS: Final = 4.0
 # The loop is alive as long as its last turn began so recently.
 _ALIVE_SECONDS: Final = 300.0
 _MOST_THREADS: Final = 128
-# The most unanswered stops in one turn: each may take as long as a request does.
+# Servers that are stopped at once. The hub answers a stop when the server is gone, or after ten
+# seconds: one after the other, a hundred would take minutes.
+_STOPS_AT_ONCE: Final = 8
+# After so many unanswered stops, the rest waits for the next turn: each may take as long as a
+# request does.
 _MOST_STOPS_UNANSWERED: Final = 3
+# After so long, it does too: people of another class may have to be seated meanwhile.
+_STOPPING_SECONDS: Final = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +202,8 @@ class Service:
         for start in plan.starts:
             self._start(start, now)
         self._tell(classes, users)
-        self._stop_all(plan.stops)
-        if starting or self._running:
+        are_all_stopped = self._stop_all(plan.stops)
+        if starting or self._running or not are_all_stopped:
             return _BUSY_SECONDS
         marked = any(user.server and user.server.mark for user in users.values())
         return min(_GRACE_SECONDS if marked or classes else _IDLE_SECONDS, self._times.grace)
@@ -243,25 +249,32 @@ class Service:
         future = self._pool.submit(self._hub.start, start.name, start.options)
         self._running[start.name] = (start, now, future)
 
-    def _stop_all(self, stops: Sequence[Stop]) -> None:
-        """Stop servers: one that can't be stopped keeps none of the others. Raises HubError."""
+    def _stop_all(self, stops: Sequence[Stop]) -> bool:
+        """Stop servers: one that can't be stopped keeps none of the others. False: some are left
+        for the next turn. Raises HubError.
+        """
         wanted = {stop.name for stop in stops}
         failed = {name: at for name, at in self._not_stopped.items() if name in wanted}
         words: dict[str, str] = {}
         unanswered: list[HubError] = []
         # Servers whose stop failed come last, the longest ago first.
-        for stop in sorted(stops, key=lambda stop: failed.get(stop.name, 0.0)):
-            try:
-                self._stop(stop)
-            except HubError as error:
-                failed[stop.name] = self._clock()
-                words[stop.name] = str(error)
-                if not isinstance(error, AnswerError):
-                    unanswered.append(error)
-                if len(unanswered) >= _MOST_STOPS_UNANSWERED:
-                    break
-            else:
-                failed.pop(stop.name, None)
+        left = sorted(stops, key=lambda stop: failed.get(stop.name, 0.0))
+        until = time.monotonic() + _STOPPING_SECONDS
+        while left:
+            batch, left = left[:_STOPS_AT_ONCE], left[_STOPS_AT_ONCE:]
+            asked = [(stop.name, self._pool.submit(self._stop, stop)) for stop in batch]
+            for name, future in asked:
+                try:
+                    future.result()
+                except HubError as error:
+                    failed[name] = self._clock()
+                    words[name] = str(error)
+                    if not isinstance(error, AnswerError):
+                        unanswered.append(error)
+                else:
+                    failed.pop(name, None)
+            if len(unanswered) >= _MOST_STOPS_UNANSWERED or time.monotonic() >= until:
+                break
         self._not_stopped = failed
         text = ""
         if words:
@@ -272,6 +285,7 @@ class Service:
         )
         if unanswered:
             raise unanswered[-1]
+        return not left
 
     def _stop(self, stop: Stop) -> None:
         """Stop a server, after one more look at it. Raises HubError."""
@@ -347,8 +361,9 @@ class Service:
         try:
             user = self._hub.user(start.name)
         except HubError:
-            # A server whose time isn't known is taken for a used one: it is asked for again.
-            return self._clock() - outcome.at > _MOST_BACKOFF_SECONDS
+            # A server whose time isn't known is taken for a used one. So it is asked for again,
+            # however long the hub is away, unless it answers looks meanwhile.
+            return self._seen_at - outcome.at > _MOST_BACKOFF_SECONDS
         server = user.server if user else None
         if server is not None and server.started is not None and server.mark is not None:
             seconds = outcome.at - asked_at

@@ -34,6 +34,8 @@ class FakeHub:
         self.options: dict[str, dict[str, Any]] = {}
         self.posts: list[str] = []
         self.deletes: list[str] = []
+        # No stop is answered before so many are asked for.
+        self.stops_together: threading.Barrier | None = None
         self.token = "secret"
 
     def __enter__(self) -> Self:
@@ -108,6 +110,8 @@ class FakeHub:
                 self._begin(name, body)
                 status, answer = 202, {}
         elif path.endswith("/server") and method == "DELETE":
+            if self.stops_together is not None:
+                self.stops_together.wait(10)
             self.deletes.append(name)
             self.users[name] = {}
             status, answer = 204, {}

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from roost.seating import service
 from roost.seating.bookings import BookingFile, ReleaseFile
 from roost.seating.hub import Hub, Outcome, Result
 from roost.seating.people import MARK_KEY, Mark
@@ -521,6 +523,29 @@ def fail_starts(hub: FakeHub, room: Room) -> int:
     return len(hub.posts)
 
 
+def test_who_was_ready_just_before_the_hub_went_away_is_known_when_it_is_back(
+    hub: FakeHub, room: Room
+) -> None:
+    room.service.turn()
+    for _, _, future in room.service._running.values():
+        future.result(timeout=10)
+    asked = sorted(hub.posts)
+    for name in asked:
+        # The hub took the route for activity, before it said that the server is ready.
+        times = {"started": stamp(room.now - 5.0), "last_activity": stamp(room.now - 1.0)}
+        hub.users[name][""] |= times
+    hub.broken = (503, "Service Unavailable")
+    room.service.turn()
+    # As a hub needs that starts again on a busy machine.
+    room.now += 90.0
+    room.service.turn()
+    hub.broken = None
+    room.turns(2)
+    room.now = room.start + GRACE + 60.0
+    room.service.turn()
+    assert set(asked) <= set(hub.deletes)
+
+
 @pytest.mark.parametrize("is_looked_at_meanwhile", [True, False])
 def test_a_new_proxy_is_told_from_people_if_a_look_showed_that_nobody_came(
     is_looked_at_meanwhile: bool, hub: FakeHub, room: Room
@@ -631,6 +656,25 @@ def test_a_server_that_can_not_be_stopped_keeps_none_of_the_others(
     room.turn()
     assert sorted(hub.deletes) == PEOPLE
     assert "could not be stopped" not in room.said()
+
+
+def test_servers_are_stopped_some_at_once_and_keep_no_turn_waiting(
+    hub: FakeHub, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd = [f"kim{number:02}" for number in range(12)]
+    hub.users |= {name: {} for name in crowd}
+    hub.groups["bio101"] = crowd
+    room.turns(4)
+    assert seated(hub) == set(crowd)
+    room.after_grace()
+    # As if the first eight took too long: nobody of another class waits for the rest.
+    monkeypatch.setattr(service, "_STOPPING_SECONDS", 0.0)
+    hub.stops_together = threading.Barrier(8)
+    assert room.service.turn() == 1.0
+    assert sorted(hub.deletes) == crowd[:8]
+    hub.stops_together = threading.Barrier(4)
+    assert room.service.turn() > 1.0
+    assert sorted(hub.deletes) == crowd
 
 
 @pytest.mark.parametrize("broken", [(403, "Forbidden"), (500, "Internal Server Error")])
