@@ -102,6 +102,8 @@ class Service:
         self.memory: Memory = stored.load(state_path)
         self._saved = ""
         self._running: dict[str, tuple[Start, float, Future[Outcome]]] = {}
+        # Who was said to be ready by a hub that could not be asked afterwards.
+        self._unconfirmed: set[str] = set()
         # Starts that the hub said failed, by name, until the next look at it. A hub that is stopped
         # fails the starts that it has in hand: then nobody's server failed.
         self._failed: dict[str, tuple[Start, Outcome]] = {}
@@ -363,9 +365,17 @@ class Service:
         except HubError:
             # A server whose time isn't known is taken for a used one. So it is asked for again,
             # however long the hub is away, unless it answers looks meanwhile.
+            self._unconfirmed.add(start.name)
             return self._seen_at - outcome.at > _MOST_BACKOFF_SECONDS
         server = user.server if user else None
-        if server is not None and server.started is not None and server.mark is not None:
+        is_doubtful = start.name in self._unconfirmed
+        self._unconfirmed.discard(start.name)
+        if server is None or server.started is None or server.mark is None:
+            return True
+        # A hub that is stopped calls a server ready whose start it breaks off. The next hub gives
+        # the route. So the look that finds it ready tells when it was, if no look was missed.
+        is_left_to_look = is_doubtful and self._clock() - self._looked_at <= LOOK_SECONDS
+        if not is_left_to_look:
             seconds = outcome.at - asked_at
             count_ready(self.memory, start.name, server.started, outcome.at, seconds)
         return True

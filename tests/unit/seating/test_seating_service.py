@@ -546,6 +546,29 @@ def test_who_was_ready_just_before_the_hub_went_away_is_known_when_it_is_back(
     assert set(asked) <= set(hub.deletes)
 
 
+@pytest.mark.parametrize(("gap", "is_known"), [(5.0, True), (30.0, False)])
+def test_a_hub_that_is_stopped_calls_servers_ready_that_the_next_one_gives_their_routes(
+    gap: float, is_known: bool, hub: FakeHub, room: Room
+) -> None:
+    room.service.turn()
+    for _, _, future in room.service._running.values():
+        future.result(timeout=10)
+    asked = sorted(hub.posts)
+    # Nobody listens.
+    room.service._hub = Hub("http://127.0.0.1:1/hub/api", room.folder / "token")
+    for _ in range(6):
+        room.service.turn()
+        room.now += gap
+    room.service._hub = Hub(hub.url, room.folder / "token")
+    for name in asked:
+        hub.use(name, room.now - 1.0)
+    room.service.turn()
+    room.now = max(room.start, room.now) + GRACE + 60.0
+    room.service.turn()
+    # If seating looked too seldom, somebody may have used them.
+    assert (set(asked) <= set(hub.deletes)) == is_known
+
+
 @pytest.mark.parametrize("is_looked_at_meanwhile", [True, False])
 def test_a_new_proxy_is_told_from_people_if_a_look_showed_that_nobody_came(
     is_looked_at_meanwhile: bool, hub: FakeHub, room: Room
