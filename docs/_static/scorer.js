@@ -12,7 +12,7 @@ var Scorer = {
   // A result is [page, title, anchor, description, score, file, kind].
   score: ([page, , , , score]) => {
     if (/(^|\/)decisions\//.test(page)) return score - 30;
-    if (/^(how-to|tutorials)\/|^(install|uninstall|upgrade|troubleshooting|headroom|events)/.test(page)) return score + 10;
+    if (/^(how-to|tutorials)\/|^(install|first|faq|uninstall|upgrade|troubleshooting|headroom|events)/.test(page)) return score + 10;
     return /^(lab|upstream|reference)\//.test(page) ? score - 5 : score;
   },
 };
