@@ -18,7 +18,8 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 
-pytestmark = pytest.mark.e2e
+# Eight minutes, most of them a hub's and a class's own times.
+pytestmark = [pytest.mark.e2e, pytest.mark.hub_day]
 
 IMAGE: Final = "quay.io/hub/light:1"
 PEOPLE: Final = [f"ada{number}" for number in range(5)]
