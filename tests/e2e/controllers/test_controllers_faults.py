@@ -409,29 +409,27 @@ def test_after_an_api_server_that_refuses_and_cuts_watches_all_is_right_within_a
         return 0 if "/leases/" in path else 500
 
     with Hub(cluster) as hub, TroubledServer(cluster) as server:
-        node, other = hub.add_node("node"), hub.add_node("other")
+        node, other = (hub.add_node(name, images=NO_IMAGES) for name in ("node", "other"))
         replica = hub.start("one", server)
         replica.wait_leading()
-        for one in (node, other):
-            hub.wait_for_label(one)
         for rule in (some, all_but_leases):
             before = hub.own_count("one")
             began_at = time.monotonic()
             server.rule = rule
-            hub.nodes.set_images(node, NO_IMAGES)
+            # Who has just begun to lead believes a list at once that has the image, but not yet one
+            # that lacks it.
+            hub.nodes.set_images(node, IMAGES)
             while (elapsed := time.monotonic() - began_at) < 40.0:
                 time.sleep(2.0)
                 server.cut()
                 hub.leader()
             assert hub.own_count("one") - before < elapsed * BUSY_REQUESTS_A_SECOND
-            hub.nodes.set_images(other, NO_IMAGES)
+            hub.nodes.set_images(other, IMAGES)
             server.rule = lambda _method, _path: 0
-            wait_for(
-                "both labels to go", lambda: not (hub.has_label(node) or hub.has_label(other)), 60
-            )
+            wait_for("both labels", lambda: hub.has_label(node) and hub.has_label(other), 60)
             for one in (node, other):
-                hub.nodes.set_images(one, IMAGES)
-                hub.wait_for_label(one)
+                hub.nodes.set_images(one, NO_IMAGES)
+                hub.wait_for_label(one, on=False)
         assert server.refused.keys() == {429, 500, 503}
         assert replica.process.is_running
         assert "Traceback" not in replica.process.log()
