@@ -748,6 +748,15 @@ def test_builds_and_windows_cost_learning_nothing_and_a_clock_set_back_counts_on
     assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.15)
 
 
+def test_an_empty_node_that_no_placeholder_keeps_is_the_pools_least() -> None:
+    hub = Hub(_document(replicas=0), {"default": _history(2)}, now=NOW - 7200, replicas=0)
+    size = {"cpu": 300, "memory": 2**40, "pods": 110}
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable=size, ready=True, ready_since=hub.now)
+    hub.pass_minutes(60)
+    # It would have been there, too.
+    assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.02)
+
+
 def test_nodes_that_a_booking_keeps_cost_learning_nothing() -> None:
     event = {"name": "course", "people": 3, "start": "2026-10-05T14:30", "timeZone": "UTC"}
     events = {"enabled": True, "booked": [event], "leadMinutes": 150, "maxPeople": 100}

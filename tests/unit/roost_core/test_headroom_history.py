@@ -114,6 +114,11 @@ def test_the_oldest_levels_go_where_a_text_may_not_be_as_long() -> None:
         assert list(kept.levels) == list(restless.levels[-len(kept.levels) :])
         assert len(restless.as_text(most_text=most)) <= max(most + 200, 700)
     assert len(read_history(restless.as_text(most_text=whole)).levels) == 1000
+    body = json.loads(restless.as_text())
+    exact = len(body["levels"]) + len(json.dumps(body["account"]))
+    assert [
+        len(read_history(restless.as_text(most_text=exact + more)).levels) for more in (0, -1)
+    ] == [1000, 750]
     # Three quarters of what was too much, again and again.
     assert len(read_history(restless.as_text(most_text=whole - 500)).levels) == 750
     assert len(read_history(restless.as_text(most_text=0)).levels) == 1

@@ -9,13 +9,16 @@ from random import Random
 import pytest
 
 from roost_core.placement.headroom_forecast import (
+    Likeness,
     Outlook,
     Rises,
+    earlier_minutes,
     forecast_need,
     look_ahead,
     steady_needs,
 )
 from roost_core.placement.headroom_history import UNSEEN, History
+from roost_core.placement.headroom_windows import local_datetime
 from roost_core.placement.headroom_worth import seats_worth, worth_of
 
 DAY = 1440
@@ -204,3 +207,45 @@ def test_what_is_needed_follows_from_who_came_in_plain_form(seed: int) -> None:
                 seats = max(seats, seats_worth([*needs, *more], worth, room))
             found = forecast_need(outlook, came, worth, room)
             assert found == (max(seats, steady), steady)
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Europe/Berlin", "Pacific/Auckland", "America/Los_Angeles"]
+)
+@pytest.mark.parametrize("moment", [0, 300, 700, 1200, 1439])
+def test_earlier_days_have_the_same_time_of_the_clock_and_are_like_by_their_weekday(
+    zone: str, moment: int
+) -> None:
+    """Sixty days around a change of clocks; some begin on another day of the UTC."""
+    minute = 1_800_000_000 // 60 // DAY * DAY + 70 * DAY + moment
+    history = History(minute - 60 * DAY, array("i", [0] * (60 * DAY)))
+    here = local_datetime(minute * 60, zone)
+    found = list(earlier_minutes(history, minute, zone))
+    assert len(found) == 56
+    for back, (at, recency, likeness) in enumerate(found, 1):
+        there = local_datetime(at * 60, zone)
+        assert (here - there).total_seconds() == back * 86_400
+        assert recency == pytest.approx(0.8 ** (back / 7))
+        kinds = [day.weekday() >= 5 for day in (here, there)]
+        expected = Likeness.LIKE_DAY if kinds[0] == kinds[1] else Likeness.OTHER_DAY
+        if here.weekday() == there.weekday():
+            expected = Likeness.SAME_WEEKDAY
+        assert likeness is expected
+
+
+@pytest.mark.parametrize(("came", "is_like"), [(45, True), (49, True), (50, False)])
+def test_a_wave_counts_for_another_that_differs_by_no_more_than_chance(
+    came: int, is_like: bool
+) -> None:
+    levels = [0] * (16 * DAY)
+    # Yesterday forty came within five minutes, sixteen of them in the last two, then twenty more.
+    at = 14 * DAY + 900
+    levels[at - 5 : at + 30] = [0, 8, 16, 24, 32, 40, *[60] * 29]
+    now = 15 * DAY + 540
+    levels = levels[: now + 1]
+    levels[now - 4 :] = [0, 0, came - 16, came - 8, came]
+    history = History(THURSDAY, array("i", levels))
+    outlook = look_ahead(history, history.end - 1, "UTC")
+    assert outlook is not None
+    seats = forecast_need(outlook, came, worth_of(1000, 20, 6)).worth
+    assert (seats >= 20) == is_like

@@ -75,6 +75,11 @@ def test_a_weeks_longest_time_is_that_of_the_day_whose_end_is_a_day_later() -> N
     assert in_a_week == pytest.approx(28)
 
 
+def test_a_window_of_each_week_is_measured_without_the_nights_in_which_clocks_change() -> None:
+    for start, end, longest in (("0 0 * * 0", "0 6 * * 0", 6), ("0 0 1-31 * 0", "0 6 * * *", 7)):
+        assert longest_and_hours(_window(start, end))[0] == longest
+
+
 def test_a_window_by_dates_comes_once_and_has_no_hours_a_week() -> None:
     assert longest_and_hours(_window("2024-01-24T09:00", "2024-01-24T11:00")) == (0, 0)
 
