@@ -468,3 +468,7 @@ def test_nothing_moves_to_one_of_two_equal_nodes_picked_by_chance(
     model.follow(Snapshot("hub", "hub", nodes, {pod.key: pod}))
     assert model.try_move(pod, "a", default_profile(minor)) is expected
     assert model.try_move(pod, "none", default_profile(minor)) is Prediction.ELSEWHERE
+    # A plan makes so many at most.
+    assert model.predictions == 2
+    model.undo()
+    assert model.predictions == 0
