@@ -120,6 +120,14 @@ def test_placeholders_go_as_people_come(
     assert _wanted(_plan(_planner(*events), minutes, *pods)) == expected
 
 
+def test_a_booking_more_than_a_leap_year_ahead_is_asked_about() -> None:
+    source = _config_map(EVENT_YAML)
+    for seconds, reason in ((0, "EventBooked"), (1, "EventFarAway")):
+        minutes = -366 * 1440 - seconds / 60
+        planned = _plan(_planner(), minutes, sources=(source,))
+        assert [one.reason for one in planned.actions if isinstance(one, Notice)] == [reason]
+
+
 def test_fifty_bookings_are_told_of_in_a_minute_and_the_next_when_it_is_over() -> None:
     events = [{**LECTURE, "name": f"e{number}", "people": 1} for number in range(103)]
     source = _config_map(json.dumps(events))

@@ -19,7 +19,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetSta
 from roost.controllers.headroom import learning
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost_core.objects.node import Node
-from roost_core.objects.pod import Pod, PodSpec
+from roost_core.objects.pod import Owner, Pod, PodSpec
 from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_account import Account, Why
 from roost_core.placement.headroom_cut import cut_classes
@@ -755,6 +755,29 @@ def test_an_empty_node_that_no_placeholder_keeps_is_the_pools_least() -> None:
     hub.pass_minutes(60)
     # It would have been there, too.
     assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.02)
+
+
+def test_a_node_with_a_placeholder_and_pods_that_each_node_has_is_kept_by_the_placeholder() -> None:
+    hub = Hub(_document(replicas=0), {"default": _history(2)}, now=NOW - 7200, replicas=0)
+    size = {"cpu": 1000, "memory": 2**40, "pods": 110}
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable=size, ready=True, ready_since=hub.now)
+    hub.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
+    hub.add("agent", labels={"app": "agent"})
+    key = f"{NAMESPACE}/agent"
+    agent = hub.pods[key]
+    hub.pods[key] = replace(agent, owner=Owner("DaemonSet", "agent", "uid-agent"))
+    assert hub.pods[key].is_of_node
+    hub.pass_minutes(60)
+    assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(59 / 60, abs=0.05)
+
+
+def test_of_a_set_that_requests_nothing_each_user_is_one_placeholder() -> None:
+    hub = Hub(_document(resources={}), {"default": _history(2)})
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable={"cpu": 16_000, "memory": 2**35})
+    hub.pass_minutes(5)
+    hub.add("user")
+    hub.pass_minutes(60)
+    assert hub.level() == 1
 
 
 def test_nodes_that_a_booking_keeps_cost_learning_nothing() -> None:
