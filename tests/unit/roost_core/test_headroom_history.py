@@ -93,9 +93,9 @@ def test_boots_and_pulls_are_told_by_enough_of_the_last_ones() -> None:
         body = json.loads(of(1).as_text())
         return read_history(json.dumps({**body, key: seconds}))
 
-    # Of the last twenty, the longest fifth doesn't count.
-    assert kept("bootSeconds", [900] * 5 + [100] * 16).boot_seconds == 100
-    assert kept("bootSeconds", [900] * 6 + [100] * 15).boot_seconds == 900
+    # Of the last twenty, the longest tenth doesn't count.
+    assert kept("bootSeconds", [900] * 3 + [100] * 18).boot_seconds == 100
+    assert kept("bootSeconds", [900] * 4 + [100] * 17).boot_seconds == 900
     assert [History(boots=(100,) * number).boot_seconds for number in (2, 3)] == [240, 100]
     assert [History(pulls=(60,) * number).pull_seconds for number in (2, 3)] == [0, 60]
     assert kept("pullSeconds", [3000] * 3 + [60] * 40).pull_seconds == 60

@@ -9,13 +9,13 @@ from roost_core.placement.headroom_worth import Ceiling, Worth, cost_between, se
 def cost_by_hand(share: float, per_node: int, ahead_minutes: int, idle_minutes: float) -> float:
     """Node-hours that a node is expected to cost. share: how likely anybody comes there."""
     alone = share * 4 / 60 + (1 - share) * (ahead_minutes + idle_minutes) / 60
-    # Others keep a node eight times as long, and longer where nodes are asked for earlier.
-    shared = 8 * min(max(ahead_minutes, 8), 15) / 8
+    # Others keep a node eight times as long, and up to thirty where nodes are asked for earlier.
+    shared = 8 + 22 * (min(max(ahead_minutes, 4), 15) - 4) / 11
     return alone * (1 + (shared - 1) * (per_node - 1) / per_node)
 
 
 @pytest.mark.parametrize("per_node", [1, 2, 18])
-@pytest.mark.parametrize("ahead_minutes", [4, 8, 9, 12, 15, 16, 40])
+@pytest.mark.parametrize("ahead_minutes", [3, 4, 5, 9, 12, 15, 16, 40])
 @pytest.mark.parametrize(("people", "percent"), [(1, 100), (1, 20), (18, 60), (50, 100)])
 def test_a_node_is_had_as_soon_as_the_waiting_that_it_saves_is_worth_its_cost(
     people: int, percent: int, ahead_minutes: int, per_node: int
