@@ -1,4 +1,6 @@
-"""Print imported values as YAML that reads back the same under Helm's rules, with comments.
+"""Print imported values, with the comments that it is given, as YAML that Helm reads as the same.
+
+Which comments stand above which keys: `Draft.put` and `merge_pieces` in `result.py`.
 
 A plain scalar is printed bare only when no YAML reader takes it for anything but text: PyYAML would
 print `1e3` so that Helm reads a number.

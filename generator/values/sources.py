@@ -27,7 +27,10 @@ class FoundKey(NamedTuple):
 
 
 class Source:
-    """One place that values came from. Answers on which line a key stands."""
+    """One place that values came from. Answers on which line a key stands.
+
+    A file is a `NodeSource` of `loader.py`.
+    """
 
     __slots__ = ("name",)
 

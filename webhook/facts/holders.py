@@ -1,5 +1,6 @@
-"""The nodes that hold all images of a pod, found without copying: thousands may hold an image that
-all users run.
+"""Intersect what is known of images' nodes, without copying (who knows it: `warm.py`).
+
+Thousands of nodes may hold an image that all users run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many placeholders a set with `learn` has: windows, bookings and the forecast as one number.
+"""For sets with `learn` only: windows, bookings and the forecast as one number of placeholders.
 
 Of a set without `learn`, `plan.py` adds bookings to what windows say.
 """

@@ -1,4 +1,8 @@
-"""Which taints nodes start with and lose by themselves: Kubernetes', clouds' and drivers'."""
+"""Which taints nodes start with until others remove them: Kubernetes, clouds, CNIs or drivers.
+
+Roost's own startup taint counts, too, by its prefix. When that goes: `_judge_taint` in
+`node_labels.py`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Play launches in a world of discrete events, one component of the cluster in each module.
 
-What all parts share is `cluster.py`. `world.py` drives the parts, says how long a replay goes on
-after the last launch, and writes the result (`results.py`, added up in `totals.py`). The hub, or
-all hubs: `hub.py`; what each has of its own: `releases.py`.
+All nodes are of one pool (`node_template.py`). What all parts share is `cluster.py`. `world.py`
+drives the parts, says how long a replay goes on after the last launch, and writes the result
+(`results.py`, added up in `totals.py`). The hub, or all hubs: `hub.py`; what each has of its own:
+`releases.py`.
 Its pods, as the webhook changes them: `pods.py`, `webhook_facts.py`. kube-scheduler:
 `scheduling.py`. Images: `node_pulls.py` alone decides when a pull begins and ends, and what is on
 a node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. What a node
