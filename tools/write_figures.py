@@ -524,17 +524,17 @@ def costs() -> str:
         [
             "a term's classes, 4 weeks, no placeholders before",
             term.told("none"),
-            f"{term.more('none') * NODE_HOUR:+,.0f}",
+            as_money(term.more("none") * NODE_HOUR),
         ],
         [
             "the same, with 25 placeholders at all times before",
             term.told("fixed"),
-            f"{term.more('fixed') * NODE_HOUR:+,.0f}",
+            as_money(term.more("fixed") * NODE_HOUR),
         ],
         [
-            "many images, as mybinder.org's: 10 days, as many placeholders",
+            "many images, as mybinder.org's: 10 days, 25 placeholders on both sides",
             public.hours,
-            f"{public.more * NODE_HOUR:+,.0f}",
+            as_money(public.more * NODE_HOUR),
         ],
         [
             "a BinderHub, 600 starts a day: 10 days, 25 placeholders on both sides",
@@ -544,11 +544,13 @@ def costs() -> str:
         [
             "GPUs with a weekly course, 4 weeks",
             _hours_today(gpu_hours, f"{gpu_more:+.1f} %"),
-            f"{gpu_hours * gpu_more / 100 * GPU_NODE_HOUR:+,.0f}",
+            as_money(gpu_hours * gpu_more / 100 * GPU_NODE_HOUR),
         ],
         ["few images, no classes", "up to +1 %", ""],
     ]
-    return _markdown(["hub, and the time that was replayed", "node-hours", "money in it"], rows)
+    return _markdown(
+        ["hub, and the time that was replayed", "node-hours", "money in that time"], rows
+    )
 
 
 def costs_culling() -> str:
@@ -558,9 +560,9 @@ def costs_culling() -> str:
         round(-table.number(arm, "1800", "600")) for arm in ("without Roost", "with Roost")
     )
     return (
-        "What saves more than Roost: ending idle servers after half an hour instead of an hour,"
+        "Ending idle servers after half an hour instead of an hour saves"
         f" [{saved[0]} to {saved[1]} % of node-hours]"
-        "(../lab/docs/simulator-results.md#idle-servers)."
+        "(../lab/docs/simulator-results.md#idle-servers), without Roost and with it."
     )
 
 
@@ -628,9 +630,9 @@ class _Binder:
 
     @property
     def hours(self) -> str:
-        """Node-hours before and after."""
+        """Node-hours before, and the change with Roost, as pages tell them."""
         before, after = self._both("node-hours")
-        return f"{before:,.0f} → {after:,.0f} ({100 * (after / before - 1):+.1f} %)"
+        return _hours_today(before, _change(before, after))
 
     @property
     def fewer_cold(self) -> float:
@@ -672,15 +674,15 @@ class _NeverWorse:
 
     @property
     def hours(self) -> str:
-        """Node-hours before and after."""
+        """Node-hours before, and the change with Roost, as pages tell them."""
         before, after = self._both("node-hours")
-        return f"{before:,.0f} → {after:,.0f} ({_change(before, after)})"
+        return _hours_today(before, _change(before, after))
 
     @property
     def cost(self) -> str:
-        """What the node-hours cost more, whole."""
+        """What the node-hours cost more, in whole dollars."""
         before, after = self._both("node-hours")
-        return f"{(after - before) * NODE_HOUR:+,.0f}"
+        return as_money((after - before) * NODE_HOUR)
 
     def waits(self) -> list[str]:
         """README's cells: the wait today and with Roost."""
