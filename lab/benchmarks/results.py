@@ -39,7 +39,7 @@ QUESTIONS: Final[dict[str, str]] = {
     "builds": "python -m benchmarks.builds",
     "term": (
         "python -m benchmarks.term --seeds 1-20 --arms none fixed imported oracle"
-        " --autoscalers cluster-autoscaler karpenter"
+        " --autoscalers cluster-autoscaler"
     ),
     "exam": "python -m benchmarks.term --exam --seeds 1-3 --autoscalers cluster-autoscaler",
     "known-before": (
