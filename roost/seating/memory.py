@@ -22,7 +22,6 @@ def dump(memory: Memory) -> str:
         "ready": [[*at, ready_at] for at, ready_at in memory.ready_at.items()],
         "used": sorted([*at, *key] for at, key in memory.used.items()),
         "starting": sorted(memory.starting),
-        "routed": sorted(memory.routed),
         "classes": classes,
         "came": dict(list(memory.came.items())[-_MOST_PEOPLE:]),
         "startSeconds": memory.start_seconds,
@@ -50,7 +49,6 @@ def parse(text: str) -> Memory:
             for name, at, booking, start in body["used"]
         }
         memory.starting = {(str(name), float(at)) for name, at in body["starting"]}
-        memory.routed = {(str(name), float(at)) for name, at in body["routed"]}
         for booking, start, tries, skipped in body["classes"]:
             key = ClassKey(str(booking), int(start))
             memory.tries[key] = {str(name): int(count) for name, count in tries.items()}

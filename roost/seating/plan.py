@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from roost.seating.new_routes import UnusedServer, routed_anew
 from roost.seating.people import HubUser, Mark, Server, was_used
 from roost_core.release.seating_pace import FIRST_SEATS, SEATS_A_SECOND, most_seating
 
@@ -79,8 +78,6 @@ class Memory:
     ready_at: dict[tuple[str, float], float] = field(default_factory=dict)
     # Servers that were seen while they started.
     starting: set[tuple[str, float]] = field(default_factory=set)
-    # Servers whose route the hub has given to a new proxy: for these, ready_at is when it did.
-    routed: set[tuple[str, float]] = field(default_factory=set)
     # Servers that were used, by user and by when they started: the class that each was started for.
     used: dict[tuple[str, float], ClassKey] = field(default_factory=dict)
     # For each class: how often a person's server was asked for.
@@ -156,7 +153,6 @@ def observe(view: View, memory: Memory) -> None:
     """Remember which of the servers that seating started are used, and whether any start
     succeeded.
     """
-    _note_new_routes(view, memory)
     for user in view.users.values():
         server = user.server
         if server is None or server.started is None:
@@ -183,29 +179,6 @@ def observe(view: View, memory: Memory) -> None:
                 memory.came[user.name] = last_seen - server.mark.class_start
 
 
-def _note_new_routes(view: View, memory: Memory) -> None:
-    """Let servers count as ready anew whose routes a new proxy got, and that nobody used.
-
-    Once for each server: more than one new proxy in a class isn't told from use.
-    """
-    unused = []
-    for user in view.users.values():
-        server = user.server
-        if server is None or server.started is None or not server.is_ready:
-            continue
-        at = (user.name, server.started)
-        ready_at = memory.ready_at.get(at)
-        if server.mark is None or ready_at is None or at in memory.used:
-            continue
-        active_at = server.last_activity or server.started
-        unused.append(UnusedServer(user.name, server.started, ready_at, active_at))
-    for found in routed_anew(unused, view.seen_at):
-        at = (found.name, found.started)
-        if at not in memory.routed:
-            memory.routed.add(at)
-            memory.ready_at[at] = found.last_activity
-
-
 def forget(view: View, memory: Memory) -> None:
     """Forget servers and classes of days ago."""
     present = {
@@ -218,7 +191,6 @@ def forget(view: View, memory: Memory) -> None:
         del memory.ready_at[at]
     memory.used = {at: key for at, key in memory.used.items() if at[1] >= before or at in present}
     memory.starting &= present
-    memory.routed &= memory.ready_at.keys()
     memory.ended = {name: at for name, at in memory.ended.items() if at >= before}
     for key in [key for key in (*memory.tries, *memory.skipped) if key.start < before]:
         memory.tries.pop(key, None)

@@ -124,10 +124,10 @@ class RealHub:
 
     def __enter__(self) -> Self:
         self._grant()
-        self._proxy_program = ensure_proxy()
+        proxy = ensure_proxy()
         ports = [ReservedPort() for _ in range(3)]
         public, api, hub = (f"http://{LOOPBACK}:{port.number}" for port in ports)
-        self.url, self._proxy_api, self._hub_url = public, api, hub
+        self.url, self._hub_url = public, hub
         self._environment = {
             "CONFIGPROXY_AUTH_TOKEN": self._proxy_token,
             "KUBECONFIG": str(self._cluster.service_account_kubeconfig(self.namespace, "hub")),
@@ -154,7 +154,7 @@ class RealHub:
                 }
             ),
         }
-        self._proxy_arguments = [
+        arguments = [
             f"--ip={LOOPBACK}",
             f"--port={ports[0].release()}",
             f"--api-ip={LOOPBACK}",
@@ -162,7 +162,9 @@ class RealHub:
             f"--default-target={hub}",
             f"--error-target={hub}/hub/error",
         ]
-        self._start_proxy()
+        self.proxy = self._cluster.run.start(
+            f"proxy-{self.namespace}", proxy, arguments, environment=self._environment
+        )
         ports[2].release()
         self._start()
         self._keeper = threading.Thread(target=self._keep, daemon=True)
@@ -190,31 +192,6 @@ class RealHub:
         before.stop(20)
         wait_until(lambda: self.hub is not before, 10, "the hub to be started again")
         self.wait_answering()
-
-    def replace_proxy(self) -> None:
-        """Kill the proxy, and start one without any route at the same addresses; returns when it
-        answers.
-        """
-        self.proxy.kill()
-        self._start_proxy()
-        self.wait_answering()
-
-    def _start_proxy(self) -> None:
-        self.proxy = self._cluster.run.start(
-            f"proxy-{self.namespace}",
-            self._proxy_program,
-            self._proxy_arguments,
-            environment=self._environment,
-        )
-
-    def routes(self) -> dict[str, Any]:
-        """What the proxy knows of each path."""
-        asked = urllib.request.Request(
-            f"{self._proxy_api}/api/routes", headers={"Authorization": f"token {self._proxy_token}"}
-        )
-        with urllib.request.urlopen(asked, timeout=30) as answer:
-            routes: dict[str, Any] = json.load(answer)
-        return routes
 
     def _start(self) -> None:
         self._starts += 1

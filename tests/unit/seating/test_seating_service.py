@@ -569,31 +569,6 @@ def test_a_hub_that_is_stopped_calls_servers_ready_that_the_next_one_gives_their
     assert (set(asked) <= set(hub.deletes)) == is_known
 
 
-@pytest.mark.parametrize("is_looked_at_meanwhile", [True, False])
-def test_a_new_proxy_is_told_from_people_if_a_look_showed_that_nobody_came(
-    is_looked_at_meanwhile: bool, hub: FakeHub, room: Room
-) -> None:
-    room.turns(2)
-    # Five minutes after servers were ready, and more.
-    routed_at = room.start + 400.0
-    room.now = routed_at + 20.0
-    # Nobody listens: the hub starts again beside its new proxy, and told nothing.
-    if not is_looked_at_meanwhile:
-        room.service._hub = Hub("http://127.0.0.1:1/hub/api", room.folder / "token")
-    room.service.turn()
-    room.service._hub = Hub(hub.url, room.folder / "token")
-    for name in PEOPLE:
-        hub.use(name, routed_at)
-    room.now += 5.0
-    room.service.turn()
-    room.now = routed_at + GRACE - 1.0
-    room.service.turn()
-    assert hub.deletes == []
-    room.now = routed_at + GRACE + 1.0
-    room.service.turn()
-    assert sorted(hub.deletes) == (PEOPLE if is_looked_at_meanwhile else [])
-
-
 @pytest.mark.parametrize("proxy", [False, True], ids=["nobody listens", "a proxy says so"])
 def test_starts_that_a_hub_fails_while_it_is_stopped_are_tried_again(
     proxy: bool, hub: FakeHub, room: Room, caplog: pytest.LogCaptureFixture
