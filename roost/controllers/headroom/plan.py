@@ -421,8 +421,8 @@ def _period(
 
 def _people_ahead(learned: Learned) -> int:
     """How many more may come, in placeholders: as many as were ever there, or are forecast."""
-    # The present minute's level is there, too.
-    most = max(learned.history.levels)
+    # A history that was brought in by hand may have no level.
+    most = max(learned.history.levels, default=0)
     level = 0.0 if learned.view is None else learned.view.level
     return max(learned.uncut, ceil(most - level))
 

@@ -690,6 +690,15 @@ def test_the_boot_of_a_node_begins_as_a_placeholder_of_the_set_waits() -> None:
         assert read_history(hub.stored["default"]).boots == boots
 
 
+def test_a_history_without_any_level_stops_no_plan() -> None:
+    hub = Hub()
+    hub.turn()
+    hub.stored = {"default": History().as_text()}
+    hub.now += 1
+    hub.turn()
+    assert hub.replicas == 3
+
+
 def test_a_history_brought_in_by_hand_is_taken_at_once() -> None:
     hub = Hub()
     hub.turn()
