@@ -103,7 +103,7 @@ def _help(command: click.Command, context: click.Context) -> str:
     before, heading, after = text.partition("\nOptions:\n")
     paragraphs = before.split("\n\n")
     before = "\n\n".join(part for part in paragraphs if not part.startswith(_EXAMPLES))
-    parts = (before, "\nOptions:", *lines, after) if heading else (before,)
+    parts = (before, "\nOptions:", *lines, after) if heading or lines else (before,)
     return "\n".join(part.rstrip() for part in parts if part)
 
 
