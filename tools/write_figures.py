@@ -25,7 +25,7 @@ from roost_lab.simulator.setup.shipped import describe, policy_files
 from tools.generated_file import write_or_check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 TOP: Final = Path(__file__).resolve().parent.parent
 WRITER: Final = "python -m tools.write_figures"
@@ -138,9 +138,7 @@ def learned_later() -> str:
     """What learning did from the second week of the terms on, with Cluster Autoscaler."""
     term = read_results("term")
     rows = [
-        [ARMS[row["placeholders"]], *_later_cells(row)]
-        for row in _in_order(term.tables[LATER])
-        if row["autoscaler"] == "cluster-autoscaler"
+        [ARMS[row["placeholders"]], *_later_cells(row)] for row in _in_order(term.tables[LATER])
     ]
     head = ["placeholders"]
     head += ["later than 30 s: median term, % of people", "worst term, %"]
@@ -162,12 +160,10 @@ def _later_cells(row: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _in_order(table: FigureTable) -> Iterator[dict[str, str]]:
-    """Rows of the terms by heading: autoscalers as printed, arms as `ARMS` has them."""
+def _in_order(table: FigureTable) -> list[dict[str, str]]:
+    """Rows of the terms by heading, arms as `ARMS` has them."""
     rows = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
-    for autoscaler in dict.fromkeys(row["autoscaler"] for row in rows):
-        of_autoscaler = [row for row in rows if row["autoscaler"] == autoscaler]
-        yield from sorted(of_autoscaler, key=lambda row: list(ARMS).index(row["placeholders"]))
+    return sorted(rows, key=lambda row: list(ARMS).index(row["placeholders"]))
 
 
 def gpu_course() -> str:

@@ -188,7 +188,7 @@ def _map_build_requests(draft: Draft, section: HubSection, set_traits: _Set) -> 
     """What build pods request; Roost's own requests, where BinderHub makes none."""
     at = (*_EXECUTOR, "resources")
     resources = section.mapping(".".join(at))
-    requests = dict(requested(kubernetes_resources(draft, section, at, resources)))
+    requests = requested(kubernetes_resources(draft, section, at, resources))
     memory, key = _trait(section, set_traits, "memory_request", "any")
     size_bytes = spawner_bytes(memory)
     if size_bytes is not None:

@@ -57,9 +57,9 @@ class ListedPeople:
             f"{booking}: the hub doesn't know {some_names(unknown)}: skipped" if unknown else "",
             f"{booking}: {len(unknown)} listed names are no users of the hub: skipped",
         )
-        outside = [
-            name for name in sorted(names) if name in known and not known[name].shows_servers
-        ]
+        outside = sorted(
+            {name for name in names if name in known and not known[name].shows_servers}
+        )
         no_right = f"{booking}: the token's role has no right to the servers of"
         self._say(
             f"outside of {booking}",

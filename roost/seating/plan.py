@@ -166,7 +166,7 @@ def observe(view: View, memory: Memory) -> None:
         at = (user.name, server.started)
         if not server.is_ready:
             memory.starting.add(at)
-        elif at in memory.starting or 0 < view.seen_at <= server.mark.asked_at:
+        elif at in memory.starting or view.seen_at <= server.mark.asked_at:
             # It was starting at the last look, or was asked for since.
             memory.starting.discard(at)
             # Its stream broke off, as when the hub restarts.

@@ -108,6 +108,8 @@ class Service:
         # fails the starts that it has in hand: then nobody's server failed.
         self._failed: dict[str, tuple[Start, Outcome]] = {}
         self._pool = ThreadPoolExecutor(_MOST_THREADS, "start")
+        # Threads of their own: starts keep theirs until servers answer.
+        self._stop_pool = ThreadPoolExecutor(_STOPS_AT_ONCE, "stop")
         self._people = ListedPeople(hub, self._say)
         # By what it is about: what the log says, and what /readyz says, without users' names.
         self._said: dict[str, tuple[str, str]] = {}
@@ -118,9 +120,9 @@ class Service:
         # The last look at the hub, in words; "": it went well.
         self.trouble = ""
         self._has_looked = False
-        # When the last look at the hub began that told all. Unix time.
+        # When the last look began at which the hub told all, or nobody listened there. Unix time.
         self._looked_at = 0.0
-        # The same, but for looks at a hub where nobody listened. Unix time.
+        # When the last look began at which the hub told all. Unix time.
         self._seen_at = 0.0
         # Whether people are being seated, by the last look that the hub answered.
         self._is_starting = False
@@ -144,6 +146,7 @@ class Service:
             stop.wait(self.turn())
         # Starts go on at the hub.
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._stop_pool.shutdown(wait=False, cancel_futures=True)
         self._save()
 
     def turn(self) -> float:
@@ -264,7 +267,7 @@ class Service:
         until = time.monotonic() + _STOPPING_SECONDS
         while left:
             batch, left = left[:_STOPS_AT_ONCE], left[_STOPS_AT_ONCE:]
-            asked = [(stop.name, self._pool.submit(self._stop, stop)) for stop in batch]
+            asked = [(stop.name, self._stop_pool.submit(self._stop, stop)) for stop in batch]
             for name, future in asked:
                 try:
                     future.result()
@@ -313,6 +316,7 @@ class Service:
             if outcome.result is Result.READY and not self._note_ready(start, asked_at, outcome):
                 continue
             del self._running[name]
+            self._unconfirmed.discard(name)
             if outcome.result is Result.FAILED:
                 self._failed[name] = (start, outcome)
                 if outcome.is_refusal:
@@ -369,7 +373,6 @@ class Service:
             return self._seen_at - outcome.at > _MOST_BACKOFF_SECONDS
         server = user.server if user else None
         is_doubtful = start.name in self._unconfirmed
-        self._unconfirmed.discard(start.name)
         if server is None or server.started is None or server.mark is None:
             return True
         # A hub that is stopped calls a server ready whose start it breaks off. The next hub gives

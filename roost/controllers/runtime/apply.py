@@ -265,7 +265,7 @@ def _outcome_of(action: Action, error: ClusterError) -> Outcome:
 
 
 def _is_trouble(error: ClusterError) -> bool:
-    """Whether the API server is overloaded, broken or away, whatever it is asked for."""
+    """Whether the API server is overloaded, broken or away, or a webhook that it asks."""
     return (
         not isinstance(error, ApiError) or error.status == TOO_MANY or error.status >= SERVER_ERROR
     )

@@ -23,6 +23,7 @@ from typing import Any, Final, Self
 
 import yaml
 
+from generator.importing.seating import HUB_LINES
 from tests.harness.binaries import HarnessUnavailableError, cache_root
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
@@ -35,7 +36,9 @@ PASSWORD: Final = "made-up"
 # Whose servers are seen: by itself a hub lists 200 users.
 MOST_USERS: Final = 5000
 # What docs/seated.md gives the role of seating's token.
-SEATING_SCOPES: Final = ("list:users", "read:users:activity", "read:groups", "servers")
+SEATING_SCOPES: Final[tuple[str, ...]] = tuple(
+    yaml.safe_load(HUB_LINES)["hub"]["loadRoles"]["roost-seating"]["scopes"]
+)
 
 
 def ensure_proxy() -> Path:

@@ -176,9 +176,10 @@ def test_a_node_that_returns_under_its_name_is_new() -> None:
     watch = rested()
     watch.add("a")
     watch.pass_seconds(LEAST_REST_SECONDS)
-    del watch.nodes["a"]
     watch.wait("first")
-    watch.pass_seconds(120)
+    watch.pass_seconds(20)
+    del watch.nodes["a"]
+    watch.pass_seconds(100)
     watch.add("a", "first")
     assert watch.boots == [120]
 
@@ -186,16 +187,54 @@ def test_a_node_that_returns_under_its_name_is_new() -> None:
 def test_a_pod_that_waits_for_ever_teaches_nothing_and_stops_learning_for_an_hour_at_most() -> None:
     watch = rested()
     watch.wait("for a node that no pool has")
+    watch.pass_seconds(MOST_BOOT_SECONDS + 20)
+    watch.pass_seconds(LEAST_REST_SECONDS)
+    watch.wait("user")
+    watch.pass_seconds(200)
+    watch.add("a", "user")
+    assert watch.boots == [200]
+
+
+def test_a_node_that_the_first_who_waits_does_not_get_was_not_asked_for_by_him() -> None:
+    watch = rested()
+    watch.wait("for a node that no pool has")
     watch.pass_seconds(600)
     watch.wait("user")
     watch.pass_seconds(240)
-    # It isn't the node of who waits first.
     watch.add("a", "user")
-    watch.pass_seconds(MOST_BOOT_SECONDS)
-    watch.wait("other")
-    watch.pass_seconds(200)
-    watch.add("b", "other")
-    assert watch.boots == [200]
+    watch.pass_seconds(120)
+    watch.seat("for a node that no pool has")
+    watch.pass_seconds(60)
+    assert watch.boots == []
+
+
+def test_the_longest_boots_are_measured_after_a_quarter_of_an_hour() -> None:
+    watch = rested(boot_seconds=900.0)
+    watch.boot_seconds = 3000.0
+    watch.pass_seconds(100)
+    watch.wait("first")
+    watch.pass_seconds(850)
+    watch.add("a", "first")
+    assert watch.boots == [850]
+
+
+def test_a_node_that_comes_while_nobody_waits_is_no_rest() -> None:
+    watch = rested()
+    watch.add("a")
+    watch.pass_seconds(100)
+    watch.wait("first")
+    watch.pass_seconds(150)
+    watch.add("b", "first")
+    assert watch.boots == []
+
+
+def test_of_two_who_are_seen_at_once_the_first_counts() -> None:
+    watch = rested()
+    start = watch.now
+    watch.waiting = {"first": start + 2, "second": start + 8}
+    watch.pass_seconds(100)
+    watch.add("a", "first", "second")
+    assert watch.boots == [98]
 
 
 def test_pods_that_wait_for_moments_ask_for_no_node() -> None:
@@ -222,7 +261,7 @@ def test_a_pause_between_looks_is_no_rest() -> None:
     watch = rested()
     watch.wait("first")
     watch.pass_seconds(30)
-    watch.now += 3600
+    watch.now += 600
     watch.pass_seconds(20)
     watch.add("a", "first")
     assert watch.boots == []

@@ -428,6 +428,29 @@ def test_the_boot_of_nodes_is_learned_from_who_waits_first_after_a_rest() -> Non
     assert read_history(hub.stored["default"]).boots == (150, 210, 330)
 
 
+def test_who_is_larger_than_any_node_keeps_nobody_from_learning_boots() -> None:
+    hub = Hub(stored={"default": _history(2)})
+    hub.nodes["n"] = replace(
+        hub.nodes["n"], allocatable={"cpu": 16_000, "memory": 2**35, "pods": 110}
+    )
+    hub.turn()
+    hub.pass_minutes(6)
+    hub.add("huge", node="")
+    huge = f"{NAMESPACE}/huge"
+    spec = PodSpec(requests=(("cpu", 100), ("memory", 10**15)))
+    hub.pods[huge] = replace(hub.pods[huge], spec=spec, unschedulable_since=hub.now)
+    hub.pass_minutes(2)
+    hub.add("waits", node="")
+    key = f"{NAMESPACE}/waits"
+    hub.pods[key] = replace(hub.pods[key], unschedulable_since=hub.now)
+    hub.pass_minutes(2)
+    hub.nodes["new"] = Node("new", {"pool": "user"}, uid="u", ready=True, ready_since=hub.now)
+    hub.pods[key] = replace(hub.pods[key], unschedulable_since=None, node_name="new")
+    hub.pass_minutes(61)
+    assert hub.stored is not None
+    assert read_history(hub.stored["default"]).boots == (120,)
+
+
 def test_how_many_placeholders_a_user_fills_is_learned_and_divides_what_waiting_is_worth() -> None:
     hub = Hub()
     hub.turn()

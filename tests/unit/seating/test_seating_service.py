@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import yaml
 
 from roost.seating import service
 from roost.seating.bookings import BookingFile, ReleaseFile
-from roost.seating.hub import Hub, Outcome, Result
-from roost.seating.people import MARK_KEY, Mark
+from roost.seating.hub import Hub, HubError, Outcome, Result
+from roost.seating.people import MARK_KEY, HubUser, Mark
 from roost.seating.plan import FAILURE_PAUSE_SECONDS
 from roost.seating.service import SeatingTimes, Service
 from roost_core.release.bookings import Limits
@@ -544,6 +545,29 @@ def test_who_was_ready_just_before_the_hub_went_away_is_known_when_it_is_back(
     room.now = room.start + GRACE + 60.0
     room.service.turn()
     assert set(asked) <= set(hub.deletes)
+
+
+def test_a_start_whose_user_cannot_be_read_is_given_up_and_casts_no_doubt_on_the_next(
+    hub: FakeHub, room: Room
+) -> None:
+    room.service.turn()
+    for _, _, future in room.service._running.values():
+        future.result(timeout=10)
+    name = min(hub.posts)
+    can_read = room.service._hub.user
+
+    def refuse(asked: str) -> HubUser | None:
+        if asked == name:
+            raise HubError("no answer")
+        return can_read(asked)
+
+    with mock.patch.object(room.service._hub, "user", refuse):
+        room.service.turn()
+        assert name in room.service._running
+        room.now += 70.0
+        room.turns(2)
+        assert name not in room.service._running
+    assert not room.service._unconfirmed
 
 
 @pytest.mark.parametrize(("gap", "is_known"), [(5.0, True), (30.0, False)])
