@@ -13,13 +13,19 @@ from __future__ import annotations
 import math
 import re
 import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from benchmarks import flagship, shared_pool
+from benchmarks.ablation import AGAINST_HUB, LEARNING, OPT_IN
+from benchmarks.learned_headroom import LEARNED
 from benchmarks.results import FOLDER, FigureTable, Results, ResultsError, read_results
+from benchmarks.term_figures import FIXED, IMPORTED, NONE, ORACLE
+from benchmarks.term_playing import FIXED_PLACEHOLDERS
 from roost_lab.simulator.engine.bounds import BOUNDS
-from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import list_assumptions
 from roost_lab.simulator.setup.shipped import describe, policy_files
 from tools.generated_file import write_or_check
@@ -40,12 +46,9 @@ SHOWN_IN_PARTS: Final = "term"
 NODE_HOUR: Final = 0.40
 GPU_NODE_HOUR: Final = 3.00
 # How pages call the arms of `benchmarks.term`.
-ARMS: Final = {
-    "none": "none",
-    "fixed": "always 25",
-    "imported": "learned",
-    "oracle": "known to the second",
-}
+ARMS: Final = {NONE: "none", FIXED: "always 25", IMPORTED: "learned", ORACLE: "known to the second"}
+# The autoscaler of the terms that pages tell.
+TOLD_AUTOSCALER: Final = Autoscaler.CLUSTER_AUTOSCALER.value
 # Which table of the results of `benchmarks.term` is of what. The first is of the first week.
 LATER, AGAINST = 1, 2
 
@@ -86,23 +89,16 @@ def blocks() -> Mapping[str, Callable[[], str]]:
 
 # A part of Roost is told of hubs where a figure changes by so many percent or more.
 TOLD_CHANGE: Final = 3.0
-# Rows of the ablation of what is off by default.
-OFF_BY_DEFAULT: Final = ("popular images", "users avoid placeholders", "placeholders avoid users")
-# Learning is told from whole terms.
-TOLD_ELSEWHERE: Final = "learned placeholders (seed 1, one day)"
 # Assumptions that a hub's operator knows, or may want to vary. `assumptions.py` tells of all.
-TOLD_ASSUMPTIONS: Final = frozenset(
-    {
-        *("kubernetes_minor", "sessions", "pulls", "stopped_share", "autoscaler", "with_builds"),
-        *("cull_every_seconds", "cull_timeout_seconds", "sessions_cull_timeout_seconds"),
-        *("sessions_cull_every_seconds", "active_server_limit", "concurrent_spawn_limit"),
-        *("user_cpu_millicores", "user_memory_bytes", "node_cpu_millicores", "node_memory_bytes"),
-        *("node_pods", "node_disk_bytes", "min_nodes", "max_nodes", "node_expire_hours"),
-        *("boot_median_seconds", "image_median_bytes", "pushes_per_day", "status_images"),
-        *("webhook_restart_hours", "answer_seconds", "start_timeout_seconds"),
-    }
+TOLD_ASSUMPTIONS: Final = (
+    *("kubernetes_minor", "sessions", "cull_every_seconds", "cull_timeout_seconds"),
+    *("sessions_cull_timeout_seconds", "sessions_cull_every_seconds", "stopped_share", "pulls"),
+    *("active_server_limit", "concurrent_spawn_limit", "user_cpu_millicores", "user_memory_bytes"),
+    *("node_cpu_millicores", "node_memory_bytes", "node_pods", "node_disk_bytes", "min_nodes"),
+    *("max_nodes", "autoscaler", "node_expire_hours", "boot_median_seconds", "image_median_bytes"),
+    *("pushes_per_day", "status_images", "webhook_restart_hours", "answer_seconds"),
+    *("start_timeout_seconds", "with_builds"),
 )
-DEFAULTS_ROW: Final = "defaults, against the hub alone"
 
 
 # Blocks of one question
@@ -148,7 +144,7 @@ def learned_later() -> str:
 
 
 def _later_cells(row: Mapping[str, str]) -> list[str]:
-    is_none = row["placeholders"] == "none"
+    is_none = row["placeholders"] == NONE
     return [
         f"{float(row['late, %']):.1f}",
         f"{float(_first(row['worst late'])):.1f}",
@@ -169,13 +165,13 @@ def _in_order(table: FigureTable) -> list[dict[str, str]]:
 def gpu_course() -> str:
     """The people of a weekly course with GPUs."""
     course = read_results("gpu-course")
-    names = {"none": "none", "learned": "learned alone", "oracle": "known to the second"}
+    names = {NONE: ARMS[NONE], LEARNED: "learned alone", ORACLE: ARMS[ORACLE]}
     table = course.tables[0]
     rows = []
     for cells in table.rows:
         row = dict(zip(table.headings, cells, strict=True))
         if row["placeholders"] in names:
-            more = "" if row["placeholders"] == "none" else row["against none"]
+            more = "" if row["placeholders"] == NONE else row["against none"]
             rows.append(
                 [names[row["placeholders"]], row["mean, s"], row["p95, s"], row["node-hours"], more]
             )
@@ -231,7 +227,7 @@ def ablation() -> str:
     """
     results = read_results("ablation")
     table = results.tables[0]
-    if DEFAULTS_ROW not in {row[0] for row in table.rows}:
+    if AGAINST_HUB not in {row[0] for row in table.rows}:
         # Measured anew: the command prints a row for each hub and part.
         return _as_measured("ablation")
     hubs = table.headings[1:]
@@ -240,12 +236,13 @@ def ablation() -> str:
     added: list[list[str]] = []
     for row in table.rows:
         for hub, cell in zip(hubs, row[1:], strict=True):
-            if row[0] == DEFAULTS_ROW:
+            if row[0] == AGAINST_HUB:
                 whole.append([hub, *cell.split(", ")])
-            elif row[0] == TOLD_ELSEWHERE:
+            elif row[0].startswith(LEARNING):
+                # Learning is told from whole terms.
                 continue
             elif cell and any(_is_told(figure) for figure in cell.split(", ")):
-                rows = added if row[0] in OFF_BY_DEFAULT else without
+                rows = added if row[0] in OPT_IN else without
                 rows.append([row[0], hub, *cell.split(", ")])
     figures = ["cold starts, %", "wait p95, %", "node-hours, %"]
     parts = [
@@ -307,12 +304,13 @@ def bounds() -> str:
 
 
 def assumptions() -> str:
-    """lab/docs/simulator.md: what is assumed where nobody says otherwise."""
-    rows = (
-        [f"`{row.name}`", row.value, row.about]
-        for row in list_assumptions(Assumptions())
-        if row.name in TOLD_ASSUMPTIONS
-    )
+    """lab/docs/simulator.md: what is assumed where nobody says otherwise.
+
+    Raises KeyError: TOLD_ASSUMPTIONS has a name that is no assumption.
+    """
+    all_rows = {row.name: row for row in list_assumptions(Assumptions())}
+    told = (all_rows[name] for name in TOLD_ASSUMPTIONS)
+    rows = ([f"`{row.name}`", row.value, row.about] for row in told)
     return _markdown(["assumption", "as usual", "what it is"], rows)
 
 
@@ -322,57 +320,46 @@ def assumptions() -> str:
 def gains() -> str:
     """README's table: what each kind of hub gains."""
     term = _Term()
-    public = _Binder()
-    faster = _NeverWorse("never-worse", "mybinder.org", "25")
-    small = _NeverWorse("never-worse-ten-days", "small binder, Cluster Autoscaler", "25")
-    course = read_results("gpu-course").tables[0]
-    pool = read_results("shared-pool").tables[0]
-    alone, together = "z2jh, placeholders packed", "Roost, sharedPools"
-    pool_hours = (pool.number("node-hours", alone), pool.number("node-hours", together))
-    mean = [course.number("mean, s", *_gpu(course, arm)) for arm in ("none", "learned")]
-    gpu_hours = course.number("node-hours", *_gpu(course, "none"))
-    gpu_more = course.number("against none", *_gpu(course, "learned"))
+    public = _public_binder()
+    faster = _never_worse("never-worse", "mybinder.org")
+    small = _small_binder()
+    course = _Course()
+    shared = _shared_pool()
     pools = "docs/placement.md#nodes-that-hubs-share"
     rows = [
         [
             "classes at set times, no placeholders yet",
-            f"{term.late('none'):.0f} % wait over 30 s",
-            f"{term.late('imported'):.1f} % (worst term: {term.worst_late:.1f} %)",
-            _mean_nodes(term.hours("none"), 28),
-            f"{term.change('none')} (worst term: {term.worst_change('none')})",
-            _money_of_4_weeks(term.more("none"), 28),
+            f"{term.late(NONE):.0f} % wait over 30 s",
+            f"{term.late(IMPORTED):.1f} % (worst term: {term.worst_late:.1f} %)",
+            _mean_nodes(term.hours(NONE), 28),
+            f"{term.change(NONE)} (worst term: {term.worst_change(NONE)})",
+            _money_of_4_weeks(term.more(NONE), 28),
         ],
         [
             "the same, with 25 placeholders at all times",
-            f"{term.late('fixed'):.0f} % wait over 30 s",
-            f"{term.late('imported'):.1f} %",
-            _mean_nodes(term.hours("fixed"), 28),
-            term.change("fixed"),
-            _money_of_4_weeks(term.more("fixed"), 28),
+            f"{term.late(FIXED):.0f} % wait over 30 s",
+            f"{term.late(IMPORTED):.1f} %",
+            _mean_nodes(term.hours(FIXED), 28),
+            term.change(FIXED),
+            _money_of_4_weeks(term.more(FIXED), 28),
         ],
         [
             "a BinderHub, 13,000 starts a day, 25 placeholders, slow pulls (6 MB/s)",
-            *public.waits(),
-            *_cost_cells(public.node_hours, 10),
+            *public.gains(10),
         ],
-        ["the same, pulls four times as fast", *faster.waits(), *_cost_cells(faster.node_hours, 1)],
-        [
-            "a BinderHub, 600 starts a day, 25 placeholders, pulls as in row 4",
-            *small.waits(),
-            *_cost_cells(small.node_hours, 10),
-        ],
+        ["the same, pulls four times as fast", *faster.gains(1)],
+        ["a BinderHub, 600 starts a day, 25 placeholders, pulls as in row 4", *small.gains(10)],
         [
             "GPUs, a course once a week, no placeholders yet",
-            f"the course's people wait {_whole(mean[0])} s on average",
-            f"{_whole(mean[1])} s",
-            _mean_nodes(gpu_hours, 28),
-            f"{gpu_more:+.1f} %",
-            _money_of_4_weeks(gpu_hours * gpu_more / 100, 28, GPU_NODE_HOUR),
+            f"the course's people wait {_whole(course.mean(NONE))} s on average",
+            f"{_whole(course.mean(LEARNED))} s",
+            _mean_nodes(course.hours, 28),
+            course.change,
+            _money_of_4_weeks(course.more, 28, GPU_NODE_HOUR),
         ],
         [
             f"the people of row 4 on four hubs that share nodes, with [`sharedPools`]({pools})",
-            *_waits(pool.number("wait p95, s", alone), pool.number("wait p95, s", together)),
-            *_cost_cells(pool_hours, 1),
+            *shared.gains(1),
         ],
         ["few images and no classes, or one node", "", "no gain", "", "up to +1 %", ""],
     ]
@@ -386,26 +373,11 @@ def gains_short() -> str:
     term = _Term()
     return (
         "- **Gain:** with classes at set times, from the second week on,"
-        f" {term.late('imported'):.1f} % of people wait longer than 30 s, and"
-        f" {term.late('none'):.0f} % without Roost, for {term.change('none').lstrip('+')} more"
+        f" {term.late(IMPORTED):.1f} % of people wait longer than 30 s, and"
+        f" {term.late(NONE):.0f} % without Roost, for {term.change(NONE).lstrip('+')} more"
         " node-hours"
         " ([your kind of hub](#what-your-hub-gains))."
     )
-
-
-def _waits(before: float, after: float) -> list[str]:
-    """README's cells: the p95 of waits today and with Roost, in seconds."""
-    return [f"95 of 100 wait at most {before:.0f} s", f"{after:.0f} s"]
-
-
-def _cost_cells(node_hours: tuple[float, float], days: int) -> list[str]:
-    """README's cells from the nodes to the money, of node-hours today and with Roost."""
-    before, after = node_hours
-    return [
-        _mean_nodes(before, days),
-        _change(before, after),
-        _money_of_4_weeks(after - before, days),
-    ]
 
 
 def _mean_nodes(node_hours: float, days: int) -> str:
@@ -498,12 +470,12 @@ def compared_tuned() -> str:
     return (
         "1. The number of placeholders is the same at 3 a.m. and before the largest"
         " class. In twenty drawn terms, 25 placeholders at all times cost"
-        f" {term.fixed_cost:.0f} % more node-hours, and {term.late('fixed'):.0f} % of the starts"
-        f" still waited longer than 30 s. Learned numbers cost {term.change('none').lstrip('+')}"
-        f" and leave {term.late('imported'):.1f} %"
+        f" {term.fixed_cost:.0f} % more node-hours, and {term.late(FIXED):.0f} % of the starts"
+        f" still waited longer than 30 s. Learned numbers cost {term.change(NONE).lstrip('+')}"
+        f" and leave {term.late(IMPORTED):.1f} %"
         " ([table](../lab/docs/simulator-results.md#learned-placeholders)).\n"
         "2. Where images are many, the user scheduler knows nothing of images. In ten days of"
-        f" mybinder.org, Roost had {_Binder().fewer_cold:.0f} % fewer cold starts with as many"
+        f" mybinder.org, Roost had {_fewer_cold():.0f} % fewer cold starts with as many"
         " placeholders ([table](../lab/docs/simulator-results.md#what-an-install-gives))."
     )
 
@@ -511,26 +483,24 @@ def compared_tuned() -> str:
 def costs() -> str:
     """docs/costs.md: what each kind of hub pays."""
     term = _Term()
-    public = _Binder()
-    small = _NeverWorse("never-worse-ten-days", "small binder, Cluster Autoscaler", "25")
-    course = read_results("gpu-course").tables[0]
-    gpu_hours = course.number("node-hours", *_gpu(course, "none"))
-    gpu_more = course.number("against none", *_gpu(course, "learned"))
+    public = _public_binder()
+    small = _small_binder()
+    course = _Course()
     rows = [
         [
             "a term's classes, 4 weeks, no placeholders before",
-            term.told("none"),
-            as_money(term.more("none") * NODE_HOUR),
+            term.told(NONE),
+            as_money(term.more(NONE) * NODE_HOUR),
         ],
         [
             "the same, with 25 placeholders at all times before",
-            term.told("fixed"),
-            as_money(term.more("fixed") * NODE_HOUR),
+            term.told(FIXED),
+            as_money(term.more(FIXED) * NODE_HOUR),
         ],
         [
             "many images, as mybinder.org's: 10 days, 25 placeholders on both sides",
             public.hours,
-            as_money(public.more * NODE_HOUR),
+            public.cost,
         ],
         [
             "a BinderHub, 600 starts a day: 10 days, 25 placeholders on both sides",
@@ -539,8 +509,8 @@ def costs() -> str:
         ],
         [
             "GPUs with a weekly course, 4 weeks",
-            _hours_today(gpu_hours, f"{gpu_more:+.1f} %"),
-            as_money(gpu_hours * gpu_more / 100 * GPU_NODE_HOUR),
+            _hours_today(course.hours, course.change),
+            as_money(course.more * GPU_NODE_HOUR),
         ],
         ["few images, no classes", "up to +1 %", ""],
     ]
@@ -572,29 +542,29 @@ class _Term:
 
     def late(self, arm: str) -> float:
         """Of 100 people of the median term, those who wait longer than 30 s."""
-        return self._later.number("late, %", "cluster-autoscaler", arm)
+        return self._later.number("late, %", TOLD_AUTOSCALER, arm)
 
     @property
     def worst_late(self) -> float:
         """The same of the worst term, as imported."""
-        return self._later.number("worst late", "cluster-autoscaler", "imported")
+        return self._later.number("worst late", TOLD_AUTOSCALER, IMPORTED)
 
     def hours(self, arm: str) -> float:
         """Node-hours of the median term."""
-        return self._later.number("node-hours", "cluster-autoscaler", arm)
+        return self._later.number("node-hours", TOLD_AUTOSCALER, arm)
 
     @property
     def fixed_cost(self) -> float:
         """Node-hours that 25 placeholders at all times cost more than none, in percent."""
-        return self._later.number("against none, %", "cluster-autoscaler", "fixed")
+        return self._later.number("against none, %", TOLD_AUTOSCALER, FIXED)
 
     def more(self, arm: str) -> float:
         """Node-hours more as imported than with this arm, in the median of the terms."""
-        return self._against.number("node-hours", "cluster-autoscaler", arm)
+        return self._against.number("node-hours", TOLD_AUTOSCALER, arm)
 
     def change(self, arm: str) -> str:
         """The same in percent, with its sign."""
-        share = self._against.number("node-hours, %", "cluster-autoscaler", arm)
+        share = self._against.number("node-hours, %", TOLD_AUTOSCALER, arm)
         return f"{share:+.1f} %" if abs(share) < 10 else f"{share:+.0f} %"
 
     def told(self, arm: str) -> str:
@@ -606,88 +576,124 @@ class _Term:
         return f"{self._against.number('worst, %', 'cluster-autoscaler', arm):+.1f} %"
 
 
-class _Binder:
-    """Ten days of mybinder.org, with the policy that really ran and with Roost."""
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A hub in replays without Roost and with it, in this order, with as many placeholders on both
+    sides.
+    """
 
-    BEFORE: Final = "z2jh-placeholders-packed"
-    AFTER: Final = "roost"
+    # The wait's p95, in seconds.
+    p95: tuple[float, float]
+    node_hours: tuple[float, float]
 
-    def __init__(self) -> None:
-        self._table = read_results("flagship").tables[0]
-
-    def _both(self, heading: str) -> tuple[float, float]:
-        return (self._table.number(heading, self.BEFORE), self._table.number(heading, self.AFTER))
+    @property
+    def hours(self) -> str:
+        """Node-hours before, and the change with Roost, as pages tell them."""
+        return _hours_today(self.node_hours[0], _change(*self.node_hours))
 
     @property
     def more(self) -> float:
         """Node-hours more with Roost; below 0: fewer."""
-        before, after = self._both("node-hours")
+        before, after = self.node_hours
         return after - before
-
-    @property
-    def hours(self) -> str:
-        """Node-hours before, and the change with Roost, as pages tell them."""
-        before, after = self._both("node-hours")
-        return _hours_today(before, _change(before, after))
-
-    @property
-    def fewer_cold(self) -> float:
-        """Cold starts that Roost saves, in percent."""
-        before, after = self._both("cold starts")
-        return 100 * (1 - after / before)
-
-    def waits(self) -> list[str]:
-        """README's cells: the wait today and with Roost."""
-        return _waits(*self._both("wait, p95, s"))
-
-    @property
-    def node_hours(self) -> tuple[float, float]:
-        """Node-hours today and with Roost."""
-        return self._both("node-hours")
-
-
-class _NeverWorse:
-    """A hub in replays without Roost and with it, with as many placeholders on both sides."""
-
-    def __init__(self, name: str, hub: str, placeholders: str) -> None:
-        table = read_results(name).tables[0]
-        own = ""
-        for row in table.rows:
-            # A hub stands in its first row only.
-            own = row[0] or own
-            if (own, row[1]) == (hub, placeholders):
-                self._row = row
-                break
-        else:
-            raise ResultsError(f"{name}: no row {hub}, {placeholders} placeholders")
-        self._headings = table.headings
-
-    def _both(self, heading: str) -> tuple[float, float]:
-        """Of the first column with that in its heading: without Roost, and with it."""
-        place = next(at for at, name in enumerate(self._headings) if heading in name)
-        before, after = self._row[place].split(" → ")
-        return float(before.replace(",", "")), float(after.replace(",", ""))
-
-    @property
-    def hours(self) -> str:
-        """Node-hours before, and the change with Roost, as pages tell them."""
-        before, after = self._both("node-hours")
-        return _hours_today(before, _change(before, after))
 
     @property
     def cost(self) -> str:
         """What the node-hours cost more, in whole dollars."""
-        before, after = self._both("node-hours")
-        return as_money((after - before) * NODE_HOUR)
+        return as_money(self.more * NODE_HOUR)
 
-    def waits(self) -> list[str]:
-        """README's cells: the wait today and with Roost."""
-        return _waits(*self._both("p95"))
+    def gains(self, days: int) -> list[str]:
+        """README's cells from the wait to the money, of a replay of so many days."""
+        return [
+            f"95 of 100 wait at most {self.p95[0]:.0f} s",
+            f"{self.p95[1]:.0f} s",
+            _mean_nodes(self.node_hours[0], days),
+            _change(*self.node_hours),
+            _money_of_4_weeks(self.more, days),
+        ]
+
+
+def _both(table: FigureTable, heading: str, before: str, after: str) -> tuple[float, float]:
+    """A column's figures in the rows of two arms."""
+    return table.number(heading, before), table.number(heading, after)
+
+
+def _public_binder() -> _Pair:
+    """Ten days of mybinder.org, with the policy that really ran and with Roost."""
+    table, arms = read_results("flagship").tables[0], flagship.POLICIES
+    return _Pair(_both(table, "wait, p95, s", *arms), _both(table, "node-hours", *arms))
+
+
+def _fewer_cold() -> float:
+    """Cold starts that Roost saves in these ten days, in percent."""
+    table = read_results("flagship").tables[0]
+    before, after = _both(table, "cold starts", *flagship.POLICIES)
+    return 100 * (1 - after / before)
+
+
+def _shared_pool() -> _Pair:
+    """Four hubs that share nodes."""
+    table, arms = read_results("shared-pool").tables[0], (shared_pool.BEFORE, shared_pool.SHARING)
+    return _Pair(_both(table, "wait p95, s", *arms), _both(table, "node-hours", *arms))
+
+
+def _small_binder() -> _Pair:
+    """Ten days of a BinderHub with 600 starts a day."""
+    return _never_worse("never-worse-ten-days", "small binder, Cluster Autoscaler")
+
+
+def _never_worse(name: str, hub: str) -> _Pair:
+    """A hub of `benchmarks.never_worse` with 25 placeholders. Raises ResultsError: it isn't there.
+
+    Of several columns of one kind, the first counts.
+    """
+    table = read_results(name).tables[0]
+    of_hub = ""
+    for row in table.rows:
+        # A hub stands in its first row only.
+        of_hub = row[0] or of_hub
+        if (of_hub, row[1]) == (hub, str(FIXED_PLACEHOLDERS)):
+            break
+    else:
+        raise ResultsError(f"{name}: no row {hub}, {FIXED_PLACEHOLDERS} placeholders")
+
+    def both(words: str) -> tuple[float, float]:
+        place = next(at for at, heading in enumerate(table.headings) if words in heading)
+        before, after = row[place].split(" → ")
+        return float(before.replace(",", "")), float(after.replace(",", ""))
+
+    return _Pair(both("p95"), both("node-hours"))
+
+
+class _Course:
+    """Four weeks of a hub with a weekly course on GPUs."""
+
+    def __init__(self) -> None:
+        self._table = read_results("gpu-course").tables[0]
+
+    def _number(self, heading: str, arm: str) -> float:
+        # A hub stands in its first row only.
+        hub = self._table.rows[0][0] if arm == NONE else ""
+        return self._table.number(heading, hub, arm)
+
+    def mean(self, arm: str) -> float:
+        """The mean wait of the course's people, in seconds."""
+        return self._number("mean, s", arm)
 
     @property
-    def node_hours(self) -> tuple[float, float]:
-        """Node-hours today and with Roost."""
-        return self._both("node-hours")
+    def hours(self) -> float:
+        """Node-hours without placeholders."""
+        return self._number("node-hours", NONE)
+
+    @property
+    def more(self) -> float:
+        """Node-hours more with learning."""
+        return self.hours * self._number("against none", LEARNED) / 100
+
+    @property
+    def change(self) -> str:
+        """The same in percent, with its sign."""
+        return f"{self._number('against none', LEARNED):+.1f} %"
 
 
 def _change(before: float, after: float) -> str:
@@ -698,11 +704,6 @@ def _change(before: float, after: float) -> str:
 
 def _hours_today(hours: float, change: str) -> str:
     return f"{hours:,.0f} today; {change} with Roost"
-
-
-def _gpu(course: FigureTable, arm: str) -> tuple[str, str]:
-    """The first cells of an arm's row: the hub stands in its first row only."""
-    return ("" if arm != "none" else course.rows[0][0], arm)
 
 
 def _whole(number: float) -> int:

@@ -47,7 +47,10 @@ def is_argo_or_flux(values: Mapping[str, object]) -> bool:
 
 
 def api_group(values: Mapping[str, object]) -> str:
-    """The API group of an object; "": it names none."""
+    """The API group of an object: argoproj.io, where its apiVersion is argoproj.io/v1alpha1.
+
+    Of an apiVersion without a group, as v1, all of it; "" where there is none.
+    """
     return str(values.get("apiVersion", "")).partition("/")[0]
 
 

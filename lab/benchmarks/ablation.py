@@ -60,6 +60,8 @@ OPT_IN: Final[dict[str, dict[str, Any]]] = {
     "placeholders avoid users": {"podClasses": {"placeholder": {"avoid": {"user": 2}}}},
 }
 DEFAULTS: Final = "defaults"
+# How its row is called.
+AGAINST_HUB: Final = "defaults, against the hub alone"
 EARNS: Final = 0.03
 FIGURES: Final = ("cold", "p95", "p99", "node_hours")
 
@@ -179,14 +181,7 @@ def _show(
     for case, runs_by_arm in sorted(runs.items()):
         defaults = runs_by_arm[DEFAULTS]
         against_hub = {name: change(runs_by_arm[HUB], defaults, name) for name in FIGURES}
-        rows.append(
-            [
-                case.scenario,
-                str(case.placeholders),
-                "defaults, against the hub alone",
-                *_texts(against_hub),
-            ]
-        )
+        rows.append([case.scenario, str(case.placeholders), AGAINST_HUB, *_texts(against_hub)])
         for arm in arms:
             changes = {name: change(defaults, runs_by_arm[arm], name) for name in FIGURES}
             rows.append(["", "", arm, *_texts(changes)])

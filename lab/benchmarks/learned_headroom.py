@@ -29,6 +29,7 @@ from typing import Final, NamedTuple
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import DAY, SCENARIOS, WEEKLY_COURSE, Scenario, gpu_pool
 from benchmarks.never_worse import roost_values
+from benchmarks.term_figures import FIXED, IMPORTED, NONE, ORACLE
 from generator.importing.profile_pools import learning
 from roost_core.placement.headroom_history import SPARE_SECONDS
 from roost_lab.simulator.engine.world import World
@@ -37,11 +38,7 @@ from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
 
-NONE = "none"
-FIXED = "fixed"
-IMPORTED = "imported"
-LEARNED = "learned"
-ORACLE = "oracle"
+LEARNED: Final = "learned"
 ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED, ORACLE)
 # How often the oracle looks; the controllers do as often.
 STEP_SECONDS: Final = 10.0

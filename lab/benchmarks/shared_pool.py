@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from roost_lab.traces.attempt import Attempt
 
 SHARED: Final = {"namespaceSelector": {"matchLabels": {"hub.jupyter.org/pool": "users"}}}
+BEFORE, SHARING = "z2jh, placeholders packed", "Roost, sharedPools"
 # Shipped policy, and values over it.
 ARMS: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
-    "z2jh, placeholders packed": ("z2jh-placeholders-packed", {}),
+    BEFORE: ("z2jh-placeholders-packed", {}),
     "Roost, each hub for itself": ("roost", {}),
-    "Roost, sharedPools": ("roost", {"sharedPools": SHARED}),
+    SHARING: ("roost", {"sharedPools": SHARED}),
 }
 FIGURES: Final[Mapping[str, Callable[[RunResult], float]]] = {
     "cold starts": lambda run: run.cold,

@@ -42,9 +42,11 @@ from benchmarks import term_exam
 from benchmarks import terms as drawn
 from benchmarks.figures import say
 from benchmarks.term_figures import (
+    FIXED,
     IMPORTED,
     LATE_SECONDS,
     NONE,
+    ORACLE,
     Run,
     first_week,
     from_second_week,
@@ -60,10 +62,8 @@ from benchmarks.term_playing import (
     ARMS,
     AUTOSCALERS,
     BOOKED,
-    FIXED,
     KNOWN,
     LEARNING_ARMS,
-    ORACLE,
     USUAL_WEEKS,
     Job,
     Learn,

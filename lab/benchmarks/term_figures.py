@@ -15,9 +15,11 @@ from typing import Final, NamedTuple
 from benchmarks.figures import table
 from benchmarks.terms import EXAM, Launch, Term
 
-# Arms that figures are compared of; `benchmarks.term_playing` has all.
+# Arms that `benchmarks.learned_headroom` has as well.
 NONE: Final = "none"
+FIXED: Final = "fixed"
 IMPORTED: Final = "imported"
+ORACLE: Final = "oracle"
 # Who waits longer is late.
 LATE_SECONDS: Final = 30.0
 # The wait of who never got a server.

@@ -27,7 +27,7 @@ from benchmarks import term_figures as figures
 from benchmarks import terms as drawn
 from benchmarks.hub_scenarios import Scenario
 from benchmarks.learned_headroom import foresee
-from benchmarks.term_figures import IMPORTED, NONE, Period, Run, Waits
+from benchmarks.term_figures import FIXED, IMPORTED, NONE, ORACLE, Period, Run, Waits
 from benchmarks.term_picture import LOOK_SECONDS, PICTURE_WEEK, SECONDS_A_DAY, Look, Played
 from benchmarks.terms import VARIANTS, Launch, Term
 from generator.importing.importer import import_layers
@@ -48,10 +48,8 @@ from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.run import SweepError
 from roost_lab.traces.attempt import Attempt
 
-FIXED: Final = "fixed"
 BOOKED: Final = "booked"
 KNOWN: Final = "known"
-ORACLE: Final = "oracle"
 ARMS: Final = (NONE, FIXED, IMPORTED, BOOKED, KNOWN, ORACLE)
 # Those that are as `roost import` writes them, and more or less of it.
 LEARNING_ARMS: Final = (IMPORTED, BOOKED, KNOWN)

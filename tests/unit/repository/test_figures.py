@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import results
+from benchmarks.ablation import AGAINST_HUB
 from benchmarks.results import FigureTable, Results, ResultsError, find_tables
 from tools import write_figures
 
@@ -193,7 +194,7 @@ def test_figures_of_several_replays_are_told_by_the_least_and_the_greatest(
 
 def test_a_part_of_roost_is_told_of_the_hubs_that_it_changes(folder: Path) -> None:
     rows = (
-        (write_figures.DEFAULTS_ROW, "-2, 0, +4", "0, 0, 0"),
+        (AGAINST_HUB, "-2, 0, +4", "0, 0, 0"),
         ("no puller", "x6, 0, 0", "+15, +13, -3"),
         ("no join", "0, +2, -1", "0, 0, 0"),
         ("popular images", "0, 0, -3", ""),

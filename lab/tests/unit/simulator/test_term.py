@@ -15,9 +15,11 @@ from benchmarks import term as benchmark
 from benchmarks import term_playing as playing
 from benchmarks.term import main, read_learn
 from benchmarks.term_figures import (
+    FIXED,
     IMPORTED,
     NEVER_SECONDS,
     NONE,
+    ORACLE,
     Period,
     Run,
     Waits,
@@ -26,7 +28,7 @@ from benchmarks.term_figures import (
     waits_of,
 )
 from benchmarks.term_picture import Look, Played, draw
-from benchmarks.term_playing import ARMS, FIXED, ORACLE, Job, Learn, play_all, policy_of_job
+from benchmarks.term_playing import ARMS, Job, Learn, play_all, policy_of_job
 from benchmarks.terms import Class, Exam, Image, Launch, Term, attempt_of, draw_term
 from roost_lab.simulator.sweep.run import SweepError
 
