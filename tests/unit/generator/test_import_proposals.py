@@ -83,6 +83,16 @@ def test_what_a_hub_has_is_not_proposed(text: str, keys: list[str]) -> None:
     assert [key for one in proposed(text) for key in one.values] == keys
 
 
+@pytest.mark.parametrize(("devices", "are_proposed"), [(0, True), (1, False)])
+def test_placeholders_that_cost_a_device_each_are_not_proposed(
+    devices: int, are_proposed: bool
+) -> None:
+    amounts = f"{{nvidia.com/gpu: {devices}}}"
+    own = f"{{enabled: false, resources: {{requests: {amounts}, limits: {amounts}}}}}"
+    found = proposed(OFF.replace("userPlaceholder: {enabled: false}", f"userPlaceholder: {own}"))
+    assert bool(values_of(found, "placeholders")) == are_proposed
+
+
 def test_a_hub_that_is_a_dependency_of_a_chart_is_found() -> None:
     assert len(proposed("basehub: {jupyterhub: {" + OFF.strip().replace("\n", ", ") + "}}")) == 3
 
