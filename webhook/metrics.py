@@ -92,7 +92,7 @@ class WebhookMetrics:
             "Time since a part of Roost last renewed its Lease.",
             "part",
         )
-        self._part_away = self._gauge(
+        self.part_away = self._gauge(
             "roost_webhook_part_away", "1 while nobody renews the Lease of a part of Roost.", "part"
         )
         self.ring_nodes = self._gauge(
@@ -160,17 +160,11 @@ class WebhookMetrics:
         """One review that was dropped unread."""
         self._dropped.labels(why.value).inc()
 
-    def show_leases(
-        self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]
-    ) -> None:
-        """Show the age of each part's Lease and whether the part is away, read on each scrape; drop
-        all others.
-        """
+    def show_lease_ages(self, age_seconds: Mapping[str, Callable[[], float]]) -> None:
+        """Show the age of each part's Lease, read on each scrape; drop all others."""
         self._lease_age.clear()
-        self._part_away.clear()
-        for part, (age_seconds, is_away) in leases.items():
-            self._lease_age.labels(part).set_function(age_seconds)
-            self._part_away.labels(part).set_function(is_away)
+        for part, read_age in age_seconds.items():
+            self._lease_age.labels(part).set_function(read_age)
 
     def count_watch_error(self, kind: str) -> None:
         """One list or watch that failed."""

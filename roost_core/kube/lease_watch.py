@@ -66,10 +66,6 @@ class LeaseWatch:
         """The state by the last read; UNKNOWN before the first."""
         return self._observer.state
 
-    def is_away(self) -> bool:
-        """Whether the holder is known not to be at work."""
-        return self.state.is_away
-
     def age_seconds(self) -> float:
         """Seconds since the last renewal; NaN if none was observed."""
         age = self._observer.age_seconds(self._clock())

@@ -33,9 +33,7 @@ class WatchedLeases:
             for part, name in settings.leases.items()
             if part != SCHEDULER or settings.sets_scheduler
         }
-        metrics.show_leases(
-            {part: (lease.age_seconds, lease.is_away) for part, lease in self.by_part.items()}
-        )
+        metrics.show_lease_ages({part: lease.age_seconds for part, lease in self.by_part.items()})
 
     @property
     def fact(self) -> Mapping[str, LeaseState]:

@@ -4,15 +4,20 @@ its own.
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
+from roost_core.placement.lease_state import LeaseState
+from roost_core.release.release_settings import SCHEDULER
 from tests.builders import Desk, policy_document, user_pod
 from webhook import rules
 from webhook.admission import Decision, ReviewResult
+from webhook.facts.facts import Facts
 from webhook.main import _Replica
 from webhook.patch import Annotate
 from webhook.rules.contract import Rule
+from webhook.watching.keeper import FactsKeeper
 from webhook.webhook_options import WebhookOptions
 
 
@@ -53,6 +58,18 @@ def test_the_policy_of_another_release_is_refused(
     assert not passed
     for text in ("'hub'", "'jhub'", f"--release={release}", f"--namespace={namespace}"):
         assert text in detail
+
+
+@pytest.mark.parametrize(("state", "away"), [(LeaseState.HELD, 0), (LeaseState.OUTDATED, 1)])
+def test_a_part_is_shown_away_as_soon_as_reviews_take_it_for_away(
+    state: LeaseState, away: int, tmp_path: Path
+) -> None:
+    running = replica(tmp_path)
+    keeper = FactsKeeper(mock.Mock(), running._metrics)
+    keeper.facts = Facts(leases={SCHEDULER: state})
+    running._facts = keeper
+    page = running._metrics_text().decode()
+    assert f'roost_webhook_part_away{{part="scheduler"}} {away}.0' in page
 
 
 def test_a_key_of_a_class_that_no_rule_reads_is_refused_until_it_is_gone(tmp_path: Path) -> None:
