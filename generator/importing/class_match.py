@@ -23,6 +23,7 @@ from generator.importing.hub_code import (
 )
 from generator.importing.hub_python import python_of
 from generator.importing.lost_overrides import note_lost_of_groups
+from generator.importing.not_carried_over import runtime_class_reason
 from generator.importing.profile_pools import UNKNOWN_IMAGE, mark_defaults
 from generator.importing.python_settings import ANY
 from generator.importing.result import Draft
@@ -35,7 +36,6 @@ from generator.importing.traits import (
     entries,
     is_known,
 )
-from generator.importing.unread import runtime_class
 
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
@@ -128,7 +128,7 @@ def _reject_runtime_class(draft: Draft, hub: HubSection, traits: _Traits) -> Non
     name = child(pod_config, "runtimeClassName")
     is_set_in_python = at[:2] in (("hub", "extraConfig"), ("hub", "extraFiles"))
     if isinstance(name, str) and is_known(name) and is_set_in_python:
-        draft.reject(hub, at, runtime_class(name))
+        draft.reject(hub, at, runtime_class_reason(name))
 
 
 def _namespace_labels(traits: _Traits) -> tuple[Mapping[str, object], Path]:

@@ -14,12 +14,12 @@ from generator.checks.contract import listing
 from generator.importing.class_match import map_class_match, traits_of
 from generator.importing.culling import note_culling
 from generator.importing.images import map_images
+from generator.importing.not_carried_over import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.result import Draft
 from generator.importing.seating import map_seating
 from generator.importing.server_starts import map_limits, note_cpu
 from generator.importing.source import Charts, HubSection, Path, child
-from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
 from generator.values.merge import coalesce
 from roost_core.objects.requests import requested

@@ -15,18 +15,18 @@ from generator.checks.contract import mapping, text
 from generator.checks.controllers import IMAGE
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path
+from generator.importing.not_carried_over import (
+    POD_KEEPS_IT,
+    SPAWNER_TRAITS,
+    no_trait_reason,
+    places_pods,
+    runtime_class_reason,
+)
 from generator.importing.profile_pools import SIZES
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
 from generator.importing.source import child, kind_of
 from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait
-from generator.importing.unread import (
-    POD_KEEPS_IT,
-    SPAWNER_TRAITS,
-    no_trait,
-    places_pods,
-    runtime_class,
-)
 from generator.render.managed_images import RESOURCE_TRAITS
 from roost_core.objects.image_references import is_reference
 
@@ -126,7 +126,7 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
     for written, value in override.items():
         key = str(written)
         if not is_trait(key):
-            yield (written,), value, no_trait(key)
+            yield (written,), value, no_trait_reason(key)
             continue
         key = OLD_NAMES.get(key, key)
         is_typed = isinstance(value, str) and "{" in value
@@ -147,7 +147,7 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
         elif key in _LINTS:
             yield from _lost_entries(key, value)
         elif name := text(child(value, "runtimeClassName") or child(value, "runtime_class_name")):
-            yield (written,), value, runtime_class(name)
+            yield (written,), value, runtime_class_reason(name)
         elif re.fullmatch(SPAWNER_TRAITS, key) and value and places_pods(key, value):
             yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from generator.faults import Fault, ValuesError, one_line, some
-from generator.importing.commented_yaml import print_yaml
 from generator.importing.hub_folders import HubFiles
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.profile_pools import NODE_KEYS
 from generator.importing.result import ImportResult, free_name, put_at
 from generator.importing.source import Path, child, show_key
+from generator.importing.yaml_printer import print_yaml
 from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
 from generator.render.managed_images import puller_groups

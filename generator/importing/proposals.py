@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 from generator.checks.contract import at, listing, mapping, number, text
 from generator.faults import ValuesError
 from generator.importing.class_match import traits_of
-from generator.importing.commented_yaml import print_yaml
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_sets
 from generator.importing.result import ImportResult
 from generator.importing.source import Path, child
 from generator.importing.trial_pods import user_pods
+from generator.importing.yaml_printer import print_yaml
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 from generator.checks.contract import mapping
 from generator.faults import Fault, one_line
 from generator.faults import Path as SourcePath
-from generator.importing.commented_yaml import print_yaml
 from generator.importing.source import HubSection, Path, child, kind_of, show_key
 from generator.importing.summary import IMAGES, PLACEHOLDERS, HubSummary, TrialFindings, summary_of
+from generator.importing.yaml_printer import print_yaml
 from generator.values.sources import Places
 
 _SHORT_LINES: Final = 12

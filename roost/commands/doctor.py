@@ -19,7 +19,8 @@ from roost.commands.options import RenderOptions, cluster_options, values_option
 from roost.commands.pod_file import left_out, read_pod_file
 from roost.doctor.cause_tree import CauseTree, group_by_cause
 from roost.doctor.checks import BEFORE, FELT, INSTALLED, run_checks
-from roost.doctor.contract import CheckOutcome, Finding, Install
+from roost.doctor.findings import CheckOutcome, Finding
+from roost.doctor.install import Install
 from roost.doctor.pod_waits import find_waits, show_waits
 from roost.doctor.try_pod import changes_of, make_pod, try_until_placed
 from roost_core.kube.client import Client, ClusterError, list_all

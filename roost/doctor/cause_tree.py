@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from roost.doctor.conditions import Condition, brought
-from roost.doctor.contract import CheckOutcome, Finding
+from roost.doctor.findings import CheckOutcome, Finding
 
 
 class CauseTree(NamedTuple):

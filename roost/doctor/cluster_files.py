@@ -10,8 +10,8 @@ from generator.render.diff import read_manifests
 from generator.render.manifests import render
 from generator.values.helm_release import Release
 from roost.doctor.checks import INSTALLED, run_checks
-from roost.doctor.contract import Install
 from roost.doctor.evidence import plural
+from roost.doctor.install import Install
 from roost.doctor.quotas import READS
 from roost_core.kube.client import Client
 from roost_core.objects.fields import JSONObject

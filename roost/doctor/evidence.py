@@ -1,4 +1,6 @@
-"""Helpers of several checks. What is read of the cluster is `Install`, in contract.py."""
+"""Helpers of several checks: what objects say, and how they are named to people. What is read of
+the cluster is `Install`, in install.py.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,9 @@ import yaml
 
 from generator import faults
 from generator.importing.quantities import memory_quantity
-from roost.doctor.contract import Finding, Install, unknown
-from roost_core.kube.client import ApiError, ClusterError, list_all
+from roost.doctor.findings import Finding, unknown
+from roost.doctor.install import Install
+from roost_core.kube.client import ApiError, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.requests import CPU, MEMORY
@@ -196,13 +199,6 @@ def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any
         path, {"container": container, "tailLines": _LOG_LINES, **span}, _SILENCE_SECONDS
     )
     return [text for line in lines if (text := line.decode(errors="replace").rstrip())]
-
-
-def unread(error: ClusterError) -> Finding:
-    """What is said of what the API server doesn't give."""
-    is_refused = isinstance(error, ApiError) and error.status in (401, 403)
-    fix = "Run it with an account that may, or look there yourself." if is_refused else "Try again."
-    return unknown(str(error), fix)
 
 
 def unreadable_log(pod: str, error: ApiError) -> Finding:

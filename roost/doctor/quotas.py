@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from generator.importing.quantities import memory_quantity
 from roost.doctor.conditions import State, conditions
-from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import name_of, path_of, some
+from roost.doctor.findings import CheckReport, error, warning
+from roost.doctor.install import Install
 from roost_core.kube.client import Client, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
@@ -48,7 +49,7 @@ def quota_in_refusal(refusal: str) -> str:
     return match[1] if match else ""
 
 
-def find_refused(install: Install) -> Told:
+def find_refused(install: Install) -> CheckReport:
     """Find pullers and placeholders that a LimitRange refuses."""
     path = f"/api/v1/namespaces/{install.release.namespace}/limitranges"
     workloads = install.of_kind("DaemonSet") + install.of_kind("StatefulSet")
@@ -80,7 +81,7 @@ def find_refused(install: Install) -> Told:
                     )
 
 
-def find_counted(install: Install) -> Told:
+def find_counted(install: Install) -> CheckReport:
     """Find quotas that placeholders take up."""
     quotas = counting(install.client, install.release.namespace)
     counted = [quota for quota in quotas if quota["spec"].get("hard", {}).keys() & _COUNTED]

@@ -13,7 +13,7 @@ from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_range, show_span
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, NODE, PULL, WHOLE
-from roost_lab.report.failed_tries import Failures
+from roost_lab.report.failed_scheduling_attempts import Failures
 from roost_lab.report.imported import Imported
 from roost_lab.report.key_figures import SUBJECTS
 from roost_lab.report.occupancy import Occupancy

@@ -13,7 +13,7 @@ from roost_lab.pages.html_page import Tile
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.store import schema
-from roost_lab.report.failed_tries import Failures
+from roost_lab.report.failed_scheduling_attempts import Failures
 from roost_lab.report.imported import Imported
 from roost_lab.report.launches import Launches
 from roost_lab.report.pulls import Pulls

@@ -1,7 +1,7 @@
 """The table of the report's sections, in the order of the page.
 
 A section is a Section at the end of a file, with its numbers, tables and figures; the page and JSON
-follow. To add one, copy failed_tries.py and add it here.
+follow. To add one, copy failed_scheduling_attempts.py and add it here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from roost_lab.pages.html_page import Part
 from roost_lab.pages.table import Cell, Table, Unit
 from roost_lab.report import (
     disks,
-    failed_tries,
+    failed_scheduling_attempts,
     gaps,
     key_figures,
     learned_room,
@@ -37,7 +37,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     seated.SECTION,
     *(BY_REPOSITORY, pulls.SECTION, AHEAD, occupancy.SECTION),
     learned_room.SECTION,
-    *(failed_tries.SECTION, removals.SECTION, disks.SECTION, gaps.SECTION),
+    *(failed_scheduling_attempts.SECTION, removals.SECTION, disks.SECTION, gaps.SECTION),
 )
 
 

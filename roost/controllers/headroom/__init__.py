@@ -1,6 +1,6 @@
 """Headroom: how many placeholders each set has, by the clock.
 
-`plan.py` puts one plan together. `set_number.py` makes windows, bookings and the forecast one
+`plan.py` puts one plan together. `learned_number.py` makes windows, bookings and the forecast one
 number. `learning.py` keeps earlier weeks and forecasts from them, and `accounting.py` counts what
 that saves and costs. `booked.py`: numbers for booked events. `pool_view.py`: the users and the room
 of a set's nodes. `shared_pools.py`: for which set a user counts where several learn on the same

@@ -21,6 +21,11 @@ from roost.controllers.contract.actions import (
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
+from roost.controllers.headroom.learned_number import (
+    PATIENCE_SECONDS,
+    learned_number,
+    seconds_until_change,
+)
 from roost.controllers.headroom.learning import Learned, ceiling_of, observe
 from roost.controllers.headroom.quota_room import (
     Cut,
@@ -31,11 +36,6 @@ from roost.controllers.headroom.quota_room import (
     demand_of,
     joint_cut,
     room_of_all,
-)
-from roost.controllers.headroom.set_number import (
-    PATIENCE_SECONDS,
-    learned_number,
-    seconds_until_change,
 )
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost.controllers.headroom.shared_pools import SharedPools

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from roost.controllers.contract.actions import ChangeNode, Notice
 from roost.controllers.image_gate.facts import NodeFacts, ObservedNode
 from roost.controllers.image_gate.puller_pods import count_any
-from roost.controllers.image_gate.startup_taints import is_startup_taint
+from roost.controllers.image_gate.temporary_taints import goes_by_itself
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.objects.node import Node
 from roost_core.placement.beliefs import COMING
@@ -172,7 +172,7 @@ def _target_before_ready(
 def _is_kept_from_pullers(observed: ObservedNode) -> bool:
     """Whether a taint keeps the puller away that isn't known to be a startup taint."""
     node = observed.node
-    lasting = tuple(taint for taint in node.taints if not is_startup_taint(taint))
+    lasting = tuple(taint for taint in node.taints if not goes_by_itself(taint))
     untainted = replace(node, taints=lasting)
     return observed.context.settings.taint_against_pullers(untainted) is not None
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import gate_labels, is_gate, waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
-from roost.controllers.image_gate.startup_taints import is_startup_taint
+from roost.controllers.image_gate.temporary_taints import goes_by_itself
 from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
@@ -257,7 +257,7 @@ def _may_admit(spec: PodSpec, node: Node, sight: Sight, now: float) -> bool:
     """
     is_starting = _is_starting(node, sight, now)
     taints = (
-        [taint for taint in node.taints if not is_startup_taint(taint)]
+        [taint for taint in node.taints if not goes_by_itself(taint)]
         if is_starting
         else node.taints
     )

@@ -44,8 +44,8 @@ from roost.doctor.checks import (
     waiting,
     webhook,
 )
-from roost.doctor.contract import Check, CheckOutcome, Finding, Install
-from roost.doctor.evidence import unread
+from roost.doctor.findings import Check, CheckOutcome, Finding, could_not_read
+from roost.doctor.install import Install
 from roost_core.kube.client import ClusterError
 
 INSTALLED: Final[Mapping[str, Check]] = {
@@ -118,6 +118,6 @@ def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutco
                 else:
                     findings.append(item)
         except ClusterError as error:
-            findings.append(unread(error))
+            findings.append(could_not_read(error))
         outcomes.append(CheckOutcome(name, looked_at, tuple(findings)))
     return outcomes

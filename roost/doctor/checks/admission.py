@@ -6,8 +6,9 @@ from hashlib import sha256
 from typing import Final
 
 from roost.doctor.conditions import UNREVIEWED, Condition, State, conditions
-from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import TRIED, admits, labels_of, name_of, namespace_of, path_of
+from roost.doctor.findings import CheckReport, Finding, error, warning
+from roost.doctor.install import Install
 from roost.doctor.quotas import EXCEEDED, quota_in_refusal
 from roost.doctor.try_pod import make_pod, opted_out, refusal_of, try_pod
 from roost_core.kube.client import ApiError
@@ -32,7 +33,7 @@ _NETWORK: Final = (
 )
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     classes = [
         (name, pod_class)
         for name, pod_class in install.values["podClasses"].items()

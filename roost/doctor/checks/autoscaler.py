@@ -3,7 +3,6 @@
 import re
 from typing import Final
 
-from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import (
     HUB_VALUES,
     NODE_POOLS,
@@ -12,6 +11,8 @@ from roost.doctor.evidence import (
     some,
     users_of,
 )
+from roost.doctor.findings import CheckReport, error, warning
+from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 from roost_core.placement.priorities import AUTOSCALER_CUTOFF
@@ -20,7 +21,7 @@ _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
 _SPARE: Final = "karpenter.sh/do-not-disrupt"
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     yield "Deployments of cluster-autoscaler, Karpenter's NodePools"
     priority = install.values["priorityClasses"]["placeholder"]
     for deployment in install.deployments:

@@ -9,8 +9,9 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
-from roost.doctor.contract import Finding, Install, Told, warning
-from roost.doctor.evidence import some, unread
+from roost.doctor.evidence import some
+from roost.doctor.findings import CheckReport, Finding, could_not_read, warning
+from roost.doctor.install import Install
 from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.client import ClusterError, list_all
 from roost_core.placement.headroom_history import HistoryError, read_history
@@ -27,7 +28,7 @@ from roost_core.release.bookings import (
 from roost_core.release.reader import Reader
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     texts = [
         data[RELEASE_KEY]
         for it in install.of_kind("ConfigMap")
@@ -90,7 +91,7 @@ def _seen(
     try:
         yield from read(*given)
     except ClusterError as error:
-        unseen[str(error)] = unread(error)
+        unseen[str(error)] = could_not_read(error)
 
 
 def _booked(install: Install, document: Mapping[str, Any], place: str) -> Iterator[Event]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from roost.doctor.contract import Install, Told, error, unknown
 from roost.doctor.evidence import count, mounts_images, some
+from roost.doctor.findings import CheckReport, error, unknown
+from roost.doctor.install import Install
 from roost_core.kube.client import ApiError
 
 # One line of the API server's metrics for each feature gate that it knows.
@@ -18,7 +19,7 @@ _FIXES: Final = {
 }
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     gates = []
     if mounts_images(install):
         gates.append("ImageVolume")
@@ -48,7 +49,7 @@ def check(install: Install) -> Told:
         yield from _find_off(install, gates)
 
 
-def _find_off(install: Install, gates: list[str]) -> Told:
+def _find_off(install: Install, gates: list[str]) -> CheckReport:
     try:
         matches = map(_GATE_LINE.match, install.client.lines("/metrics", {}, _SILENCE_SECONDS))
         known = {match[1].decode(): match[2] == b"1" for match in matches if match}

@@ -6,8 +6,9 @@ this: `roost import` reads the hub's values.
 
 from typing import Final
 
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import admits, age_seconds, some, users_of
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 
 # Longer than a working day; with fewer servers, or a smaller share, somebody may well be at work.
 _LONG_SECONDS: Final = 86_400.0
@@ -15,7 +16,7 @@ _LEAST: Final = 3
 _LEAST_SHARE: Final = 0.1
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     users = users_of(install) if admits(install) else []
     ages = {
         pod["metadata"]["name"]: age

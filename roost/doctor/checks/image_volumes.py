@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import mounts_images, some
+from roost.doctor.findings import CheckReport, error
+from roost.doctor.install import Install
 
 # Runtimes that can mount an image, by the name in nodeInfo.containerRuntimeVersion.
 _MOUNTS_IMAGES: Final = {"containerd": (2, 1), "cri-o": (1, 31)}
@@ -11,7 +12,7 @@ _MOUNTS_IMAGES: Final = {"containerd": (2, 1), "cri-o": (1, 31)}
 _KUBELET_MOUNTS_IMAGES: Final = (1, 35)
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     mounts = mounts_images(install)
     yield "runtimes and kubelets of nodes" if mounts else "no image is mounted"
     old = []

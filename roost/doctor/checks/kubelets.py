@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from generator.render.managed_images import managed_images
-from roost.doctor.contract import Install, Told, error, unknown, warning
 from roost.doctor.evidence import POOL_LABELS, count, mounts_images, some
+from roost.doctor.findings import CheckReport, error, unknown, warning
+from roost.doctor.install import Install
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.node import LISTED_IMAGES, Node
 
@@ -64,7 +65,7 @@ class PullSettings(NamedTuple):
         return f"{deleted}{age}; {pulls} at a time"
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     is_needed = _needs_images(install)
     pressed: list[Node] = []
     evicted: list[str] = []
@@ -141,7 +142,7 @@ def _evicted_for_disk(install: Install) -> list[str]:
 
 def _find_pressure(
     kubelets: Mapping[str, PullSettings], pressed: Sequence[str], evicted: Sequence[str]
-) -> Told:
+) -> CheckReport:
     """Disks that are full, with what their kubelets do about it."""
     if not pressed and not evicted:
         return
@@ -167,7 +168,7 @@ def _find_pressure(
 
 def _find_reporting(
     install: Install, kubelets: Mapping[str, PullSettings], nodes: Sequence[Node]
-) -> Told:
+) -> CheckReport:
     """Reports that are cut: the gate needs the puller's images in them, warm sets need all that
     nodes hold.
     """
@@ -200,7 +201,7 @@ def _find_reporting(
         )
 
 
-def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> Told:
+def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> CheckReport:
     """Kubelets that delete images which Roost still pulls, or none at all."""
     popular = install.values["popularImages"]
     share = popular["diskHeadroomPercent"]

@@ -3,14 +3,15 @@
 from typing import Final
 
 from roost.doctor.conditions import State, component_of, conditions
-from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import age_seconds
+from roost.doctor.findings import CheckReport, error
+from roost.doctor.install import Install
 
 # A holder renews its Lease every few seconds; this long after, nobody does.
 SILENT_SECONDS: Final = 60.0
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     parts = [
         body
         for name in ("scheduler", "controllers")

@@ -1,10 +1,11 @@
 """The release's namespace is there."""
 
 from roost.doctor.conditions import NO_NAMESPACE
-from roost.doctor.contract import Install, Told, error
+from roost.doctor.findings import CheckReport, error
+from roost.doctor.install import Install
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     name = install.release.namespace
     yield f"namespace {name}"
     if install.client.find(f"/api/v1/namespaces/{name}") is None:

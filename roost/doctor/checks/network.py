@@ -1,14 +1,15 @@
 """No NetworkPolicy of the namespace keeps the API server's reviews from the webhook."""
 
 from roost.doctor.conditions import UNREVIEWED
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import label_items, some
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 from roost_core.kube.client import list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector, selector_matches
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     webhook = install.component("webhook")
     port = install.values["webhook"]["port"]
     yield "NetworkPolicies of the webhook's pods" if webhook is not None else "no webhook is used"

@@ -4,8 +4,9 @@ import re
 from typing import Final
 
 from generator.values.helm_release import kube_minor
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import some
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 
 _MINOR: Final = re.compile(r"v\d+\.\d+")
 _ARCHITECTURE: Final = "kubernetes.io/arch"
@@ -13,7 +14,7 @@ _ARCHITECTURE: Final = "kubernetes.io/arch"
 _OLDER: Final = 3
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     versions = {
         node.name: node.kubelet_version
         for node in install.nodes

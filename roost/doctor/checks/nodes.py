@@ -3,14 +3,15 @@
 from typing import Final
 
 from roost.doctor.conditions import State, conditions
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import age_seconds, count, labelled, node_age_seconds, path_of, some
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 from roost_core.placement.labels import PULLING, pulled_prefix
 
 _PULL_SECONDS: Final = 1800.0
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     prefix = pulled_prefix(install.release.name, install.release.namespace)
     yield count(len(install.nodes), "node")
     waiting = [

@@ -23,8 +23,8 @@ from roost.doctor.conditions import (
     component_of,
     conditions,
 )
-from roost.doctor.contract import Install, Told, error, unknown, warning
 from roost.doctor.evidence import collection_of, count, name_of, path_of, some
+from roost.doctor.findings import CheckReport, error, unknown, warning
 from roost.doctor.foreign_fields import (
     SKIPPED_KINDS,
     ForeignField,
@@ -32,7 +32,8 @@ from roost.doctor.foreign_fields import (
     in_words,
     patch_command,
 )
-from roost.doctor.installer import apply_again, command_of, installers_of
+from roost.doctor.how_installed import apply_again, command_of, installers_of
+from roost.doctor.install import Install
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
 
@@ -75,7 +76,7 @@ class _Trial(NamedTuple):
     by_hand: list[ForeignField]
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
     there: list[JSONObject] = []
     missing: list[_Wrong] = []

@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import GKE_SCHEDULER, path_of
+from roost.doctor.findings import CheckReport, error, warning
+from roost.doctor.install import Install
 from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 
 # The scheme of a node's spec.providerID.
@@ -13,7 +14,7 @@ _GKE_PORTS: Final = (443, 10250)
 _FIXED: Final = ("runAsUser", "runAsGroup", "fsGroup")
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     provider = _provider(install)
     yield provider or "no provider that needs something of its own"
     needs = {"OpenShift": _find_openshift, "GKE": _find_gke, "EKS": _find_eks, "AKS": _find_aks}
@@ -29,7 +30,7 @@ def _provider(install: Install) -> str:
     return next((name for scheme, name in _PROVIDERS.items() if scheme in schemes), "")
 
 
-def _find_openshift(install: Install) -> Told:
+def _find_openshift(install: Install) -> CheckReport:
     fixed = [key for key in _FIXED if key in install.values["podSecurityContext"]]
     if fixed:
         yield error(
@@ -40,7 +41,7 @@ def _find_openshift(install: Install) -> Told:
         )
 
 
-def _find_gke(install: Install) -> Told:
+def _find_gke(install: Install) -> CheckReport:
     webhook = install.component("webhook")
     port = install.values["webhook"]["port"]
     if webhook is not None and port not in _GKE_PORTS and not _is_installed(install):
@@ -71,7 +72,7 @@ def _find_gke(install: Install) -> Told:
         )
 
 
-def _find_eks(install: Install) -> Told:
+def _find_eks(install: Install) -> CheckReport:
     webhook = install.component("webhook")
     if (
         webhook is None
@@ -95,7 +96,7 @@ def _find_eks(install: Install) -> Told:
         )
 
 
-def _find_aks(install: Install) -> Told:
+def _find_aks(install: Install) -> CheckReport:
     # Afterwards the check startup-taints sees what became of the taint.
     if install.values["imageGate"]["mode"] == "startupTaint" and not _is_installed(install):
         yield warning(

@@ -2,13 +2,14 @@
 it.
 """
 
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import some
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 from roost_core.kube.client import list_all
 from roost_core.placement.priorities import foreign_priority
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     yield "PriorityClasses"
     classes = list_all(install.client, "/apis/scheduling.k8s.io/v1/priorityclasses")
     below = {

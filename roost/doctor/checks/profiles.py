@@ -10,7 +10,8 @@ from typing import Final
 
 from roost.doctor import evidence
 from roost.doctor.conditions import State, conditions
-from roost.doctor.contract import Finding, Install, Told, warning
+from roost.doctor.findings import CheckReport, Finding, warning
+from roost.doctor.install import Install
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 
@@ -28,7 +29,7 @@ _API: Final = "authorization.k8s.io/v1"
 _ACCOUNT: Final = "system:serviceaccount:"
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     deployment = install.component("scheduler")
     rendered = evidence.config_map_of(install, deployment)
     if deployment is None or rendered is None:
@@ -64,7 +65,7 @@ def check(install: Install) -> Told:
             yield from _find_refusals(install, name)
 
 
-def _find_refusals(install: Install, pod: str) -> Told:
+def _find_refusals(install: Install, pod: str) -> CheckReport:
     """What the leading kube-scheduler is refused, by its own words."""
     try:
         lines = evidence.log_lines(install, pod, "kube-scheduler", {"sinceSeconds": _LOG_SECONDS})

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from roost.doctor.conditions import State, component_of, conditions
-from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import (
     LINE_LENGTH,
     labelled,
@@ -14,12 +13,14 @@ from roost.doctor.evidence import (
     some,
     unreadable_log,
 )
+from roost.doctor.findings import CheckReport, Finding, error, warning
+from roost.doctor.install import Install
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, image_in_message
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     rendered = install.of_kind("Deployment")
     others = [*install.of_kind("DaemonSet"), *install.of_kind("StatefulSet")]
     live = [

@@ -2,11 +2,12 @@
 they come.
 """
 
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import count, labelled, some, users_of
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     selectors = [body["spec"]["selector"]["matchLabels"] for body in install.of_kind("DaemonSet")]
     nodes = {
         pod["spec"]["nodeName"]

@@ -7,7 +7,6 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from generator.render.managed_images import puller_groups
-from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import (
     AUTOSCALER_STATUS,
     NODE_POOLS,
@@ -17,6 +16,8 @@ from roost.doctor.evidence import (
     pods_in_class,
     some,
 )
+from roost.doctor.findings import CheckReport, Finding, error, warning
+from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
@@ -36,7 +37,7 @@ _OF_ALL_NODES: Final = (
 _DEDICATED: Final = ("hub.jupyter.org/dedicated", "hub.jupyter.org_dedicated")
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     needs: dict[NodeRules, dict[str, None]] = {}
     for who, rules in _needs(install):
         needs.setdefault(rules, {})[who] = None
@@ -61,7 +62,7 @@ def check(install: Install) -> Told:
     yield from faults[:_TOLD]
 
 
-def _find_unlabelled(install: Install, rules: list[NodeRules]) -> Told:
+def _find_unlabelled(install: Install, rules: list[NodeRules]) -> CheckReport:
     """Nodes that look like users' nodes, and lack the label by which users are sent there.
 
     Nodes for what all users require also show by the taint. Of what a profile adds the taint says

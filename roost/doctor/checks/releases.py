@@ -7,8 +7,9 @@ from itertools import product
 from typing import Final
 
 from roost.doctor.conditions import CUT_OFF
-from roost.doctor.contract import Finding, Install, Told, error
 from roost.doctor.evidence import name_of, other_webhooks
+from roost.doctor.findings import CheckReport, Finding, error
+from roost.doctor.install import Install
 from roost_core.kube.client import ClusterError, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector
@@ -22,7 +23,7 @@ _FIXES: Final = {
 }
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     yield "other releases of Roost, and Helm's last change of this one"
     yield from _find_pending(install)
     own = install.of_kind("MutatingWebhookConfiguration")

@@ -1,12 +1,13 @@
 """Whoever asks may create what the values render to."""
 
-from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import collection_of
+from roost.doctor.findings import CheckReport, error
+from roost.doctor.install import Install
 
 _API = "authorization.k8s.io/v1"
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     yield f"rights to create {len(install.rendered)} objects"
     lacking: dict[str, None] = {}
     asked = dict.fromkeys((body["apiVersion"], collection_of(body)) for body in install.rendered)

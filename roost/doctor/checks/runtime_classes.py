@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from roost.doctor.contract import Finding, Install, Told, warning
 from roost.doctor.evidence import count, name_of, show_amount, some, users_of
+from roost.doctor.findings import CheckReport, Finding, warning
+from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.requests import PODS, read_requests
 
 _PATH: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     by_name: dict[str, list[JSONObject]] = {}
     for pod in users_of(install):
         if name := (pod.get("spec") or {}).get("runtimeClassName"):

@@ -3,7 +3,6 @@
 from typing import Final
 
 from roost.doctor.conditions import State, conditions
-from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import (
     HUB_VALUES,
     LINE_LENGTH,
@@ -12,6 +11,8 @@ from roost.doctor.evidence import (
     path_of,
     unreadable_log,
 )
+from roost.doctor.findings import CheckReport, error, warning
+from roost.doctor.install import Install
 from roost_core.kube.client import ApiError
 
 # As zero-to-jupyterhub names a service's token in its Secret.
@@ -25,7 +26,7 @@ _FIX: Final = (
 _BROKEN: Final = conditions(State.BROKEN, "seating")
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     deployment = install.component("seating")
     yield "seating's token, and what the hub answers" if deployment else "no seating is used"
     if deployment is None:

@@ -5,8 +5,9 @@ quotas.
 from typing import Final
 
 from roost.doctor.conditions import NO_NAMESPACE, State, component_of, conditions
-from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import name_of, some
+from roost.doctor.findings import CheckReport, error
+from roost.doctor.install import Install
 from roost.doctor.quotas import EXCEEDED, quota_in_refusal
 from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
@@ -25,7 +26,7 @@ _FIXES: Final = {
 }
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     workloads = [
         body
         for kind in ("Deployment", "DaemonSet", "StatefulSet")

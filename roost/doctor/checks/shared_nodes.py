@@ -2,8 +2,9 @@
 
 from collections import Counter
 
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import label_items, labels_of, selector_of, some
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.labels import USER_CLASS
 from roost_core.release.class_of_pod import namespace_matches
@@ -16,7 +17,7 @@ _JOIN = (
 _SELECTS = ("podClasses.user.match.namespaceSelector", "sharedPools.namespaceSelector")
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     user = install.values["podClasses"].get(USER_CLASS)
     labels = labels_of(user)
     if not install.values["enabled"] or not labels:

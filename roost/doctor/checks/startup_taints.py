@@ -2,15 +2,16 @@
 
 from typing import Final
 
-from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import NODE_POOLS, count, node_age_seconds, some
+from roost.doctor.findings import CheckReport, error, warning
+from roost.doctor.install import Install
 from roost_core.placement.labels import STARTUP_PREFIXES, startup_taint
 
 # After that long a start is over, whatever somebody waits for.
 _START_SECONDS: Final = 1800.0
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     own = startup_taint(install.release.name, install.release.namespace)
     lifts = (
         install.values["imageGate"]["mode"] == "startupTaint"

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import HUB_VALUES, label_items, listed, name_of, plural
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
 
 # Component of the hub's chart: kind, the switch in the hub's values, what goes wrong while it is
@@ -28,7 +29,7 @@ _PARTS: Final[Mapping[str, tuple[str, str, str]]] = {
 }
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     user = install.values["podClasses"].get(USER_CLASS)
     yield "parts of zero-to-jupyterhub that Roost replaces"
     for component, (kind, switch, harm) in _PARTS.items():

@@ -1,13 +1,14 @@
 """The users that run now were placed, and wait for a scheduler that there is."""
 
 from roost.doctor.conditions import UNREVIEWED, State, conditions
-from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, replaced, some, users_of
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, USER_CLASS
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     users = users_of(install) if admits(install) else []
     yield f"{len(users)} users' pods in {install.release.namespace}"
     marks = {POLICY_REVISION_ANNOTATION, OPT_OUT_ANNOTATION}
@@ -26,7 +27,7 @@ def check(install: Install) -> Told:
     yield from _find_other_schedulers(install, users)
 
 
-def _find_other_schedulers(install: Install, users: list[JSONObject]) -> Told:
+def _find_other_schedulers(install: Install, users: list[JSONObject]) -> CheckReport:
     """Users that Roost placed, and whose scheduler isn't Roost's."""
     profile = (install.values["podClasses"].get(USER_CLASS) or {}).get("profile")
     if install.component("scheduler") is None or not profile:

@@ -2,10 +2,11 @@
 
 from generator.render.kube_scheduler import SCHEDULER_TAGS
 from generator.values.helm_release import kube_minor
-from roost.doctor.contract import Install, Told, warning
+from roost.doctor.findings import CheckReport, warning
+from roost.doctor.install import Install
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     minor = ".".join(map(str, install.release.kube_minor))
     tested = sorted(SCHEDULER_TAGS, key=kube_minor)
     yield f"Kubernetes {minor}"

@@ -3,7 +3,6 @@
 from typing import Final
 
 from roost.doctor.conditions import Condition, State, conditions
-from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import (
     age_seconds,
     config_map_of,
@@ -14,6 +13,8 @@ from roost.doctor.evidence import (
     some,
     users_of,
 )
+from roost.doctor.findings import CheckReport, error, warning
+from roost.doctor.install import Install
 from roost.doctor.pod_waits import by_cause, find_waits, what_to_do
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.pod import DEFAULT_SCHEDULER
@@ -23,7 +24,7 @@ from roost_core.placement.labels import USER_CLASS
 _PATIENCE_SECONDS: Final = 60.0
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     own = f"{install.release.name}.{install.release.namespace}."
     rendered = config_map_of(install, install.component("scheduler"))
     known = read_profiles(rendered).keys() if rendered is not None else ()
@@ -58,7 +59,7 @@ def check(install: Install) -> Told:
     yield from _find_waiting_users(install)
 
 
-def _find_waiting_users(install: Install) -> Told:
+def _find_waiting_users(install: Install) -> CheckReport:
     """Users for whom a scheduler finds no node, or whose containers don't start."""
     users = _old(install, users_of(install))
     waits = find_waits(users, [])

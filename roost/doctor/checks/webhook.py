@@ -9,8 +9,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from roost.doctor.conditions import UNREVIEWED, Condition, State, conditions
-from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import name_of, now_seconds, path_of, some
+from roost.doctor.findings import CheckReport, error, warning
+from roost.doctor.install import Install
 from roost_core.kube.client import ApiError, list_all
 from roost_core.kube.pki import (
     CertificateFacts,
@@ -30,7 +31,7 @@ _DOWN: Final = conditions(State.DOWN, "webhook")
 _BROKEN: Final = conditions(State.BROKEN, "webhook")
 
 
-def check(install: Install) -> Told:
+def check(install: Install) -> CheckReport:
     configurations = install.of_kind("MutatingWebhookConfiguration")
     yield (
         "the webhook's certificate, caBundle and Service"
@@ -78,7 +79,7 @@ def _of_leader(install: Install) -> frozenset[Condition]:
     return conditions(State.UNLED, "controllers") if is_own else frozenset()
 
 
-def _find_expired(install: Install, name: str, entries: list[JSONObject]) -> Told:
+def _find_expired(install: Install, name: str, entries: list[JSONObject]) -> CheckReport:
     """CA bundles by which the API server can trust no certificate."""
     now = now_seconds(install)
     wrong: dict[str, None] = {}
@@ -100,7 +101,7 @@ def _find_expired(install: Install, name: str, entries: list[JSONObject]) -> Tol
         )
 
 
-def _find_certificate(install: Install, name: str, entries: list[JSONObject]) -> Told:
+def _find_certificate(install: Install, name: str, entries: list[JSONObject]) -> CheckReport:
     """The certificate that the webhook serves: its end, its names, and who trusts it.
 
     Who may not get the Secret is told nothing of it.

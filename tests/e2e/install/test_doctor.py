@@ -22,8 +22,9 @@ from generator.values.files import parse_values
 from generator.values.helm_release import Release
 from roost.doctor.cause_tree import CauseTree, group_by_cause
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
-from roost.doctor.contract import Finding, Install
 from roost.doctor.evidence import AUTOSCALER_STATUS, POOL_LABELS
+from roost.doctor.findings import Finding
+from roost.doctor.install import Install
 from roost_core.kube.account import connect
 from roost_core.placement.labels import EVENTS_LABEL
 from tests.harness.binaries import NEWEST_MINOR

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from generator.faults import ValuesError
-from generator.importing.commented_yaml import print_yaml
 from generator.importing.importer import import_layers
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
+from generator.importing.yaml_printer import print_yaml
 from generator.package_data import chart_folder
 from generator.pipeline import find_faults
 from generator.values.helm_release import Release

@@ -12,8 +12,8 @@ from roost.commands.doctor import _as_json, _as_text, _exit_code
 from roost.doctor.cause_tree import group_by_cause
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.conditions import Condition, State, component_of, conditions
-from roost.doctor.contract import CheckOutcome, Finding, error, warning
 from roost.doctor.evidence import path_of
+from roost.doctor.findings import CheckOutcome, Finding, error, warning
 from roost_core.kube.client import ApiError
 from tests.unit.doctor.whole_cluster import APPS, ENDPOINTS, LEASES, QUOTAS, Cluster, found
 

@@ -8,7 +8,7 @@ import pytest
 from roost.commands.doctor import _as_text, _exit_code
 from roost.doctor import checks
 from roost.doctor.checks import BEFORE, FELT, INSTALLED
-from roost.doctor.contract import CheckOutcome, Finding, Severity
+from roost.doctor.findings import CheckOutcome, Finding, Severity
 from tests.recorded_data import rows
 
 

@@ -12,8 +12,9 @@ from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
 from roost.doctor.checks import INSTALLED, run_checks
-from roost.doctor.contract import CheckOutcome, Finding, Install
 from roost.doctor.evidence import path_of
+from roost.doctor.findings import CheckOutcome, Finding
+from roost.doctor.install import Install
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.pki import Certificate, make_authority, sign_leaf
 from roost_core.objects.fields import JSONObject

@@ -96,14 +96,14 @@ def places_pods(trait: str, value: object) -> bool:
     return True
 
 
-def no_trait(name: str) -> str:
+def no_trait_reason(name: str) -> str:
     """What KubeSpawner does with a name that is no trait of it, and which trait may be meant."""
     near = nearest_trait(name)
     meant = f"; {near} is one" if near else ""
     return f"KubeSpawner has no trait of this name and ignores it{meant}"
 
 
-def runtime_class(name: str) -> str:
+def runtime_class_reason(name: str) -> str:
     """What a RuntimeClass may do to users' pods, and what to set."""
     return (
         "a RuntimeClass may add overhead, a nodeSelector and tolerations to users' pods: set"
@@ -171,11 +171,11 @@ def _note_traits(draft: Draft, hub: HubSection, followed: Collection[str]) -> No
         for trait, value in traits.items():
             at: Path = ("hub", "config", class_name, trait)
             if class_name == "KubeSpawner" and not is_trait(str(trait)):
-                draft.reject(hub, at, no_trait(str(trait)))
+                draft.reject(hub, at, no_trait_reason(str(trait)))
                 continue
             name = text(child(value, "runtimeClassName") or child(value, "runtime_class_name"))
             if name:
-                draft.reject(hub, at, runtime_class(name))
+                draft.reject(hub, at, runtime_class_reason(name))
                 continue
             if not places_pods(trait, value):
                 continue
@@ -254,7 +254,7 @@ def note_unread(draft: Draft, hub: HubSection) -> None:
                 # What isn't about placement is nobody's loss, and some of it is mapped.
                 known = leaf[:3]
                 if leaf[2] in ("runtimeClassName", "runtime_class_name"):
-                    groups[leaf] = runtime_class(str(value))
+                    groups[leaf] = runtime_class_reason(str(value))
                     continue
                 if not places_pods("extra_pod_config", dict.fromkeys(leaf[2:3])):
                     continue

@@ -1,5 +1,5 @@
-"""How an install was made, by who manages the fields of its objects, and the command by which it is
-made again that way.
+"""By which tool an install was made, from the managers of its objects' fields, and the command by
+which it is made again that way.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from roost.doctor.contract import Install
+from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 
 _OF_OBJECTS: Final = "Are --release, --namespace and -f those of the install? If so, "

@@ -1,14 +1,17 @@
-"""What a check is given, what it says of the cluster, and how it is called."""
+"""One install of Roost, and what `roost doctor` reads of its cluster: what each check is given.
+
+What several checks read is a property of `Install`, and is read once. What one check alone reads is
+read there, by `list_all`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Final, Literal, NamedTuple
+from functools import cached_property
+from typing import Any
 
 from generator.values.helm_release import Release
-from roost.doctor.conditions import Condition
 from roost_core.kube.client import Client, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_or_none
@@ -74,43 +77,3 @@ class Install:
     def pods(self) -> list[JSONObject]:
         """Pods of the release's namespace."""
         return list(list_all(self.client, f"/api/v1/namespaces/{self.release.namespace}/pods"))
-
-
-Severity = Literal["error", "warning", "unknown"]
-
-
-class Finding(NamedTuple):
-    """One thing that is wrong, or that can't be told."""
-
-    # error: Roost, or a promise of it, doesn't work. unknown: the API server didn't say.
-    severity: Severity
-    # What was seen, with the names of objects.
-    evidence: str
-    fix: str
-    # What it brings about, and what it may follow from: of one cause, the rest stands below it.
-    brings: frozenset[Condition] = frozenset()
-    follows: frozenset[Condition] = frozenset()
-    # Whether users feel it: they wait, start cold, or are refused.
-    is_felt: bool = False
-    # Whether it follows from the values alone, so that their own checks tell it, too.
-    is_of_values: bool = False
-
-
-# Findings of each severity, of evidence and fix.
-error: Final = partial(Finding, "error")
-warning: Final = partial(Finding, "warning")
-unknown: Final = partial(Finding, "unknown")
-
-
-class CheckOutcome(NamedTuple):
-    """What a check looked at, and what it found; nothing found is good."""
-
-    check: str
-    looked_at: str
-    findings: tuple[Finding, ...]
-
-
-# First what the check looks at, for people, then each finding.
-Told = Iterator[str | Finding]
-# Raises ClusterError where the API server doesn't answer, and changes nothing.
-Check = Callable[[Install], Told]
