@@ -1,80 +1,87 @@
-"""Keep what seating saw over a restart of its container, in a file."""
+"""What seating saw and the hub does not store.
+
+`observing.py` fills it from looks at the hub, `service.py` from how starts ended, and `plan.py`
+only reads it. `memory_file.py` keeps it over a restart.
+"""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from roost.seating.plan import ClassKey, Memory
-
-# People whose coming is remembered, and classes.
-_MOST_PEOPLE: Final = 20_000
-_MOST_CLASSES: Final = 100
+from roost.seating.pace import Pace
+from roost.seating.people import ClassKey, Mark
 
 
-def dump(memory: Memory) -> str:
-    """The memory as text."""
-    keys = sorted({*memory.tries, *memory.skipped}, key=lambda key: key.start)[-_MOST_CLASSES:]
-    classes = [[*key, memory.tries.get(key, {}), memory.skipped.get(key, {})] for key in keys]
-    body = {
-        "version": 1,
-        "ready": [[*at, ready_at] for at, ready_at in memory.ready_at.items()],
-        "used": sorted([*at, *key] for at, key in memory.used.items()),
-        "starting": sorted(memory.starting),
-        "classes": classes,
-        "came": dict(list(memory.came.items())[-_MOST_PEOPLE:]),
-        "startSeconds": memory.start_seconds,
-        "pausedUntil": memory.paused_until,
-        "failuresInARow": memory.failures_in_a_row,
-        "failedSpawns": memory.failed_spawns,
-        "failedAt": memory.failed_at,
-        "ended": dict(list(memory.ended.items())[-_MOST_PEOPLE:]),
-    }
-    return json.dumps(body)
+class ServerKey(NamedTuple):
+    """One server of a user: stopped and started again, it is another one."""
+
+    user: str
+    # Unix time.
+    started: float
 
 
-def parse(text: str) -> Memory:
-    """The memory of a text; what can't be read is forgotten, whole. Raises nothing."""
-    memory = Memory()
-    try:
-        body: dict[str, Any] = json.loads(text)
-        if body["version"] != 1:
-            return Memory()
-        memory.ready_at = {
-            (str(name), float(at)): float(ready) for name, at, ready in body["ready"]
-        }
-        memory.used = {
-            (str(name), float(at)): ClassKey(str(booking), int(start))
-            for name, at, booking, start in body["used"]
-        }
-        memory.starting = {(str(name), float(at)) for name, at in body["starting"]}
-        for booking, start, tries, skipped in body["classes"]:
-            key = ClassKey(str(booking), int(start))
-            memory.tries[key] = {str(name): int(count) for name, count in tries.items()}
-            memory.skipped[key] = {str(name): str(why) for name, why in skipped.items()}
-        memory.came = {str(name): float(seconds) for name, seconds in body["came"].items()}
-        memory.start_seconds = [float(seconds) for seconds in body["startSeconds"]]
-        memory.paused_until = float(body["pausedUntil"])
-        memory.failures_in_a_row = int(body["failuresInARow"])
-        memory.failed_spawns = int(body["failedSpawns"])
-        memory.failed_at = float(body["failedAt"])
-        memory.ended = {str(name): float(at) for name, at in body["ended"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-        return Memory()
-    return memory
+@dataclass(slots=True)
+class Memory:
+    """All that is remembered. Without it less is stopped, never more. Times are Unix time."""
 
+    # When each server was first seen to be ready.
+    ready_at: dict[ServerKey, float] = field(default_factory=dict)
+    # Servers that were seen while they started.
+    starting: set[ServerKey] = field(default_factory=set)
+    # Servers that were used: the class that each was started for.
+    used: dict[ServerKey, ClassKey] = field(default_factory=dict)
+    # For each class: how often a person's server was asked for.
+    tries: dict[ClassKey, dict[str, int]] = field(default_factory=dict)
+    # For each class: who is not tried again, and why.
+    skipped: dict[ClassKey, dict[str, str]] = field(default_factory=dict)
+    # By user: seconds from a class's beginning to their coming.
+    came: dict[str, float] = field(default_factory=dict)
+    # By user: when the last request for their server ended without one.
+    ended: dict[str, float] = field(default_factory=dict)
+    pace: Pace = field(default_factory=Pace)
 
-def load(path: Path | None) -> Memory:
-    """The memory of a file; an empty one without it. Raises nothing."""
-    try:
-        return parse(path.read_text()) if path is not None else Memory()
-    except (OSError, ValueError):
-        return Memory()
+    def is_of_its_request(self, name: str, mark: Mark, started: float) -> bool:
+        """Whether the request that left the mark made this server.
 
+        The hub takes the options of a start that failed again for one without any, as its user's
+        own.
+        """
+        if name in self.skipped.get(mark.class_key, {}):
+            return False
+        ended_at = self.ended.get(name)
+        return ended_at is None or not mark.asked_at <= ended_at < started
 
-def save(path: Path, text: str) -> None:
-    """Write the file whole or not at all. Raises OSError."""
-    beside = path.with_suffix(".new")
-    beside.write_text(text)
-    beside.replace(path)
+    def who_came(self, key: ClassKey) -> set[str]:
+        """Who was seated for a class and used their server; they may have stopped it since."""
+        return {server.user for server, used_for in self.used.items() if used_for == key}
+
+    def note_try(self, key: ClassKey, name: str) -> None:
+        """The hub is asked for a person's server for this class."""
+        tries = self.tries.setdefault(key, {})
+        tries[name] = tries.get(name, 0) + 1
+
+    def note_ready(self, server: ServerKey, at: float, seconds: float) -> None:
+        """A server that was asked for answered at `at`, after `seconds`."""
+        self.ready_at[server] = at
+        self.pace.start_answered(seconds)
+
+    def note_busy(self, key: ClassKey, name: str, seconds: float, now: float) -> None:
+        """The hub is at its limit for `seconds`: that was no try."""
+        self.tries[key][name] -= 1
+        self.pace.hub_is_busy(seconds, now)
+
+    def note_failure(
+        self, key: ClassKey, name: str, why: str, now: float, *, is_refusal: bool = False
+    ) -> None:
+        """A person's start failed: they are skipped, and starts become fewer.
+
+        is_refusal: the hub refused before it began, and counts no failed start.
+        """
+        self.skip(key, name, why, now)
+        self.pace.start_failed(now, is_refusal=is_refusal)
+
+    def skip(self, key: ClassKey, name: str, why: str, now: float) -> None:
+        """Ask no more for a person's server for this class."""
+        self.ended[name] = now
+        self.skipped.setdefault(key, {})[name] = why

@@ -7,13 +7,20 @@ hub stores: so nothing is forgotten when seating or the hub restarts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 # A key of `user_options`, beside the profile's.
 MARK_KEY: Final = "roost.hub.jupyter.org/seated"
 # The hub stores one time as a server's start and as both activities; what comes later is later by
 # more than this.
 _SAME_SECONDS: Final = 1.0
+
+
+class ClassKey(NamedTuple):
+    """One occurrence of a booking."""
+
+    booking: str
+    start: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,11 @@ class Mark:
     class_start: int
     # When the hub was asked for the server.
     asked_at: float
+
+    @property
+    def class_key(self) -> ClassKey:
+        """The class that the server was started for."""
+        return ClassKey(self.booking, self.class_start)
 
     def options(self) -> dict[str, object]:
         """The mark as it stands in `user_options`."""

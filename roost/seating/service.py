@@ -11,39 +11,28 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from roost.seating import memory as stored
+from roost.seating import memory_file
 from roost.seating.bookings import BookingFile, ReleaseFile, SeatingSettings
 from roost.seating.hub import AnswerError, Hub, HubError, Outcome, RefusedConnectionError, Result
 from roost.seating.listed import ListedPeople, some_names
+from roost.seating.memory import Memory, ServerKey
 from roost.seating.metrics import SeatingMetrics
-from roost.seating.people import HubUser
+from roost.seating.observing import LOOK_SECONDS, View, forget, observe
+from roost.seating.pace import MOST_FAILED_SPAWNS
+from roost.seating.people import ClassKey, HubUser
 from roost.seating.plan import (
     LATE_SECONDS,
-    LOOK_SECONDS,
-    MOST_FAILED_SPAWNS,
-    ClassKey,
     Limits,
-    Memory,
     SeatedClass,
     Start,
     Stop,
-    View,
-    count_busy,
-    count_failure,
-    count_ready,
-    forget,
-    is_of_its_request,
-    learned_start_seconds,
     may_stop,
-    observe,
     plan_seating,
-    skip,
-    who_came,
 )
 from roost_core.release.bookings import Event, Seated, first_start_after
-from roost_core.release.seating_pace import FIRST_SEATS, seating_seconds
+from roost_core.release.seating_pace import seating_seconds
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +54,30 @@ _STOPS_AT_ONCE: Final = 8
 _MOST_STOPS_UNANSWERED: Final = 3
 # After so long, it does too: people of another class may have to be seated meanwhile.
 _STOPPING_SECONDS: Final = 20.0
+
+
+class _RunningStart(NamedTuple):
+    """A start that the hub was asked for and hasn't answered."""
+
+    start: Start
+    # Unix time.
+    asked_at: float
+    future: Future[Outcome]
+
+
+class _FailedStart(NamedTuple):
+    """A start that the hub said failed."""
+
+    start: Start
+    outcome: Outcome
+
+
+class _Said(NamedTuple):
+    """What was said last of one matter."""
+
+    logged: str
+    # Without users' names: /readyz shows it to anybody.
+    shown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +112,20 @@ class Service:
         self.metrics = metrics or SeatingMetrics(Result)
         self._settings = release.settings
         self.limits = _limits_of(self._settings, times)
-        self.memory: Memory = stored.load(state_path)
+        self.memory: Memory = memory_file.load(state_path)
         self._saved = ""
-        self._running: dict[str, tuple[Start, float, Future[Outcome]]] = {}
+        self._running: dict[str, _RunningStart] = {}
         # Who was said to be ready by a hub that could not be asked afterwards.
         self._unconfirmed: set[str] = set()
         # Starts that the hub said failed, by name, until the next look at it. A hub that is stopped
         # fails the starts that it has in hand: then nobody's server failed.
-        self._failed: dict[str, tuple[Start, Outcome]] = {}
+        self._failed: dict[str, _FailedStart] = {}
         self._pool = ThreadPoolExecutor(_MOST_THREADS, "start")
         # Threads of their own: starts keep theirs until servers answer.
         self._stop_pool = ThreadPoolExecutor(_STOPS_AT_ONCE, "stop")
         self._people = ListedPeople(hub, self._say)
-        # By what it is about: what the log says, and what /readyz says, without users' names.
-        self._said: dict[str, tuple[str, str]] = {}
+        # By what it is about.
+        self._said: dict[str, _Said] = {}
         # Whose server the hub didn't stop, and when it was asked last; Unix time.
         self._not_stopped: dict[str, float] = {}
         self._failures = 0
@@ -136,7 +149,8 @@ class Service:
         """Whether the hub answers, and what is going on, in words that name no user: anybody may
         read them.
         """
-        shown = [shown for _, shown in list(self._said.values())]
+        # A copy: another thread asks this.
+        shown = [said.shown for said in list(self._said.values())]
         lines = [self.trouble or "the hub answers", *shown]
         return self._has_looked and not self.trouble, "\n".join(lines) + "\n"
 
@@ -193,8 +207,7 @@ class Service:
         starting = [seated for seated in classes if now < seated.key.start + LATE_SECONDS]
         self._is_starting = bool(starting)
         if not starting:
-            # A start that took long, or failed, says nothing of the next class.
-            self.memory.window = FIRST_SEATS
+            self.memory.pace.begin_anew()
         users = self._look(now, classes)
         self._count_failures()
         in_flight = frozenset(self._running)
@@ -210,8 +223,9 @@ class Service:
         are_all_stopped = self._stop_all(plan.stops)
         if starting or self._running or not are_all_stopped:
             return _BUSY_SECONDS
-        marked = any(user.server and user.server.mark for user in users.values())
-        return min(_GRACE_SECONDS if marked or classes else _IDLE_SECONDS, self._times.grace)
+        has_marked = any(user.server and user.server.mark for user in users.values())
+        usual = _GRACE_SECONDS if has_marked or classes else _IDLE_SECONDS
+        return min(usual, self._times.grace)
 
     # What is booked, and who is there
 
@@ -226,7 +240,7 @@ class Service:
         just_begun = first_start_after(event, int(now - late))
         following = first_start_after(event, int(now))
         found = {with_grace, just_begun, following}
-        start_seconds = learned_start_seconds(self.memory, self._times.start)
+        start_seconds = self.memory.pace.usual_start_seconds(self._times.start)
         limit = self.limits.concurrent_spawn_limit
         ahead = seating_seconds(event.people, limit, start_seconds)
         options = {"profile": seated.profile} if seated.profile else {}
@@ -249,10 +263,9 @@ class Service:
     # What is done
 
     def _start(self, start: Start, now: float) -> None:
-        tries = self.memory.tries.setdefault(start.key, {})
-        tries[start.name] = tries.get(start.name, 0) + 1
+        self.memory.note_try(start.key, start.name)
         future = self._pool.submit(self._hub.start, start.name, start.options)
-        self._running[start.name] = (start, now, future)
+        self._running[start.name] = _RunningStart(start, now, future)
 
     def _stop_all(self, stops: Sequence[Stop]) -> bool:
         """Stop servers: one that can't be stopped keeps none of the others. False: some are left
@@ -318,7 +331,7 @@ class Service:
             del self._running[name]
             self._unconfirmed.discard(name)
             if outcome.result is Result.FAILED:
-                self._failed[name] = (start, outcome)
+                self._failed[name] = _FailedStart(start, outcome)
                 if outcome.is_refusal:
                     self._count_failure(name)
                 continue
@@ -327,9 +340,7 @@ class Service:
                 self._note_unknown(name, outcome)
             elif outcome.result is Result.BUSY:
                 log.info("the hub is busy: %s", outcome.words)
-                # It was not tried.
-                self.memory.tries[start.key][name] -= 1
-                count_busy(self.memory, outcome.retry_seconds, self._clock())
+                self.memory.note_busy(start.key, name, outcome.retry_seconds, self._clock())
 
     def _note_unknown(self, name: str, outcome: Outcome) -> None:
         log.info("whether the server of %s starts isn't known: %s", name, outcome.words)
@@ -350,16 +361,16 @@ class Service:
         )
         now = self._clock()
         if outcome.is_outside:
-            skip(self.memory, start.key, name, outcome.words, now)
+            self.memory.skip(start.key, name, outcome.words, now)
             return
         is_refusal = outcome.is_refusal
-        count_failure(self.memory, start.key, name, outcome.words, now, is_refusal=is_refusal)
+        self.memory.note_failure(start.key, name, outcome.words, now, is_refusal=is_refusal)
 
     def _doubt_failures(self) -> None:
         """The hub went away before it answered a look: nothing is known of these starts."""
-        for name, (_, outcome) in self._failed.items():
+        for name, failed in self._failed.items():
             self.metrics.starts.labels(Result.UNKNOWN.value).inc()
-            self._note_unknown(name, outcome)
+            self._note_unknown(name, failed.outcome)
         self._failed.clear()
 
     def _note_ready(self, start: Start, asked_at: float, outcome: Outcome) -> bool:
@@ -379,8 +390,8 @@ class Service:
         # the route. So the look that finds it ready tells when it was, if no look was missed.
         is_left_to_look = is_doubtful and self._clock() - self._looked_at <= LOOK_SECONDS
         if not is_left_to_look:
-            seconds = outcome.at - asked_at
-            count_ready(self.memory, start.name, server.started, outcome.at, seconds)
+            key = ServerKey(start.name, server.started)
+            self.memory.note_ready(key, outcome.at, outcome.at - asked_at)
         return True
 
     # What is said
@@ -400,7 +411,7 @@ class Service:
                 name, why = next(iter(skipped.items()))
                 logged += f" (skipped: {some_names(sorted(skipped))}; {name}: {why})"
             self._say(f"class {key}", logged, text)
-        is_stuck = bool(classes) and self.memory.failed_spawns >= MOST_FAILED_SPAWNS
+        is_stuck = bool(classes) and self.memory.pace.failed_spawns >= MOST_FAILED_SPAWNS
         failures = ""
         if is_stuck:
             failures = (
@@ -416,51 +427,48 @@ class Service:
             self.metrics.people.labels(state).set(totals[state])
 
     def _counts(self, seated: SeatedClass, users: Mapping[str, HubUser]) -> Counter[str]:
-        counts: Counter[str] = Counter()
-        skipped = self.memory.skipped.get(seated.key, {})
-        came = who_came(seated, self.memory)
-        for name in seated.names:
-            user = users.get(name)
-            server = user.server if user else None
+        """How many of a class's people are in each state; who has none isn't counted."""
+        came = self.memory.who_came(seated.key)
+        states = [self._state_of(name, seated.key, users.get(name), came) for name in seated.names]
+        return Counter(state for state in states if state)
+
+    def _state_of(self, name: str, key: ClassKey, user: HubUser | None, came: set[str]) -> str:
+        """What became of a listed person, as in the metric of people; "": nothing yet."""
+        server = user.server if user else None
+        if user is None or server is None:
             is_outside = user is not None and not user.shows_servers
-            if server is None:
-                is_skipped = is_outside or name in skipped
-                state = "skipped" if is_skipped else "came" if name in came else ""
-            elif (
-                server.mark is None
-                or server.started is None
-                or not is_of_its_request(name, server.mark, server.started, self.memory)
-            ):
-                state = "by themselves"
-            elif (name, server.started) in self.memory.used:
-                state = "came"
-            else:
-                state = "seated" if server.is_ready else "starting"
-            if state:
-                counts[state] += 1
-        return counts
+            if is_outside or name in self.memory.skipped.get(key, {}):
+                return "skipped"
+            return "came" if name in came else ""
+        if server.mark is None or server.started is None:
+            return "by themselves"
+        if not self.memory.is_of_its_request(name, server.mark, server.started):
+            return "by themselves"
+        if ServerKey(name, server.started) in self.memory.used:
+            return "came"
+        return "seated" if server.is_ready else "starting"
 
     def _say(self, what: str, text: str, shown: str = "") -> None:
         """Log a text when it differs from what was said of the same before; "": nothing.
 
         shown: what /readyz says in its place, without users' names.
         """
-        before, _ = self._said.get(what, ("", ""))
+        before = self._said.get(what)
         if not text:
             self._said.pop(what, None)
             return
-        self._said[what] = (text, shown or text)
-        if before != text:
+        self._said[what] = _Said(text, shown or text)
+        if before is None or before.logged != text:
             log.info("%s", text)
 
     def _save(self) -> None:
         if self._state_path is None:
             return
-        text = stored.dump(self.memory)
+        text = memory_file.dump(self.memory)
         if text == self._saved:
             return
         try:
-            stored.save(self._state_path, text)
+            memory_file.save(self._state_path, text)
         except OSError as error:
             self._say("state", f"{self._state_path}: can't be written ({error.strerror})")
             return

@@ -8,22 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.seating.listed import in_order
-from roost.seating.memory import dump, parse
-from roost.seating.people import HubUser, Mark, Server
-from roost.seating.plan import (
-    FAILURE_PAUSE_SECONDS,
-    LATE_SECONDS,
-    ClassKey,
-    Limits,
-    Memory,
-    SeatedClass,
-    View,
-    count_busy,
-    count_failure,
-    observe,
-    plan_seating,
-    who_came,
-)
+from roost.seating.memory import Memory, ServerKey
+from roost.seating.memory_file import dump, parse
+from roost.seating.observing import View, observe
+from roost.seating.pace import FAILURE_PAUSE_SECONDS, Pace
+from roost.seating.people import ClassKey, HubUser, Mark, Server
+from roost.seating.plan import LATE_SECONDS, Limits, SeatedClass, plan_seating
 from roost_core.release.seating_pace import seating_seconds
 
 START: Final = 1_800_000_000
@@ -62,18 +52,19 @@ def users(draw: st.DrawFn) -> dict[str, HubUser]:
 
 @st.composite
 def memories(draw: st.DrawFn, people: dict[str, HubUser]) -> Memory:
-    memory = Memory(window=draw(st.integers(1, 40)), paused_until=draw(st.just(0.0) | times))
+    pace = Pace(window=draw(st.integers(1, 40)), paused_until=draw(st.just(0.0) | times))
+    memory = Memory(pace=pace)
     for user in people.values():
         server = user.server
         if server and server.started is not None and draw(st.booleans()):
             ready_at = server.started + draw(st.sampled_from([1.0, 5.0, 60.0]))
-            memory.ready_at[user.name, server.started] = ready_at
+            memory.ready_at[ServerKey(user.name, server.started)] = ready_at
     names = st.sampled_from(NAMES)
     memory.tries[KEY] = draw(st.dictionaries(names, st.integers(0, 3)))
     memory.skipped[KEY] = draw(st.dictionaries(names, st.just("why")))
-    memory.failures_in_a_row = draw(st.integers(0, 3))
-    memory.failed_spawns = draw(st.integers(0, 5))
-    memory.failed_at = draw(st.just(0.0) | times)
+    pace.failures_in_a_row = draw(st.integers(0, 3))
+    pace.failed_spawns = draw(st.integers(0, 5))
+    pace.failed_at = draw(st.just(0.0) | times)
     memory.ended = draw(st.dictionaries(names, times))
     return memory
 
@@ -104,7 +95,7 @@ def test_no_server_is_stopped_that_is_not_ours_or_that_anybody_used(
         assert server.mark is not None
         assert server.is_ready
         assert view.now >= server.mark.class_start + GRACE
-        ready_at = memory.ready_at.get((stop.name, stop.started))
+        ready_at = memory.ready_at.get(ServerKey(stop.name, stop.started))
         # Nobody was at the server since it was ready, nor at the hub since it was asked for.
         assert (server.last_activity or 0.0) <= (ready_at or stop.started + 1.0)
         assert (user.last_activity or 0.0) <= (server.last_activity or 0.0) + 1.0
@@ -126,7 +117,7 @@ def test_no_more_is_started_than_hub_and_booking_allow(
     if limits.active_server_limit:
         active = sum(user.active for user in view.users.values())
         assert len(names) <= max(0, limits.active_server_limit - active)
-    assert not (names and view.now < memory.paused_until)
+    assert not (names and view.now < memory.pace.paused_until)
     for start in plan.starts:
         user = view.users[start.name]
         seated = next(seated for seated in classes if seated.key == start.key)
@@ -156,7 +147,8 @@ def test_a_memory_reads_back_as_it_was_written(
     observe(world[0], memory)
     again = parse(dump(memory))
     # A window is learned anew.
-    assert dataclasses.replace(again, window=memory.window) == memory
+    again.pace.window = memory.pace.window
+    assert again == memory
 
 
 @given(st.text() | st.builds(lambda text: '{"version": 1' + text, st.text()))
@@ -189,7 +181,7 @@ def test_starts_begin_in_their_order_with_the_mark_and_the_profile() -> None:
 def test_one_that_fails_is_skipped_and_three_in_a_row_make_a_pause() -> None:
     memory = Memory()
     for number, name in enumerate(NAMES[:3]):
-        count_failure(memory, KEY, name, "500 no room", START - 300.0 + number)
+        memory.note_failure(KEY, name, "500 no room", START - 300.0 + number)
     assert plan_seating(view(START - 200.0, *EVERYBODY), [seated()], memory, LIMITS) == (
         plan_seating(view(START - 200.0), [], memory, LIMITS)
     )
@@ -197,21 +189,21 @@ def test_one_that_fails_is_skipped_and_three_in_a_row_make_a_pause() -> None:
     plan = plan_seating(later, [seated()], memory, LIMITS)
     assert [start.name for start in plan.starts] == ["dan"]
     # The next failure makes the next pause.
-    count_failure(memory, KEY, "dan", "500 no room", later.now)
-    assert memory.paused_until == later.now + FAILURE_PAUSE_SECONDS
+    memory.note_failure(KEY, "dan", "500 no room", later.now)
+    assert memory.pace.paused_until == later.now + FAILURE_PAUSE_SECONDS
 
 
 def test_a_busy_hub_is_asked_less_and_later() -> None:
-    memory = Memory(window=16)
-    count_busy(memory, 30.0, START - 300.0)
-    assert memory.window == 8
+    memory = Memory(pace=Pace(window=16))
+    memory.pace.hub_is_busy(30.0, START - 300.0)
+    assert memory.pace.window == 8
     assert not plan_seating(view(START - 290.0, *EVERYBODY), [seated()], memory, LIMITS).starts
     assert plan_seating(view(START - 269.0, *EVERYBODY), [seated()], memory, LIMITS).starts
 
 
 def test_others_starts_take_seatings_half() -> None:
     others = [HubUser(f"other{number}", active=1, starting=1) for number in range(60)]
-    memory = Memory(window=32)
+    memory = Memory(pace=Pace(window=32))
     full = plan_seating(view(START - 290.0, *EVERYBODY, *others), [seated()], memory, LIMITS)
     assert len(full.starts) == 4
     over = [*others, *(HubUser(f"more{number}", active=1, starting=1) for number in range(4))]
@@ -232,7 +224,7 @@ def test_an_unused_server_is_stopped_after_the_grace_and_a_used_one_is_not() -> 
     # Came to the hub while the server was starting, and opened it before the hub's next look.
     watched = HubUser("cyd", started + 8.0, server(ready_at, started), 1)
     unknown = HubUser("dan", started + 9.9, server(ready_at, started + 9.9), 1)
-    memory = Memory(ready_at={(name, started): ready_at for name in ("ada", "bob", "cyd")})
+    memory = Memory(ready_at={ServerKey(name, started): ready_at for name in ("ada", "bob", "cyd")})
     people = (unused, used, watched, unknown)
     counts: Counter[str] = Counter()
     for now in (START + GRACE - 1.0, START + GRACE):
@@ -261,7 +253,7 @@ def test_a_server_of_one_whose_start_by_seating_failed_is_their_own() -> None:
 def test_a_later_class_keeps_a_persons_unused_server() -> None:
     started = START - 300.0
     ada = HubUser("ada", started, server(started + 5.0, started), 1)
-    memory = Memory(ready_at={("ada", started): started + 5.0})
+    memory = Memory(ready_at={ServerKey("ada", started): started + 5.0})
     now = START + GRACE
     later = SeatedClass(ClassKey("physics", START + 1500), 8, ("ada",), START + 1100.0)
     assert plan_seating(view(now, ada), [], memory, LIMITS).stops
@@ -269,7 +261,7 @@ def test_a_later_class_keeps_a_persons_unused_server() -> None:
 
 
 def test_a_group_that_grows_is_seated_up_to_the_bookings_people() -> None:
-    memory = Memory(window=8)
+    memory = Memory(pace=Pace(window=8))
     memory.tries[KEY] = {"ada": 1, "bob": 1}
     plan = plan_seating(view(START - 200.0, *EVERYBODY), [seated(people=3)], memory, LIMITS)
     assert [start.name for start in plan.starts] == ["ada", "bob", "cyd"]
@@ -299,15 +291,15 @@ def test_who_used_a_server_of_another_class_did_not_come_to_this_one(
         for name, uses in people.items():
             if uses[is_second]:
                 in_use = Server(started, started + 50.0, "", True, mark)
-                memory.ready_at[name, started] = started + 10.0
+                memory.ready_at[ServerKey(name, started)] = started + 10.0
                 memory.tries[key][name] += 1
                 users.append(HubUser(name, started + 50.0, in_use, 1))
         observe(view(started + 55.0, *users), memory)
     memory = parse(dump(memory))
     came = {name for name, (_, used_here, _) in people.items() if used_here}
-    assert who_came(seated(), memory) == came
+    assert memory.who_came(KEY) == came
     used_first = {name for name, (used_there, _, _) in people.items() if used_there}
-    assert who_came(SeatedClass(first, 8, NAMES, 0.0), memory) == used_first
+    assert memory.who_came(first) == used_first
     for name in NAMES:
         plan = plan_seating(view(START, *EVERYBODY), [seated((name,))], memory, LIMITS)
         assert bool(plan.starts) == (name not in came)
@@ -395,11 +387,11 @@ def test_a_hub_on_which_every_start_of_seatings_fails_does_not_end_itself(
         plan = plan_seating(seen, [SeatedClass(key, 30, CROWD, now - 1.0)], memory, LIMITS)
         for start in plan.starts:
             if result == "busy":
-                count_busy(memory, 30.0, now)
+                memory.pace.hub_is_busy(30.0, now)
             elif result != "unknown":
                 is_refusal = result == "refused"
                 in_a_row += not is_refusal
-                count_failure(memory, key, start.name, "why", now, is_refusal=is_refusal)
+                memory.note_failure(key, start.name, "why", now, is_refusal=is_refusal)
         assert in_a_row < 5
         if is_restarted:
             memory = parse(dump(memory))
@@ -410,7 +402,7 @@ def test_four_who_are_refused_end_nobodys_seating_and_four_failures_do() -> None
     for is_refusal in (True, False):
         memory = Memory()
         for name in NAMES[:4]:
-            count_failure(memory, KEY, name, "why", START - 350.0, is_refusal=is_refusal)
+            memory.note_failure(KEY, name, "why", START - 350.0, is_refusal=is_refusal)
         later = view(START - 350.0 + FAILURE_PAUSE_SECONDS, *EVERYBODY)
         assert bool(plan_seating(later, [seated()], memory, LIMITS).starts) == is_refusal
 

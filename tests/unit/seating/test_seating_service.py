@@ -16,8 +16,8 @@ import yaml
 from roost.seating import service
 from roost.seating.bookings import BookingFile, ReleaseFile
 from roost.seating.hub import Hub, HubError, Outcome, Result
+from roost.seating.pace import FAILURE_PAUSE_SECONDS
 from roost.seating.people import MARK_KEY, HubUser, Mark
-from roost.seating.plan import FAILURE_PAUSE_SECONDS
 from roost.seating.service import SeatingTimes, Service
 from roost_core.release.bookings import Limits
 from tests.harness.waiting import wait_until
@@ -74,7 +74,7 @@ class Room:
             for future in running:
                 future.exception(timeout=10)
             self.now = max(self.now, time.time())
-            if until() or not (running or self.service.memory.window < 0):
+            if until() or not (running or self.service.memory.pace.window < 0):
                 self.service.turn()
                 return
 
@@ -626,8 +626,8 @@ def test_failures_count_though_the_next_look_is_not_answered(hub: FakeHub, room:
     (room.folder / "away").rename(token)
     room.now += 4.0
     room.service.turn()
-    assert room.service.memory.failed_spawns == failed
-    assert room.service.memory.paused_until > room.now
+    assert room.service.memory.pace.failed_spawns == failed
+    assert room.service.memory.pace.paused_until > room.now
     assert len(hub.posts) == failed
 
 
@@ -653,8 +653,8 @@ def test_after_four_failures_nobody_is_tried_until_somebodys_start_succeeds(
     assert "4 starts in a row failed: nobody is seated until" in room.said()
     # Somebody's own start succeeds, and the hub counts anew.
     hub.users["tom"] = server(room, room.now - 1.0, {})
-    room.service.memory.failed_at = room.now - 60.0
-    room.service.memory.paused_until = room.now
+    room.service.memory.pace.failed_at = room.now - 60.0
+    room.service.memory.pace.paused_until = room.now
     room.turn()
     assert len(hub.posts) > 4
 
