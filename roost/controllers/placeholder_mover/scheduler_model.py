@@ -38,6 +38,12 @@ class Prediction(Enum):
 class SchedulerModel:
     """A ClusterState that follows snapshots."""
 
+    # How often `try_move` was called in this plan.
+    predictions: int
+    # What `follow` answered in this plan. None: it wasn't called yet. False: there was too much for
+    # one plan.
+    _has_followed: bool | None
+
     def __init__(self) -> None:
         """Start empty."""
         self._reset()
@@ -47,11 +53,7 @@ class SchedulerModel:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._tried: list[Pod] = []
-        # How often `try_move` was called in this plan.
-        self.predictions = 0
-        # What `follow` answered in this plan. None: it wasn't called yet. False: there was too much
-        # for one plan.
-        self._has_followed: bool | None = None
+        self.undo()
 
     def follow(self, snapshot: Snapshot) -> bool:
         """Become equal to the snapshot; the cost is that of the changes, plus one comparison an

@@ -11,6 +11,7 @@ import pytest
 from roost.controllers.contract.actions import ChangeNode, Done, EvictPod, Notice, Outcome
 from roost.controllers.contract.back_off import BackOff
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.placeholder_mover.marks import NodeMark
 from roost.controllers.placeholder_mover.move_memory import (
     Move,
     MoveMemory,
@@ -105,6 +106,18 @@ def test_a_wrong_prediction_is_told_and_pauses_the_set() -> None:
     assert memory.back_offs == {"default": BackOff(2, 290.0)}
 
 
+def test_pauses_double_up_to_a_quarter_of_an_hour() -> None:
+    pauses: list[float] = []
+    back_offs: Mapping[str, BackOff] = {}
+    for _ in range(6):
+        # Once the pause is over.
+        seconds = 5.0 + sum(pauses)
+        memory, _ = settled(placeholder(node="old"), seconds, back_offs=back_offs)
+        back_offs = memory.back_offs
+        pauses.append(back_offs["default"].until - MOVE.at - seconds)
+    assert pauses == [60.0, 120.0, 240.0, 480.0, 900.0, 900.0]
+
+
 def test_a_minutes_evictions_count_for_a_minute_and_sets_that_are_gone_have_no_pause() -> None:
     gone = {"gone": BackOff(1, 1000.0)}
     memory, _ = settled(None, 60.0, evictions=(100.0, 100.5), back_offs=gone)
@@ -152,13 +165,19 @@ def test_of_nodes_only_what_still_matters_is_remembered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ready_since", "reason"), [(400.0, None), (401.0, Reason("flapping", 201.0))]
+    ("ready_since", "now", "reason"),
+    [
+        (400.0, 500.0, None),
+        (401.0, 500.0, Reason("flapping", 201.0)),
+        (401.0, 700.5, Reason("flapping", 0.5)),
+        (401.0, 701.0, None),
+    ],
 )
 def test_a_node_that_got_ready_long_after_it_joined_was_ready_before(
-    ready_since: float, reason: Reason | None
+    ready_since: float, now: float, reason: Reason | None
 ) -> None:
     node = Node("a", {PULLED: "true"}, uid="a", ready=True, created=100.0, ready_since=ready_since)
-    view = MoverView(Snapshot(RELEASE, NAMESPACE, {"a": node}), SETTINGS, at(500.0))
+    view = MoverView(Snapshot(RELEASE, NAMESPACE, {"a": node}), SETTINGS, at(now))
     assert NodeJudge(view, NodeHistory()).why_unmoved(node) == reason
 
 
@@ -281,15 +300,50 @@ def test_the_minutes_evictions_are_those_of_all_sets(
         assert planned.wake_after_seconds == pytest.approx(40.1)
 
 
-def test_of_two_nodes_of_the_same_second_the_marked_one_keeps_the_mark() -> None:
+@pytest.mark.parametrize(("marked", "later"), [("a", "b"), ("b", "a")])
+def test_of_two_nodes_of_the_same_second_the_marked_one_keeps_the_mark(
+    marked: str, later: str
+) -> None:
     world = MoverWorld(2, evictionsPerMinute=0)
     world.add_node("a")
     world.add_node("b")
-    world.change_node("b", ready=False)
+    world.change_node(later, ready=False)
     world.fill_placeholders()
-    assert world.marked_after(60) == ["a"]
-    world.change_node("b", ready=True)
-    assert world.marked_after(1000) == ["a"]
+    assert world.marked_after(60) == [marked]
+    world.change_node(later, ready=True)
+    assert world.marked_after(1000) == [marked]
+
+
+@pytest.mark.parametrize(
+    ("marked", "seconds_left", "then"),
+    [
+        ("old", 0.5, "old"),
+        ("old", 0.0, "new"),
+        # Unfit, a newer node keeps it for as long again as it would count as flapping.
+        ("new", 300.0, "new"),
+        ("new", 0.5, "new"),
+        ("new", 0.0, "old"),
+    ],
+)
+def test_a_mark_goes_to_another_node_once_its_whole_time_is_over(
+    marked: str, seconds_left: float, then: str
+) -> None:
+    now = 10_000.0
+    nodes = {
+        name: Node(
+            name, {PULLED: "true"}, uid=name, ready=True, created=created, ready_since=created
+        )
+        for name, created in (("old", 1000.0), ("new", 2000.0))
+    }
+    nodes["new"] = replace(nodes["new"], unschedulable=marked == "new")
+    since = now + seconds_left - SETTINGS.keep_mark_seconds
+    unfit_since = since - SETTINGS.flap_seconds
+    memory = MoverMemory(
+        NodeHistory(fitness={("new", "default"): (False, unfit_since)} if marked == "new" else {}),
+        marks={"default": NodeMark(marked, marked, since)},
+    )
+    planned = plan_placeholder_mover(Snapshot(RELEASE, NAMESPACE, nodes), memory, SETTINGS, at(now))
+    assert planned.memory.marks["default"].node == then
 
 
 def test_a_set_without_its_stateful_set_is_told_of_nothing() -> None:
@@ -320,32 +374,56 @@ def test_a_puller_that_cannot_pull_is_not_at_work(waiting: str, *, pulls: bool) 
     assert view.pulling_on == ({"a"} if pulls else set())
 
 
-@pytest.mark.parametrize(("pods", "cpu", "has_room"), [(2, 4, False), (3, 2, True), (3, 1, False)])
+@pytest.mark.parametrize(
+    ("has", "asks", "has_room"),
+    [
+        ({"pods": 2, "cpu": 4}, {"cpu": 1}, False),
+        ({"pods": 3, "cpu": 2}, {"cpu": 1}, True),
+        ({"pods": 3, "cpu": 1}, {"cpu": 1}, False),
+        # Of what it doesn't name, a node has nothing.
+        ({"cpu": 4}, {"cpu": 1}, False),
+        ({"pods": 3, "cpu": 4}, {"cpu": 1, "example.org/gpu": 1}, False),
+        # Who asks for none of it fits, however little is left.
+        ({"pods": 3, "cpu": 0}, {"cpu": 0}, True),
+        # A device that nodes may have without listing it keeps nobody away.
+        ({"pods": 3, "cpu": 4}, {"cpu": 1, "example.org/claimable": 1}, True),
+    ],
+)
 def test_a_node_has_room_while_it_takes_one_more_pod_of_that_size(
-    pods: int, cpu: int, *, has_room: bool
+    has: dict[str, int], asks: dict[str, int], *, has_room: bool
 ) -> None:
-    spec = PodSpec(requests=(("cpu", 1),))
-    there = Pod("jhub", "there", "uid-there", node_name="a", spec=spec)
+    there = Pod("jhub", "there", "uid-there", node_name="a", spec=PodSpec(requests=(("cpu", 1),)))
     # It takes a place, and no CPU.
     agent = Pod("jhub", "agent", "uid-agent", node_name="a")
-    node = Node("a", allocatable={"pods": pods, "cpu": cpu})
-    snapshot = Snapshot(RELEASE, NAMESPACE, {"a": node}, {there.key: there, agent.key: agent})
+    node = Node("a", allocatable=has)
+    snapshot = Snapshot(
+        RELEASE,
+        NAMESPACE,
+        {"a": node},
+        {there.key: there, agent.key: agent},
+        claimable=frozenset({"example.org/claimable"}),
+    )
+    spec = PodSpec(requests=tuple(asks.items()))
     assert MoverView(snapshot, SETTINGS, at(0.0)).has_room(node, spec) is has_room
 
 
-@pytest.mark.parametrize("holds", ["a pause", "a move"])
+@pytest.mark.parametrize("holds", ["a pause", "a pause that is over", "a move"])
 def test_what_holds_one_set_holds_no_other(holds: str) -> None:
     settings, snapshot, now = two_sets()
     planned = plan_placeholder_mover(snapshot, MoverMemory(), settings, at(now))
     later = now + 400.0
-    moves = (
-        MoveMemory(back_offs={"default": BackOff(1, later + 30.0)})
-        if holds == "a pause"
-        else MoveMemory(in_flight=(MOVE._replace(at=later),))
-    )
+    moves = {
+        "a pause": MoveMemory(back_offs={"default": BackOff(1, later + 30.0)}),
+        "a pause that is over": MoveMemory(back_offs={"default": BackOff(1, later)}),
+        "a move": MoveMemory(in_flight=(MOVE._replace(at=later),)),
+    }[holds]
     memory = replace(planned.memory, moves=moves)
     planned = plan_placeholder_mover(snapshot, memory, settings, at(later))
     evicted = [action.name for action in planned.actions if isinstance(action, EvictPod)]
-    assert sorted(evicted) == ["second-0", "second-1"]
+    assert [name for name in sorted(evicted) if name.startswith("second")] == [
+        "second-0",
+        "second-1",
+    ]
+    assert len(evicted) == (4 if holds == "a pause that is over" else 2)
     if holds == "a pause":
         assert planned.wake_after_seconds == pytest.approx(30.1)

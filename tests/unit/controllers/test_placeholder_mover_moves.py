@@ -454,15 +454,22 @@ def test_a_large_cluster_is_learnt_in_parts_and_is_whole_only_then(
 
 
 @pytest.mark.parametrize(
-    ("minor", "expected"), [(34, Prediction.ELSEWHERE), (35, Prediction.TARGET)]
+    ("minor", "taints", "expected"),
+    [
+        (34, (), Prediction.ELSEWHERE),
+        (35, (), Prediction.TARGET),
+        # Where one node is the best, nothing is left to chance.
+        (34, (Taint("somebody.else/rather-not", "", "PreferNoSchedule"),), Prediction.TARGET),
+    ],
 )
 def test_nothing_moves_to_one_of_two_equal_nodes_picked_by_chance(
-    minor: int, expected: Prediction
+    minor: int, taints: tuple[Taint, ...], expected: Prediction
 ) -> None:
     room = {"cpu": 4000, "memory": 2**33, "pods": 110}
     nodes = {
         name: Node(name=name, allocatable=room, created=index) for index, name in enumerate("ab")
     }
+    nodes["b"] = replace(nodes["b"], taints=taints)
     pod = Pod(namespace="hub", name="p", node_name="b")
     model = SchedulerModel()
     model.follow(Snapshot("hub", "hub", nodes, {pod.key: pod}))
@@ -472,3 +479,34 @@ def test_nothing_moves_to_one_of_two_equal_nodes_picked_by_chance(
     assert model.predictions == 2
     model.undo()
     assert model.predictions == 0
+
+
+def test_a_plan_asks_the_model_twenty_times_and_tells_what_holds_each_other_placeholder() -> None:
+    world = settled_world(placeholders=2)
+    real = next(pod for pod in world.pods.values() if pod.priority < 0)
+    for name in ("drained", "new"):
+        world.add_node(name)
+    world.run(400)
+    world.change_node("drained", cordoned=True)
+    world.change_node("new", labels={LABEL: "true"})
+    placeholders = [
+        replace(real, name=f"p-{index}", uid=f"p-{index}", node_name=node)
+        for index, node in enumerate(["old"] * 28 + ["drained"] * 2)
+    ]
+    snapshot = world.snapshot()
+    (name,) = snapshot.stateful_sets
+    room = {"cpu": 64_000, "memory": 2**40, "pods": 110}
+    snapshot = replace(
+        snapshot,
+        nodes={node.name: replace(node, allocatable=room) for node in world.nodes.values()},
+        pods={pod.key: pod for pod in placeholders},
+        stateful_sets={name: replace(snapshot.stateful_sets[name], replicas=30)},
+    )
+    settings = replace(world.mover_settings(), evictions_per_minute=25)
+    now = Moment(world.now, world.now)
+    planned = plan_placeholder_mover(snapshot, MoverMemory(), settings, now)
+    assert sum(isinstance(action, EvictPod) for action in planned.actions) == 20
+    assert planned.gauges["placeholder_moves_held"] == {
+        ("default", "their node: cordoned"): 2,
+        ("default", "the next plan goes on"): 8,
+    }
