@@ -93,6 +93,10 @@ def map_class_match(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]
     _reject_runtime_class(draft, hub, traits)
     groups, groups_at = traits.get("group_overrides", _UNSET)
     note_lost_of_groups(draft, (*hub.path, *groups_at), groups)
+    each_user_has_one, _ = traits.get("enable_user_namespaces", _UNSET)
+    if each_user_has_one is False:
+        # As by default.
+        followed.add("enable_user_namespaces")
     labels, labels_at = _namespace_labels(traits)
     if labels:
         selector = {"matchLabels": dict(labels)}

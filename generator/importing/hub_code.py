@@ -24,6 +24,7 @@ from generator.importing.python_settings import (
     ANY,
     ANY_TRAIT,
     JUPYTERHUB,
+    MAKERS,
     NOT_READ,
     READERS,
     SCOPES,
@@ -103,7 +104,11 @@ _PURE: Final = frozenset(
     ]
 )
 _LOGS: Final = frozenset(["critical", "debug", "error", "exception", "info", "log", "warning"])
-_HOOKS: Final = {"pre_spawn_hook", "modify_pod_hook", "auth_state_hook", "spawner_class"}
+# What gets a spawner before its pod is made, or makes it.
+_HOOKS: Final = {
+    *("pre_spawn_hook", "modify_pod_hook", "auth_state_hook", "spawner_class"),
+    *("apply_user_options", "options_form", "options_from_form"),
+}
 # Before a profile's overrides; what later hooks tell the spawner comes too late for its pod.
 _SPAWN_HOOK: Final = "pre_spawn_hook"
 _SPAWNER_CLASSES: Final = ("c.KubeSpawner", "c.Spawner")
@@ -115,11 +120,23 @@ _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("spec", ANY): ANY,
 }
 _TRAIT_MODULES: Final = ("traitlets", "traitlets.config")
+# Modules that bring code which nobody has read, or change any object that they are given.
+_LOADERS: Final = frozenset({"importlib", "operator", "pkgutil", "runpy", "zipimport"})
+# Packages that know nothing of spawners: what they are given, they don't change.
+_OTHER_PACKAGES: Final = frozenset(
+    {
+        *(sys.stdlib_module_names - _LOADERS),
+        *("aiohttp", "boto3", "botocore", "cryptography", "dateutil", "escapism", "httpx"),
+        *("jinja2", "jose", "jwt", "kubernetes", "kubernetes_asyncio", "ldap3", "oauthenticator"),
+        *("psycopg2", "pytz", "redis", "requests", "slugify", "sqlalchemy", "toml", "tornado"),
+        *("urllib3", "yaml", "z2jh"),
+    }
+)
 # Names that hooks may use, beside those that the code before them made.
 KNOWN_NAMES: Final = frozenset(
     {
-        *dir(builtins),
-        *sys.stdlib_module_names,
+        *({*dir(builtins)} - {"__import__"}),
+        *(sys.stdlib_module_names - _LOADERS),
         *("c", "partial", "kubespawner", "KubeSpawner", "get_config"),
         "super()",  # a base that nobody has read is named with its class
     }
@@ -281,6 +298,12 @@ class _HubCode:
         }
         if "c = get_config()" in ast.unparse(tree):
             self._own_names.discard("c")
+        self._imported = {
+            (alias.asname or alias.name).partition(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
 
     def traits(self) -> Iterator[TraitValue]:
         """What is set, in the order in which it runs."""
@@ -307,7 +330,7 @@ class _HubCode:
             isinstance(part, ast.IfExp | ast.BoolOp | ast.comprehension) for part in parts
         )
         settings = [*set_by(line, parts, self._own_names)]
-        if self._hands_over(parts, owners):
+        if self._hands_over(parts, owners) or _patches_kubespawner(line, is_read=is_read):
             settings.append(Setting(ANY_TRAIT, NOT_READ))
         in_hook = bool(statement.scopes) or any(isinstance(part, ast.Lambda) for part in parts)
         followed: Counter[str] = Counter()
@@ -487,9 +510,14 @@ class _HubCode:
         names = [part for part in parts if isinstance(part, ast.Name)]
         made = {name.id for name in names if isinstance(name.ctx, ast.Store)}
         is_read = {name.id for name in names} <= self._known | owners | made
+        if isinstance(line, ast.Import):
+            for alias in line.names:
+                package, _, _ = alias.name.partition(".")
+                if package in _OTHER_PACKAGES:
+                    self._known.add(alias.asname or package)
         if isinstance(line, ast.ImportFrom):
             for alias in line.names:
-                if _makes_objects(line.module, alias.name):
+                if not line.level and _leaves_spawners_alone(line.module, alias.name):
                     self._known.add(alias.asname or alias.name)
         if isinstance(line, SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
             self._known.add(line.name)
@@ -501,9 +529,13 @@ class _HubCode:
         """Whether something that nobody has read gets a spawner or a pod."""
         given: set[str] = set()
         for call in calls_in(parts):
-            called, _, _ = ast.unparse(call.func).partition(".")
-            if called not in self._known | owners:
-                arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+            arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+            called, *roots = [
+                ast.unparse(part).partition(".")[0] for part in (call.func, *arguments)
+            ]
+            # `asyncio.to_thread(move, spawner)` calls what it is given.
+            is_passed_on = bool({*roots} & (self._imported - self._known))
+            if called not in self._known | owners or is_passed_on:
                 given |= {ast.unparse(argument) for argument in arguments}
         return bool(given & (owners - {"self"}))
 
@@ -512,9 +544,18 @@ def _is_in_hook(statement: Statement) -> bool:
     return "spawner" in statement.owners
 
 
-def _makes_objects(module: str | None, name: str) -> bool:
-    """Whether a name of a module only makes objects, and changes none."""
-    if module == "kubespawner.objects":
+def _patches_kubespawner(line: ast.AST, *, is_read: bool) -> bool:
+    """Whether a statement puts what makes pods, or what nobody has read, into KubeSpawner."""
+    targets = line.targets if isinstance(line, ast.Assign) else []
+    patched = [steps for steps in map(steps_of, targets) if steps[0].lower() == "kubespawner"]
+    return any(not is_read or steps[-1] in (*MAKERS, "make_pod") for steps in patched)
+
+
+def _leaves_spawners_alone(module: str | None, name: str) -> bool:
+    """Whether a name of a module changes no spawner and no pod that it is given."""
+    if module in ("kubespawner.objects", "jupyterhub.utils"):
+        return True
+    if str(module).partition(".")[0] in _OTHER_PACKAGES:
         return True
     # Classes, among them those of traits.
     return module in _TRAIT_MODULES and name[0].isupper() and name != "Config"

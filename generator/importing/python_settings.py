@@ -26,7 +26,8 @@ _SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
 # Functions and methods that set a trait by its name.
 SETTERS: Final = ("setattr", "set_trait", "__setattr__", "__setitem__")
 # Methods in which a class makes pods.
-_MAKERS: Final = ("get_pod_manifest", "_build_common_labels", "_build_pod_labels")
+_LABEL_MAKERS: Final = ("_build_common_labels", "_build_pod_labels")
+MAKERS: Final = ("get_pod_manifest", *_LABEL_MAKERS)
 SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 # In place of a value that isn't written out.
 NOT_READ: Final = ast.Name("not_read")
@@ -166,7 +167,8 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
                 value = NOT_READ
         yield from _entry_by_entry(steps_of(line.target), value, is_part=is_part)
     elif isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef):
-        yield Setting([ANY if line.name in _MAKERS else line.name], NOT_READ)
+        makes_pods = line.name in MAKERS and not _keeps_class(line)
+        yield Setting([ANY if makes_pods else line.name], NOT_READ)
         # `_tolerations_default` sets the trait in a class.
         yield Setting([line.name.removesuffix("_default").lstrip("_")], NOT_READ)
         for decorator in line.decorator_list:
@@ -174,6 +176,34 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
                 is_default = ast.unparse(decorator.func).endswith("default")
                 trait = key_of(decorator.args[0]) if is_default else ""
                 yield Setting([trait], NOT_READ)
+
+
+def _keeps_class(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a method changes single labels of those that KubeSpawner makes, and leaves the one by
+    which a pod's class is found.
+    """
+    is_of_labels = method.name in _LABEL_MAKERS
+    return is_of_labels and all(map(_is_harmless_for_labels, method.body))
+
+
+def _is_harmless_for_labels(line: ast.stmt) -> bool:
+    targets = line.targets if isinstance(line, ast.Assign | ast.Delete) else []
+    if targets and all(
+        isinstance(target, ast.Subscript) and key_of(target.slice) not in (ANY, "component")
+        for target in targets
+    ):
+        return True
+    if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant):
+        return True
+    value = line.value if isinstance(line, ast.Assign | ast.Return) else None
+    if isinstance(value, ast.Name):
+        return isinstance(line, ast.Return)
+    return (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and ast.unparse(value.func.value) == "super()"
+        and value.func.attr in _LABEL_MAKERS
+    )
 
 
 def _set_by_call(call: ast.Call) -> Iterator[Setting]:
