@@ -29,5 +29,6 @@ By subject:
   sets, `hub_code.py` which trait that is; `python_names.py`, `profile_filters.py`: names and
   filters in it. It is read and never run.
 - `traits.py`, `chart_traits.py`: KubeSpawner's traits, and what the chart's keys set of them
-- `resources.py`, `quantities.py`: requests and limits of pods
+- `pod_resources.py`, `pull_secrets.py`, `object_names.py`: what pods and objects of the chart have
+- `quantities.py`: KubeSpawner's sizes as Kubernetes quantities
 """

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from generator.importing.hub_code import class_settings
+from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.python_settings import ANY
 from generator.importing.quantities import MEMORY, memory_quantity, quantity, spawner_bytes
-from generator.importing.resources import kubernetes_resources
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Kind, Path, child, fits
 from roost_core.objects.requests import requested

@@ -15,7 +15,9 @@ from generator.importing.class_match import map_class_match, traits_of
 from generator.importing.culling import note_culling
 from generator.importing.images import map_images
 from generator.importing.not_carried_over import CHART_DEFAULTS, note_run_time, note_unread
-from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
+from generator.importing.object_names import object_name
+from generator.importing.pod_resources import kubernetes_resources
+from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.result import Draft
 from generator.importing.seating import map_seating
 from generator.importing.server_starts import map_limits, note_cpu

@@ -9,14 +9,11 @@ from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import by_key, lint_required_term, lint_toleration, overrides
 from generator.faults import some
 from generator.importing.lost_overrides import note_lost
+from generator.importing.object_names import object_name
+from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.profile_pools import UNKNOWN_IMAGE
+from generator.importing.pull_secrets import put_pull_secrets, secret_names
 from generator.importing.quantities import cpu_quantity, spawner_memory
-from generator.importing.resources import (
-    kubernetes_resources,
-    object_name,
-    put_pull_secrets,
-    secret_names,
-)
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
 from generator.importing.traits import (

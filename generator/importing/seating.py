@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.importing.resources import object_name
+from generator.importing.object_names import object_name
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, child
 

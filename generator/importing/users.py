@@ -12,8 +12,9 @@ from generator.checks.contract import at as child_at
 from generator.checks.contract import mapping
 from generator.importing import profile_pools as pools
 from generator.importing.chart_traits import PURPOSE_TERM
+from generator.importing.pod_resources import kubernetes_resources
+from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
-from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
 from generator.importing.traits import SetTraits, entries, entries_of, known_of, pod_config_of

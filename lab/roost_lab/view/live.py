@@ -26,7 +26,7 @@ from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
 from roost_core.release.release_settings import ReleaseSettings
 from roost_lab.pages.dates import US
-from roost_lab.recorder.recording.hub_logs import HubLogs
+from roost_lab.recorder.recording.hub_log_followers import HubLogs
 from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.recording.node_records import node_record
 from roost_lab.recorder.recording.pod_records import disruptions, pod_record, steps_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from roost_lab.recorder.recording.hub_log import EARLY_US, LONGEST_US, HubNews, server_of
-from roost_lab.recorder.recording.hub_logs import LogNotice
+from roost_lab.recorder.recording.hub_log_followers import LogNotice
 from roost_lab.recorder.recording.reading import PodReading
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS
 from roost_lab.report.start_phases import PHASE_NAMES

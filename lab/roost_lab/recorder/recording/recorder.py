@@ -27,7 +27,7 @@ from roost_lab.recorder.recording import reading
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import Change, ListEnd, PodChange
 from roost_lab.recorder.recording.hub_log import log_checkpoint
-from roost_lab.recorder.recording.hub_logs import HUB_LOG, HubLogs, LogNotice
+from roost_lab.recorder.recording.hub_log_followers import HUB_LOG, HubLogs, LogNotice
 from roost_lab.recorder.recording.judging import Judging
 from roost_lab.recorder.recording.live_starts import LiveStarts
 from roost_lab.recorder.recording.metrics import RecorderMetrics
