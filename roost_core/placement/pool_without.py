@@ -1,9 +1,10 @@
 """Imagine the nodes that the same people would have had without learned placeholders.
 
-Nobody can see that pool, so it is played beside the real one, from the same people: each goes to
-the fullest imagined node with room, waits for one that boots, or has one ask for another; a node
-goes when it has stood empty as long as an autoscaler waits. What people waited there, and how many
-nodes there were, is what learning is compared with.
+Nobody can see that pool, so it is played beside the real one, from the same people. Each goes to
+the fullest imagined node with room. Whoever finds none waits, and a node is asked for unless the
+nodes that boot have room for all who wait. Who has waited longest gets the first seat, on a node
+that has booted or where somebody left. A node goes when it has stood empty as long as an autoscaler
+waits. What people waited there, and how many nodes there were, is what learning is compared with.
 
 Left out: what the scheduler weighs beside fullness, that people who wait end later, and that images
 differ in how long a node pulls them. Times are Unix time.
@@ -11,14 +12,14 @@ differ in how long a node pulls them. Times are Unix time.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import ceil, inf
-from typing import NamedTuple
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Final, NamedTuple
 
 # Sums of sizes differ by rounding.
-_ROUNDING = 1e-6
+_ROUNDING: Final = 1e-6
 
 
 class PoolFacts(NamedTuple):
@@ -61,13 +62,21 @@ class PoolWithout:
 
     # By number, in order of their coming.
     nodes: Mapping[int, _Node] = field(default_factory=dict)
-    # The node and the size of each user, by key of the pod.
+    # The node and the size of each user who has a seat, by key of the pod.
     homes: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    # Who has no seat yet, by key of the pod, in order of their coming.
+    waiting: Mapping[str, Came] = field(default_factory=dict)
     next_number: int = 0
+    # When it was played last.
+    played_at: float = 0.0
 
     def count(self, now: float) -> int:
         """How many nodes are ready."""
         return sum(node.ready_at <= now for node in self.nodes.values())
+
+    def people(self) -> list[str]:
+        """Keys of the pods of all who are here, with a seat or without."""
+        return [*self.homes, *self.waiting]
 
     def seated(self, seats: Mapping[str, Sequence[Came]], empty: int, now: float) -> PoolWithout:
         """Return the pool as it begins: like the real one. seats: who is on each node; empty: nodes
@@ -81,122 +90,188 @@ class PoolWithout:
                 homes[user.key] = (number, user.size)
         for number in range(len(nodes), len(nodes) + empty):
             nodes[number] = _Node(now, 0.0, 0, now)
-        return PoolWithout(nodes, homes, len(nodes))
+        return PoolWithout(nodes, homes, next_number=len(nodes), played_at=now)
 
     def after(
-        self, now: float, came: Sequence[Came], gone: Collection[str], facts: PoolFacts
+        self, now: float, came: Iterable[Came], gone: Collection[str], facts: PoolFacts
     ) -> tuple[PoolWithout, list[float]]:
-        """Return the pool with who came and without who went, and how many seconds each who came
-        would have waited.
+        """Return the pool with who came and without who went, and for how many seconds each who got
+        a seat or went without one has waited.
         """
-        nodes = dict(self.nodes)
-        homes = dict(self.homes)
-        number = self.next_number
+        play = _Play(self, facts)
+        # Nobody knows when since the last look they went. Their seats are free from then on.
         for key in gone:
-            place, size = homes.pop(key)
-            node = nodes[place]
-            if node.users > 1:
-                nodes[place] = node._replace(used=max(0.0, node.used - size), users=node.users - 1)
-            else:
-                nodes[place] = node._replace(used=0.0, users=0, empty_since=now)
-        waits = []
-        places = _Places(nodes, facts.per_node)
+            play.leave(key, self.played_at, now)
+        play.seat_waiting(self.played_at)
         for user in sorted(came, key=lambda user: user.at):
-            found = places.take(user)
-            if found is None:
-                found = number
-                number += 1
-                nodes[found] = _Node(user.at + facts.boot_seconds, 0.0, 0, None)
-            node = nodes[found]
-            waits.append(max(0.0, node.ready_at + facts.pull_seconds - user.at))
-            nodes[found] = node._replace(
-                used=node.used + user.size, users=node.users + 1, empty_since=None
-            )
-            places.give_back(found)
-            homes[user.key] = (found, user.size)
-        missing = ceil(
-            (facts.kept_seats - _free(nodes, facts.per_node)) / max(1.0, facts.per_node) - _ROUNDING
+            # The clock that dates pods may be ahead.
+            at = min(user.at, now)
+            play.boot_until(at)
+            play.come(user._replace(at=at))
+        play.boot_until(now)
+        play.ask_for_waiting(now)
+        play.keep_least(now)
+        play.remove_idle(now)
+        pool = PoolWithout(play.nodes, play.homes, play.waiting, play.next_number, now)
+        return pool, play.waits
+
+
+class _Play:
+    """The time from one look to the next, in order."""
+
+    def __init__(self, before: PoolWithout, facts: PoolFacts) -> None:
+        self.nodes = dict(before.nodes)
+        self.homes = dict(before.homes)
+        self.waiting = dict(before.waiting)
+        self.next_number = before.next_number
+        # Of each who got a seat, or went without one.
+        self.waits: list[float] = []
+        self._facts = facts
+        # When each node that boots is ready, and its number.
+        self._booting: list[tuple[float, int]] = []
+        ready: list[tuple[float, int]] = []
+        for number, node in self.nodes.items():
+            if node.ready_at <= before.played_at:
+                ready.append((node.used, number))
+            else:
+                self._booting.append((node.ready_at, number))
+        self._booting.sort()
+        self._ready = _Rooms(facts.per_node, ready)
+        # The nodes that boot, with those who wait as they would fill them. None: not known.
+        self._coming: _Rooms | None = None
+
+    def leave(self, key: str, earliest: float, latest: float) -> None:
+        """Somebody went between these times."""
+        if key in self.waiting:
+            self.waits.append(max(0.0, earliest - self.waiting.pop(key).at))
+            return
+        number, size = self.homes.pop(key)
+        node = self.nodes[number]
+        if node.users > 1:
+            used = max(0.0, node.used - size)
+            self.nodes[number] = node._replace(used=used, users=node.users - 1)
+        else:
+            used = 0.0
+            self.nodes[number] = node._replace(used=used, users=0, empty_since=latest)
+        self._ready.change(number, node.used, used)
+
+    def come(self, user: Came) -> None:
+        """Somebody comes: there is a seat, or one is waited for."""
+        # An empty node takes whoever is larger than a node.
+        user = user._replace(size=min(user.size, self._facts.per_node))
+        if self._seat(user, user.at):
+            return
+        self.waiting[user.key] = user
+        if self._coming is None:
+            self.ask_for_waiting(user.at)
+        elif self._coming.take(user.size) is None:
+            self._ask_for(user)
+
+    def boot_until(self, now: float) -> None:
+        """Nodes get ready one after the other, and who waits goes there."""
+        while self._booting and self._booting[0][0] <= now:
+            ready_at, number = self._booting.pop(0)
+            self._ready.add(number, 0.0)
+            self.seat_waiting(ready_at)
+
+    def seat_waiting(self, now: float) -> None:
+        """Who waits takes the seats that there are, in order of coming."""
+        for user in list(self.waiting.values()):
+            if self._seat(user, now):
+                del self.waiting[user.key]
+                self._coming = None
+
+    def ask_for_waiting(self, now: float) -> None:
+        """Have nodes boot until all who wait have room on nodes that boot."""
+        self._coming = _Rooms(self._facts.per_node, [(0.0, number) for _, number in self._booting])
+        for user in self.waiting.values():
+            if self._coming.take(user.size) is None:
+                self._ask_for(user._replace(at=now))
+
+    def _ask_for(self, user: Came) -> None:
+        number = self._boot(user.at)
+        if self._coming is not None:
+            self._coming.add(number, user.size)
+
+    def _boot(self, now: float) -> int:
+        number = self.next_number
+        self.next_number += 1
+        ready_at = now + self._facts.boot_seconds
+        self.nodes[number] = _Node(ready_at, 0.0, 0, now)
+        insort(self._booting, (ready_at, number))
+        return number
+
+    def _seat(self, user: Came, now: float) -> bool:
+        """Give a user a seat on the fullest ready node with room; whether there is one."""
+        number = self._ready.take(user.size)
+        if number is None:
+            return False
+        node = self.nodes[number]
+        self.nodes[number] = node._replace(
+            used=node.used + user.size, users=node.users + 1, empty_since=None
         )
-        for _ in range(max(missing, facts.least_nodes - len(nodes))):
-            nodes[number] = _Node(now + facts.boot_seconds, 0.0, 0, now)
-            number += 1
-        _remove_idle(nodes, now, facts)
-        return replace(self, nodes=nodes, homes=homes, next_number=number), waits
+        self.homes[user.key] = (number, user.size)
+        self.waits.append(max(0.0, max(now, node.ready_at + self._facts.pull_seconds) - user.at))
+        return True
+
+    def keep_least(self, now: float) -> None:
+        """Have the nodes boot that the values keep without learning."""
+        facts = self._facts
+        free = self._free() - sum(user.size for user in self.waiting.values())
+        missing = ceil((facts.kept_seats - free) / max(1.0, facts.per_node) - _ROUNDING)
+        if not facts.kept_seats:
+            missing = 0
+        for _ in range(max(missing, facts.least_nodes - len(self.nodes))):
+            self._boot(now)
+
+    def remove_idle(self, now: float) -> None:
+        """Take out nodes that stood empty for long, but for those that stay anyhow."""
+        facts = self._facts
+        idle = [
+            number
+            for number, node in self.nodes.items()
+            if node.empty_since is not None
+            and max(node.empty_since, node.ready_at) + facts.idle_seconds <= now
+        ]
+        free = self._free() if idle else 0.0
+        for number in idle:
+            free -= facts.per_node
+            if len(self.nodes) <= facts.least_nodes or free < facts.kept_seats - _ROUNDING:
+                return
+            del self.nodes[number]
+
+    def _free(self) -> float:
+        per_node = self._facts.per_node
+        return sum(max(0.0, per_node - node.used) for node in self.nodes.values())
 
 
-class _Places:
-    """Where people go who come in order of time. Of thousands of ready nodes, the fullest with room
-    is found without a look at each.
+class _Rooms:
+    """Nodes by how much of them is used.
+
+    Of thousands, the fullest with room is found without a look at each.
     """
 
-    def __init__(self, nodes: Mapping[int, _Node], per_node: float) -> None:
-        """nodes: as they are at any time; whoever changes one took it before."""
-        self._nodes = nodes
+    def __init__(self, per_node: float, nodes: Iterable[tuple[float, int]]) -> None:
+        """nodes: how much of each is used, and its number."""
         self._per_node = per_node
-        # Of each ready node how much is used, and the number, negated: sorted, so the fullest come
-        # last, and of these the oldest.
-        self._ready: list[tuple[float, int]] = []
-        # When the last one came, and the numbers of the nodes that weren't ready then.
-        self._at = -inf
-        self._others = set(nodes)
+        # Sorted by use. Of equally full nodes the oldest comes last.
+        self._by_use = sorted((used, -number) for used, number in nodes)
 
-    def take(self, user: Came) -> int | None:
-        """The number of the user's node, until it is given back; None: no node has room."""
-        self._at = user.at
-        ready = [number for number in self._others if self._nodes[number].ready_at <= user.at]
-        if ready:
-            self._others.difference_update(ready)
-            self._ready += [(self._nodes[number].used, -number) for number in ready]
-            self._ready.sort()
+    def add(self, number: int, used: float) -> None:
+        """One node more."""
+        insort(self._by_use, (used, -number))
+
+    def change(self, number: int, before: float, used: float) -> None:
+        """Of a node more or less is used than before."""
+        del self._by_use[bisect_left(self._by_use, (before, -number))]
+        self.add(number, used)
+
+    def take(self, size: float) -> int | None:
+        """Use so much of the fullest node with room, and return its number; None: there is none."""
         most = self._per_node + _ROUNDING
-        if user.size > most:
-            # No more than an empty node has.
-            found = _place_for(self._nodes, user, self._per_node)
-            if found is not None and found not in self._others:
-                self._ready.remove((self._nodes[found].used, -found))
-            return found
-        place = bisect_right(self._ready, most, key=lambda node: node[0] + user.size)
-        if place:
-            return -self._ready.pop(place - 1)[1]
-        others = {number: self._nodes[number] for number in self._others}
-        return _place_for(others, user, self._per_node)
-
-    def give_back(self, number: int) -> None:
-        """Let others go to a node that was taken, or is new."""
-        node = self._nodes[number]
-        if node.ready_at > self._at:
-            self._others.add(number)
-        else:
-            insort(self._ready, (node.used, -number))
-
-
-def _place_for(nodes: Mapping[int, _Node], user: Came, per_node: float) -> int | None:
-    """The fullest ready node with room, else the fullest that boots."""
-    best: tuple[bool, float, int] | None = None
-    for number, node in nodes.items():
-        if node.users and node.used + user.size > per_node + _ROUNDING:
-            continue
-        rank = (node.ready_at <= user.at, node.used, -number)
-        if best is None or rank > best:
-            best = rank
-    return None if best is None else -best[2]
-
-
-def _free(nodes: Mapping[int, _Node], per_node: float) -> float:
-    return sum(max(0.0, per_node - node.used) for node in nodes.values())
-
-
-def _remove_idle(nodes: dict[int, _Node], now: float, facts: PoolFacts) -> None:
-    """Take out nodes that stood empty for long, but for those that stay anyhow."""
-    idle = [
-        number
-        for number, node in nodes.items()
-        if node.empty_since is not None
-        and max(node.empty_since, node.ready_at) + facts.idle_seconds <= now
-    ]
-    free = _free(nodes, facts.per_node) if idle else 0.0
-    for number in idle:
-        free -= facts.per_node
-        if len(nodes) <= facts.least_nodes or free < facts.kept_seats - _ROUNDING:
-            return
-        del nodes[number]
+        place = bisect_right(self._by_use, most, key=lambda node: node[0] + size)
+        if not place:
+            return None
+        used, number = self._by_use.pop(place - 1)
+        self.add(-number, used + size)
+        return -number

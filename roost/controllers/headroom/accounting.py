@@ -97,13 +97,15 @@ def count_since_last_look(
     if before.without is None or not 0 <= seconds <= _LONGEST_LOOK_SECONDS:
         return replace(_begun(view, now), idle=before.idle, minutes=before.minutes)
     pool_before = before.without
+    people_before = pool_before.people()
+    known = set(people_before)
     came = [
         # Whoever is seen for the first time came since the last look, whatever the pod's age.
         Came(key, max(user.created, before.looked_at), user.size)
         for key, user in view.users.items()
-        if key not in pool_before.homes
+        if key not in known
     ]
-    gone = [key for key in pool_before.homes if key not in view.users]
+    gone = [key for key in people_before if key not in view.users]
     least_nodes = _least_nodes(before.least_nodes, view)
     facts = PoolFacts(
         per_node=history.per_node,

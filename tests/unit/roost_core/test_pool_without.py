@@ -24,30 +24,74 @@ def people(number: int, at: float, size: float = 1.0) -> list[Came]:
 
 def test_who_finds_no_room_waits_for_a_boot_and_others_fill_what_boots() -> None:
     pool, waits = PoolWithout().after(1000, people(12, 1000), [], FACTS)
-    assert waits == [240] * 12
+    assert (waits, len(pool.waiting)) == ([], 12)
     assert (len(pool.nodes), pool.count(1100), pool.count(1240)) == (2, 0, 2)
     # Half a minute later there is room on a node that boots; once it is ready, nobody waits.
     pool, waits = pool.after(1030, people(1, 1030), [], FACTS)
-    assert waits == [210]
+    assert (waits, len(pool.nodes)) == ([], 2)
     pool, waits = pool.after(1300, people(1, 1300), [], FACTS)
-    assert (waits, len(pool.nodes)) == ([0], 2)
+    assert waits == [240] * 12 + [210, 0]
+    assert (len(pool.nodes), len(pool.waiting)) == (2, 0)
 
 
 def test_who_needs_a_new_node_also_waits_for_its_pulls() -> None:
     slow = FACTS._replace(pull_seconds=90)
-    pool, waits = PoolWithout().after(1000, people(3, 1000), [], slow)
-    assert waits == [330] * 3
+    pool, _ = PoolWithout().after(1000, people(3, 1000), [], slow)
     # The node is ready, and still pulls; then it doesn't.
     pool, waits = pool.after(1300, people(1, 1300), [], slow)
-    assert waits == [30]
+    assert waits == [330, 330, 330, 30]
     _, waits = pool.after(1400, people(1, 1400), [], slow)
     assert waits == [0]
 
 
+def test_who_waits_takes_a_seat_that_gets_free_and_the_node_that_booted_for_him_goes() -> None:
+    pool, _ = PoolWithout().after(0, people(10, 0), [], FACTS)
+    pool, _ = pool.after(300, [], [], FACTS)
+    pool, _ = pool.after(310, people(3, 310), [], FACTS)
+    assert len(pool.nodes) == 2
+    # A class ends while the next one waits.
+    pool, waits = pool.after(330, [], [f"0-{index}" for index in range(4)], FACTS)
+    assert (waits, len(pool.waiting)) == ([0, 0, 0], 0)
+    pool, _ = pool.after(600, [], [], FACTS)
+    assert [node.used for node in pool.nodes.values()] == [9, 0]
+    pool, _ = pool.after(310 + 240 + 600, [], [], FACTS)
+    assert [node.used for node in pool.nodes.values()] == [9]
+
+
+def test_who_waited_longest_gets_the_first_seat_and_who_goes_unseated_has_waited() -> None:
+    pool, _ = PoolWithout().after(0, people(12, 0), [], FACTS)
+    pool, _ = pool.after(80, [], [], FACTS)
+    # Somebody left between the looks.
+    pool, waits = pool.after(100, people(1, 100), ["0-0"], FACTS)
+    assert waits == [80]
+    pool, waits = pool.after(240, [], [], FACTS)
+    assert waits == [240] * 11 + [140]
+    first = sorted(key for key, (number, _) in pool.homes.items() if number == 0)
+    assert first == [f"0-{index}" for index in (1, 10, *range(2, 10))]
+
+
+def test_as_many_nodes_boot_as_those_who_wait_fill() -> None:
+    pool, _ = PoolWithout().after(0, people(8, 0), [], FACTS)
+    large = [Came("large", 10, 5.0), Came("small", 11, 2.0), Came("second large", 12, 5.0)]
+    pool, _ = pool.after(20, large, [], FACTS)
+    # 8 and 2, then 5 and 5.
+    assert [node.ready_at for node in pool.nodes.values()] == [240, 250]
+    pool, _ = pool.after(300, [], [], FACTS)
+    assert [node.used for node in pool.nodes.values()] == [10, 10]
+
+
+def test_a_clock_that_is_ahead_lets_nobody_come_after_now() -> None:
+    pool, _ = PoolWithout().after(0, people(1, 50), [], FACTS)
+    assert [node.ready_at for node in pool.nodes.values()] == [240]
+    _, waits = pool.after(240, [], [], FACTS)
+    assert waits == [240]
+
+
 def test_users_go_to_the_fullest_node_and_a_node_goes_once_it_stood_empty() -> None:
     pool, _ = PoolWithout().after(0, people(12, 0), [], FACTS)
-    pool, _ = pool.after(300, [Came("late", 300, 1)], [f"0-{index}" for index in range(5)], FACTS)
-    # Five left on the first node, two and the newcomer on the second: the first is the fullest.
+    pool, _ = pool.after(300, [], [], FACTS)
+    pool, _ = pool.after(310, [Came("late", 310, 1)], [f"0-{index}" for index in range(5)], FACTS)
+    # Five left on the first node, and two on the second: the first is the fullest.
     assert sorted(node.used for node in pool.nodes.values()) == [2, 6]
     everybody = list(pool.homes)
     pool, _ = pool.after(400, [], everybody, FACTS)
@@ -59,7 +103,8 @@ def test_users_go_to_the_fullest_node_and_a_node_goes_once_it_stood_empty() -> N
 
 def test_who_asks_for_nothing_still_keeps_a_node() -> None:
     pool, _ = PoolWithout().after(0, [Came("a", 0, 0.0), Came("b", 0, 0.0)], [], FACTS)
-    pool, _ = pool.after(300, [], ["a"], FACTS)
+    pool, _ = pool.after(300, [], [], FACTS)
+    pool, _ = pool.after(310, [], ["a"], FACTS)
     pool, _ = pool.after(5000, [], [], FACTS)
     pool, _ = pool.after(5010, [], ["b"], FACTS)
     assert [node.users for node in pool.nodes.values()] == [0]
