@@ -70,6 +70,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "costs-culling": costs_culling,
         "learned-later": learned_later,
         "gpu-course": gpu_course,
+        "timetable-by-chance": timetable_by_chance,
         "builds": builds,
         "ablation": ablation,
         "any-cloud": partial(_without, "any-cloud", "wait, p99"),
@@ -164,19 +165,39 @@ def _in_order(table: FigureTable) -> list[dict[str, str]]:
 
 def gpu_course() -> str:
     """The people of a weekly course with GPUs."""
-    course = read_results("gpu-course")
     names = {NONE: ARMS[NONE], LEARNED: "learned alone", ORACLE: ARMS[ORACLE]}
-    table = course.tables[0]
+    head = ["mean wait, s", "p95, s"]
+    return _learned_headroom("gpu-course", names, ["mean, s", "p95, s"], head)
+
+
+def timetable_by_chance() -> str:
+    """The people of classes that come by chance."""
+    names = {**ARMS, IMPORTED: "25 as imported", LEARNED: "learned alone"}
+    head = ["later than 30 s, % of people", "p95, s", "p99, s"]
+    return _learned_headroom(
+        "timetable-by-chance", names, ["over 30 s, %", "p95, s", "p99, s"], head
+    )
+
+
+def _learned_headroom(
+    name: str, names: Mapping[str, str], columns: Sequence[str], head: Sequence[str]
+) -> str:
+    """A table of one hub by `benchmarks.learned_headroom`.
+
+    names: of each placeholders' word what the page says. columns, head: the benchmark's headings,
+    and the page's for them.
+    """
+    results = read_results(name)
+    table = results.tables[0]
     rows = []
     for cells in table.rows:
         row = dict(zip(table.headings, cells, strict=True))
         if row["placeholders"] in names:
             more = "" if row["placeholders"] == NONE else row["against none"]
-            rows.append(
-                [names[row["placeholders"]], row["mean, s"], row["p95, s"], row["node-hours"], more]
-            )
-    head = ["placeholders", "mean wait, s", "p95, s", "node-hours", "against none"]
-    return f"{_markdown(head, rows)}\n\n{_source(course)}"
+            values = [row[column] for column in columns]
+            rows.append([names[row["placeholders"]], *values, row["node-hours"], more])
+    head = ["placeholders", *head, "node-hours", "against none"]
+    return f"{_markdown(head, rows)}\n\n{_source(results)}"
 
 
 def builds() -> str:
