@@ -93,12 +93,11 @@ TOLD_CHANGE: Final = 3.0
 # Assumptions that a hub's operator knows, or may want to vary. `assumptions.py` tells of all.
 TOLD_ASSUMPTIONS: Final = (
     *("kubernetes_minor", "sessions", "cull_every_seconds", "cull_timeout_seconds"),
-    *("sessions_cull_timeout_seconds", "sessions_cull_every_seconds", "stopped_share", "pulls"),
+    *("sessions_cull_timeout_seconds", "sessions_cull_every_seconds", "pulls"),
     *("active_server_limit", "concurrent_spawn_limit", "user_cpu_millicores", "user_memory_bytes"),
-    *("node_cpu_millicores", "node_memory_bytes", "node_pods", "node_disk_bytes", "min_nodes"),
+    *("node_cpu_millicores", "node_memory_bytes", "node_disk_bytes", "min_nodes"),
     *("max_nodes", "autoscaler", "node_expire_hours", "boot_median_seconds", "image_median_bytes"),
-    *("pushes_per_day", "status_images", "webhook_restart_hours", "answer_seconds"),
-    *("start_timeout_seconds", "with_builds"),
+    *("pushes_per_day", "answer_seconds", "with_builds"),
 )
 
 
