@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo
@@ -256,6 +256,13 @@ def unix_time(local: datetime, time_zone: str) -> int:
 def local_datetime(moment: int, time_zone: str) -> datetime:
     """Return the local time, without its zone."""
     return _local(moment, _zone(time_zone)).replace(fold=0)
+
+
+def monday_of(moment: int, time_zone: str) -> int:
+    """Return when the week of that time began: on its Monday, 0:00 in the zone."""
+    day = local_datetime(moment, time_zone).date()
+    monday = datetime.combine(day - timedelta(days=day.weekday()), time())
+    return unix_time(monday, time_zone)
 
 
 # The calendar

@@ -11,13 +11,8 @@ from typing import Final, NamedTuple
 
 from roost.controllers.headroom.pool_view import PoolUser, PoolView
 from roost_core.placement.headroom_account import LATE_SECONDS, Account, LateClass, Week, Why
-from roost_core.placement.headroom_history import (
-    DAY_MINUTES,
-    GUESSED_BOOT_SECONDS,
-    MINUTE_SECONDS,
-    History,
-)
-from roost_core.placement.headroom_windows import utc_offset_seconds
+from roost_core.placement.headroom_history import GUESSED_BOOT_SECONDS, MINUTE_SECONDS, History
+from roost_core.placement.headroom_windows import monday_of
 from roost_core.placement.headroom_worth import GUESSED_IDLE_SECONDS
 from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
 
@@ -268,7 +263,7 @@ def _late_class(minutes: Sequence[Minute], first: int) -> LateClass:
     uncut = max((minute.uncut for minute in before), default=0)
     if seats >= SEATED_SHARE * people:
         why = Why.NODE_LATE
-    elif uncut > seats and uncut >= SEATED_SHARE * people:
+    elif uncut >= SEATED_SHARE * people:
         why = Why.CEILING
     elif seats >= KNOWN_SHARE * people:
         why = Why.MORE_CAME
@@ -279,13 +274,4 @@ def _late_class(minutes: Sequence[Minute], first: int) -> LateClass:
 
 def week_begin(minute: int, time_zone: str) -> int:
     """Return the minute of the week's Monday, 0:00 in the zone."""
-    day = (minute + _offset(minute, time_zone)) // DAY_MINUTES
-    # 1970 began on a Thursday.
-    monday = (day - (day + 3) % 7) * DAY_MINUTES
-    # The clock may have changed since.
-    return monday - _offset(monday - _offset(minute, time_zone), time_zone)
-
-
-def _offset(minute: int, time_zone: str) -> int:
-    """Minutes by which the zone's clock is ahead of UTC."""
-    return utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+    return monday_of(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS

@@ -181,6 +181,26 @@ def test_all_events_together_get_no_more_than_the_values_allow_the_first_most() 
     )
 
 
+def test_who_came_to_one_booking_leaves_another_sets_booking_its_placeholders() -> None:
+    lab = {**LECTURE, "name": "lab", "people": 40, "set": "gpu", "image": "quay.io/me/lab:1"}
+    document = events_document(LECTURE, lab)
+    gpu = {**document["placeholders"][0], "name": "gpu", "statefulSet": "gpu"}
+    document["placeholders"].append(gpu)
+    planned = _plan(planner_from(HEADROOM, document), 2, *_users(60))
+    assert planned.gauges["headroom_booked"] == {("default",): 60, ("gpu",): 40}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_told"), [(-60, True), (-1, True), (0, False), (60, False), (3 * 1440, False)]
+)
+def test_of_a_booking_that_has_begun_nobody_is_told(minutes: float, *, is_told: bool) -> None:
+    planned = _plan(_planner(), minutes, sources=(_config_map(EVENT_YAML),))
+    reasons = [
+        one.reason for one in planned.actions if isinstance(one, Notice) and one.kind == "ConfigMap"
+    ]
+    assert reasons == (["EventBooked"] if is_told else [])
+
+
 def test_an_event_tells_of_more_placeholders_once_and_not_of_each_who_comes() -> None:
     notices = [
         action for action in _plan(_planner(LECTURE), -15).actions if isinstance(action, Notice)
@@ -507,6 +527,19 @@ def test_what_is_too_much_is_refused_whole_and_harms_no_other_hub(
 def test_a_hub_that_books_more_than_is_allowed_takes_nothing_of_a_hub_that_books_little() -> None:
     assert plan(booking("physics", 500, 500), booking("biology", 40), most=100)[0] == 100
     assert share_out({"physics": 1000, "biology": 40}, 100) == {"biology": 40, "physics": 60}
+
+
+def test_a_hub_whose_people_have_come_leaves_the_rest_to_another_hub() -> None:
+    came = _users(80, minutes=0, namespace="physics")
+    at_nine = tuple(replace(pod, created=NINE_UTC) for pod in came)
+    both = (booking("physics", 100), booking("biology", 100))
+    assert plan(*both, most=100)[0] == 100
+    assert plan(*both, most=100, pods=at_nine)[0] == 100
+
+
+def test_what_a_division_leaves_over_goes_to_the_same_hub_in_each_plan() -> None:
+    for needs in ({"a": 3, "b": 3}, {"b": 3, "a": 3}):
+        assert share_out(needs, 5) == {"a": 2, "b": 3}
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 2000), max_size=8), st.integers(0, 3000))

@@ -83,6 +83,7 @@ def test_who_waits_for_a_node_has_waited_since_the_last_look_at_most() -> None:
 def test_who_has_no_server_on_a_new_node_waits_for_its_pulls() -> None:
     for ready_for, runs, waited, counted in (
         (100, False, 80, 60),
+        (100, False, 40, 40),
         (100, True, 80, 0),
         (900, False, 80, 60),
         (901, False, 80, 0),
@@ -104,6 +105,9 @@ def test_pulls_are_told_by_who_came_before_the_node_was_ready() -> None:
         (NOW - 199, 200, []),
         (NOW - 2000, 900, [900]),
         (NOW - 2000, 901, []),
+        # It has just got ready, or the API server's clock is ahead.
+        (NOW - 2000, 0, [0]),
+        (NOW - 2000, -1, []),
     ):
         nodes = [node("n", since=NOW - ready_for)]
         before = view(*nodes, users={"a": user(created, node="n")})

@@ -344,6 +344,13 @@ def test_no_placeholders_for_people_whom_the_quota_of_their_own_namespace_keeps_
     planned = _plan_hubs(planner, _quota(pods=12, namespace="physics"), bookings=both)
     assert _number(planned) == 42
     assert planned.gauges["headroom_quota_cut"]["default",] == 18
+    # Who has come is in already: the quota keeps out those who come later.
+    came = [replace(user, namespace="physics") for user in _users(10, created=NOW)]
+    planned = _plan_hubs(
+        planner, _quota(pods=12, namespace="physics"), bookings=both[:1], pods=came
+    )
+    assert _number(planned) == 2
+    assert planned.gauges["headroom_quota_cut"]["default",] == 18
     # Of two quotas that leave as much the first by name is told.
     tied = [_quota(name, pods=12, namespace="physics") for name in ("team", "later")]
     planned = _plan_hubs(planner, *tied, bookings=both)

@@ -164,6 +164,10 @@ def test_a_week_begins_on_monday_at_midnight_in_the_sets_zone() -> None:
         ("Europe/Berlin", "2026-10-25T12:00", "2026-10-19T00:00"),
         ("Europe/Berlin", "2026-03-29T12:00", "2026-03-23T00:00"),
         ("Asia/Kolkata", "2026-10-26T00:00", "2026-10-26T00:00"),
+        ("Asia/Kolkata", "2026-10-25T23:59", "2026-10-19T00:00"),
+        # No clock showed this Monday's 0:00: the week begins when clocks were set.
+        ("Asia/Tehran", "2021-03-24T12:00", "2021-03-22T01:00"),
+        ("Asia/Tehran", "2021-03-22T01:00", "2021-03-22T01:00"),
     ):
         minute = int(parse_moment(now, zone)) // 60
         assert week_begin(minute, zone) == int(parse_moment(monday, zone)) // 60
