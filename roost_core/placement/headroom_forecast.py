@@ -247,7 +247,7 @@ def steady_needs(
     after: list[tuple[float, float]] = []
     for at, recency, likeness in earlier_minutes(history, minute, time_zone):
         weight = recency * _STEADY_WEIGHTS[likeness]
-        for step in range(STEADY_STEP, _HOUR_MINUTES + 1, STEADY_STEP):
+        for step in range(STEADY_STEP, _HOUR_MINUTES + STEADY_STEP, STEADY_STEP):
             for needs, moment in ((before, at - step), (after, at + step)):
                 rise = rises.at(history, moment)
                 if rise != UNSEEN:

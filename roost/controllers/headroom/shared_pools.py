@@ -61,11 +61,9 @@ class SharedPools:
     def _on(self, node_name: str) -> tuple[str, ...]:
         """Sets whose placeholders can use a node."""
         if node_name not in self._of_node:
-            node = self._nodes.get(node_name)
+            node = self._nodes[node_name]
             self._of_node[node_name] = tuple(
-                name
-                for name, learner in self._sets.items()
-                if node is not None and is_of_set(learner.rules, node)
+                name for name, learner in self._sets.items() if is_of_set(learner.rules, node)
             )
         return self._of_node[node_name]
 

@@ -51,16 +51,56 @@ def test_with_as_many_conditions_the_values_order_decides() -> None:
     assert counted_for(second, first) == ["second"]
 
 
+def test_conditions_of_the_selector_and_on_a_nodes_fields_count_as_others() -> None:
+    by_selector = replace(learner("selector"), rules=NodeRules(node_selector=(("pool", "user"),)))
+    by_label = learner("label", (IN_POOL,))
+    on_field = Requirement("metadata.name", "In", frozenset({"n"}))
+    by_field = replace(
+        learner("field"), rules=NodeRules(required_node_terms=(NodeTerm((), (on_field,)),))
+    )
+    equal = (by_selector, by_label, by_field)
+    for first in equal:
+        assert counted_for(first, *(one for one in equal if one is not first)) == [first.name]
+    both = replace(by_field, rules=by_field.rules._replace(node_selector=(("pool", "user"),)))
+    label_and_field = replace(
+        by_field,
+        name="two",
+        rules=NodeRules(required_node_terms=(NodeTerm((HAS_GPU,), (on_field,)),)),
+    )
+    for stricter in (both, label_and_field):
+        assert counted_for(by_selector, by_label, stricter) == [stricter.name]
+    assert counted_for(both, label_and_field) == [both.name]
+    assert counted_for(label_and_field, both) == [label_and_field.name]
+
+
+def nearest(sets: list[PlaceholderSet], requests: tuple[tuple[str, int], ...]) -> list[str]:
+    """For which of the sets a user counts that requests so much."""
+    pools = SharedPools(sets, Snapshot(RELEASE, NAMESPACE, {"n": NODE}, {}, {}))
+    pod = Pod(NAMESPACE, "user", node_name="n", spec=PodSpec(requests=requests))
+    return [one.name for one in sets if pools.counts_for(pod, one.name)]
+
+
+def sized(name: str, **requests: str) -> PlaceholderSet:
+    return replace(learner(name, (IN_POOL,)), requests=requests)
+
+
 def test_a_user_that_requests_nothing_is_as_near_to_each_size() -> None:
-    sizes = [
-        replace(learner(name, (IN_POOL,)), requests={"cpu": cpu, "memory": "1Gi"})
-        for name, cpu in (("large", "4"), ("small", "100m"))
-    ]
-    pools = SharedPools(sizes, Snapshot(RELEASE, NAMESPACE, {"n": NODE}, {}, {}))
+    sizes = [sized("large", cpu="4", memory="4Gi"), sized("small", cpu="100m", memory="1Gi")]
     for requests, counted in (
         ((), "large"),
         ((("cpu", 100),), "small"),
-        ((("memory", 2**30),), "large"),
+        ((("cpu", 3000),), "large"),
+        ((("memory", 2**30),), "small"),
+        ((("memory", 2**32),), "large"),
     ):
-        pod = Pod(NAMESPACE, "user", node_name="n", spec=PodSpec(requests=requests))
-        assert [one.name for one in sizes if pools.counts_for(pod, one.name)] == [counted]
+        assert nearest(sizes, requests) == [counted]
+
+
+def test_what_placeholders_do_not_request_makes_no_user_large() -> None:
+    one = (("cpu", 100), ("memory", 2**30))
+    assert nearest([sized("wide", cpu="1", memory="2Gi"), sized("bare", memory="1Gi")], one) == [
+        "bare"
+    ]
+    assert nearest([sized("wide", cpu="200m", memory="2Gi"), sized("bare", cpu="100m")], one) == [
+        "bare"
+    ]

@@ -257,10 +257,10 @@ def test_what_rises_are_known_stays_true_as_the_history_grows() -> None:
     rises = Rises(history)
     for level in (10, 12, 11, 30, 10, 10, 10, 10, 10, 10, 40):
         history = history.with_level(history.end, level)
-        assert [rises.at(history, minute) for minute in range(history.end - 12, history.end)] == [
-            history.growth(minute, history.ahead_minutes)
-            for minute in range(history.end - 12, history.end)
-        ]
+        for minute in (history.first, *range(history.end - 12, history.end)):
+            assert rises.at(history, minute) == history.growth(minute, history.ahead_minutes)
+    for unseen in (history.first - 1, history.end):
+        assert rises.at(history, unseen) == UNSEEN
     assert rises.fits(history)
     assert not rises.fits(History(history.first, history.levels, boots=(900, 900, 900)))
 

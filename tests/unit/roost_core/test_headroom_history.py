@@ -56,6 +56,28 @@ def test_of_sessions_as_many_days_are_kept_as_a_history_has() -> None:
     assert history_of([(60.0, 120.0, 1e9)]).levels[0] == 100_000
 
 
+def test_of_sessions_a_persons_mean_size_is_that_of_an_hour_of_their_time() -> None:
+    # An hour of one seat, and twenty minutes of four.
+    history = history_of([(600.0, 4200.0, 1.0), (1200.0, 2400.0, 4.0)])
+    assert history.seats_per_person == pytest.approx((60 + 4 * 20) / 80)
+    assert history_of([(600.0, 4200.0, 5000.0)]).seats_per_person == 1000
+
+
+def test_a_persons_size_is_the_mean_of_the_last_twenty_thousand_minutes_of_people() -> None:
+    for people, expected in ((0, 1.0), (1, 1.0002), (5000, 2.0), (20_000, 5.0), (40_000, 5.0)):
+        assert History().with_people([5.0] * people).seats_per_person == pytest.approx(expected)
+    mixed = History(seats_per_person=3.0).with_people([1.0, 2.0] * 5000)
+    assert mixed.seats_per_person == pytest.approx(2.25)
+    assert History().with_people([5000.0] * 20_000).seats_per_person == 1000
+
+
+def test_a_text_of_more_days_than_are_kept_is_read_in_part() -> None:
+    days = KEPT_DAYS + 9
+    text = History(0, array("i", range(days)) * DAY_MINUTES).as_text()
+    found = read_history(text)
+    assert (found.first, len(found.levels)) == (0, (KEPT_DAYS + 1) * DAY_MINUTES)
+
+
 def test_the_level_of_a_minute_that_nobody_looked_at_is_unknown() -> None:
     history = of(7, UNSEEN, 3, first=50)
     assert [history.at(minute) for minute in range(49, 54)] == [UNSEEN, 7, UNSEEN, 3, UNSEEN]
@@ -97,6 +119,10 @@ def test_boots_and_pulls_are_told_by_enough_of_the_last_ones() -> None:
     assert kept("bootSeconds", [900] * 3 + [100] * 18).boot_seconds == 100
     assert kept("bootSeconds", [900] * 4 + [100] * 17).boot_seconds == 900
     assert [History(boots=(100,) * number).boot_seconds for number in (2, 3)] == [240, 100]
+    # Of fewer, the longest never counts.
+    assert [
+        History(boots=tuple(range(1, number + 1))).boot_seconds for number in (3, 9, 10, 11, 20)
+    ] == [2, 8, 9, 10, 18]
     assert [History(pulls=(60,) * number).pull_seconds for number in (2, 3)] == [0, 60]
     assert kept("pullSeconds", [3000] * 3 + [60] * 40).pull_seconds == 60
     assert kept("pullSeconds", [3000] + [60] * 39).pull_seconds > 60
@@ -137,6 +163,8 @@ def test_what_is_at_the_bounds_is_read_and_what_is_beyond_is_not() -> None:
     # Its last minute may be a day ahead, as after a clock was set back.
     assert read_history(fine.as_text(), NOW + 3 - DAY_MINUTES) == fine
     assert read_history(of(1, first=0).as_text(), NOW).first == 0
+    for size in (0.0, 0.5, 1000.0):
+        assert read_history(of(1, seats_per_person=size).as_text(), NOW).seats_per_person == size
     for odd in (
         of(100_001),
         of(-2),
@@ -147,6 +175,8 @@ def test_what_is_at_the_bounds_is_read_and_what_is_beyond_is_not() -> None:
         of(1, pulls=(-1,)),
         of(1, per_node=-1),
         of(1, first=-1),
+        of(1, seats_per_person=-0.1),
+        of(1, seats_per_person=1000.1),
     ):
         with pytest.raises(HistoryError):
             read_history(odd.as_text(), NOW)
