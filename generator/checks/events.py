@@ -34,17 +34,20 @@ def _lint_booked(report: LintReport, booked: list[object]) -> None:
     from roost_core.release.bookings import Limits, bookable_sets, hub_limits, parse_events  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415
 
-    read = Reader()
-    sound = [(position, entry) for position, entry in sound_entries(booked) if is_sound(entry)]
-    people = int(number(at(report.values, "events", "maxPeople")))
-    entries = [entry for _, entry in sound]
-    # Without any set, one warning is enough.
-    events = parse_events(read, entries, "", Limits(bookable_sets(report.written) or ("",), people))
+    reader = Reader()
+    # Entries whose form is right, by their place in the list.
+    sound = {place: entry for place, entry in sound_entries(booked) if is_sound(entry)}
+    most_people = int(number(at(report.values, "events", "maxPeople")))
+    # Without any set, each booking would be a fault: the warning of `check` is enough.
+    sets = bookable_sets(report.written) or ("",)
+    events = parse_events(reader, list(sound.values()), "", Limits(sets, most_people))
     for event in events:
         for reason, fix in hub_limits(event.people, mapping(report.values.get("events"))):
             report.warn(("events", "booked"), f"of {event.name}: {reason}", fix)
-    for fault in read.faults:
+    places = list(sound)
+    for fault in reader.faults:
         path = entry_key(fault.key)
         if path:
-            path = (sound[int(path[0])][0], *path[1:])
+            # Its index is among the sound entries.
+            path = (places[int(path[0])], *path[1:])
         report.error(("events", "booked", *path), Phrase(fault.found), fault.expected)

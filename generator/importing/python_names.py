@@ -55,7 +55,7 @@ def _elements(element: ast.expr) -> list[object]:
     several = written_out(element.value)
     if isinstance(several, list):
         return several
-    raise NotWrittenOutError("a starred value that is no list")
+    raise NotWrittenOutError("a starred value that isn't a list")
 
 
 def _dictionary(items: Iterator[tuple[ast.expr | None, ast.expr]]) -> dict[object, object]:
@@ -65,12 +65,12 @@ def _dictionary(items: Iterator[tuple[ast.expr | None, ast.expr]]) -> dict[objec
         if key is not None:
             name = written_out(key)
             if isinstance(name, list | dict):
-                raise NotWrittenOutError("a key that is no text")
+                raise NotWrittenOutError("a key that isn't a text")
             found[name] = given
         elif isinstance(given, dict):
             found |= given
         else:
-            raise NotWrittenOutError("a starred value that is no dictionary")
+            raise NotWrittenOutError("a starred value that isn't a dictionary")
     return found
 
 
@@ -90,16 +90,18 @@ def _called(call: ast.Call) -> object:
     if called == "dict" and len(call.args) < 2:
         found = written_out(call.args[0]) if call.args else {}
         if isinstance(found, dict):
-            names = (
-                (ast.Constant(keyword.arg) if keyword.arg else None, keyword.value)
-                for keyword in call.keywords
-            )
-            return {**found, **_dictionary(names)}
+            return {**found, **_dictionary(map(_keyword_item, call.keywords))}
     if called in ("list", "tuple") and len(call.args) < 2 and not call.keywords:
         listed = written_out(call.args[0]) if call.args else []
         if isinstance(listed, list):
             return list(listed)
     raise NotWrittenOutError(called)
+
+
+def _keyword_item(keyword: ast.keyword) -> tuple[ast.expr | None, ast.expr]:
+    """Key and value as in a dictionary; no key: `**` stands before the value."""
+    key = ast.Constant(keyword.arg) if keyword.arg else None
+    return key, keyword.value
 
 
 def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
@@ -111,12 +113,11 @@ def without_names(tree: ast.Module) -> ast.Module:
     """The code with names that stand for one value replaced by it. `tree` is changed."""
     # A name may stand for what holds another one, three deep.
     for _ in range(3):
-        given = _given_once(tree)
         parents = parents_of(tree)
         replaced = {
-            name: value
-            for name, (assign, value) in given.items()
-            if _stays(name, value, assign, tree, parents)
+            name: assign.value
+            for name, assign in _given_once(tree).items()
+            if _stays(name, assign, tree, parents)
         }
         if not replaced:
             return tree
@@ -124,8 +125,24 @@ def without_names(tree: ast.Module) -> ast.Module:
     return tree
 
 
-def _given_once(tree: ast.Module) -> dict[str, tuple[ast.Assign, ast.expr]]:
-    """Names that have one value in all of the code, and the statement that gives it."""
+def _given_once(tree: ast.Module) -> dict[str, ast.Assign]:
+    """Names that have one value in all of the code, with the statement that gives it."""
+    times = _times_given(tree)
+    found: dict[str, ast.Assign] = {}
+    for holder in ast.walk(tree):
+        if not isinstance(holder, _BODIES):
+            continue
+        for statement in holder.body:
+            if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+                continue
+            target = statement.targets[0]
+            if isinstance(target, ast.Name) and times[target.id] == 1:
+                found[target.id] = statement
+    return found
+
+
+def _times_given(tree: ast.Module) -> Counter[str]:
+    """How often each name is given a value."""
     times: Counter[str] = Counter()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -137,28 +154,18 @@ def _given_once(tree: ast.Module) -> dict[str, tuple[ast.Assign, ast.expr]]:
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             times[node.name] += 1
         elif isinstance(node, ast.Global | ast.Nonlocal):
+            # Twice: a function changes the name of another, so it never has one value.
             times.update(node.names * 2)
         elif isinstance(node, ast.ExceptHandler) and node.name:
             times[node.name] += 1
-    found: dict[str, tuple[ast.Assign, ast.expr]] = {}
-    for holder in ast.walk(tree):
-        if isinstance(holder, _BODIES):
-            for statement in holder.body:
-                if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-                    target = statement.targets[0]
-                    if isinstance(target, ast.Name) and times[target.id] == 1:
-                        found[target.id] = (statement, statement.value)
-    return found
+    return times
 
 
 def _stays(
-    name: str,
-    value: ast.expr,
-    assign: ast.Assign,
-    tree: ast.Module,
-    parents: Mapping[ast.AST, ast.AST],
+    name: str, assign: ast.Assign, tree: ast.Module, parents: Mapping[ast.AST, ast.AST]
 ) -> bool:
     """Whether a name always is the value that it was given, and is used at all."""
+    value = assign.value
     uses = [
         node
         for node in ast.walk(tree)

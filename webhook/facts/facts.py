@@ -35,8 +35,8 @@ class Facts:
     quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
     # Extended resources that nodes may have without listing them.
     claimable: frozenset[str] = frozenset()
-    # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods
-    # without a class.
+    # The lowest priority that pods can have, but for Roost's placeholders and pullers. It is 0 at
+    # most: pods without a PriorityClass have that.
     lowest_priority: int = 0
     # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are
     # watched.

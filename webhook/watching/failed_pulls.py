@@ -9,8 +9,8 @@ from typing import NamedTuple
 from roost_core.placement.beliefs import FAILED_PULL, WAITED_SECONDS
 from webhook.facts.placed_pod import FailedPull, PlacedPod
 
-# Whether the failed pull of an image for a pod says nothing of the pod's node.
-SaysNothing = Callable[[PlacedPod, str], bool]
+# Whether the node isn't at fault for a pull that failed, of a pod and an image.
+Excuses = Callable[[PlacedPod, str], bool]
 
 
 class _Start(NamedTuple):
@@ -46,12 +46,13 @@ class FailedPulls:
         self,
         changes: Mapping[str, PlacedPod | None],
         *,
-        is_no_fault: SaysNothing,
-        is_no_loss: SaysNothing,
+        excuses_failure: Excuses,
+        excuses_lost_start: Excuses,
     ) -> None:
         """Take in the changes of pods, by key.
 
-        is_no_fault: of a pull that a pod says failed. is_no_loss: of a start that was given up.
+        excuses_failure: of a pull that a pod says failed. excuses_lost_start: of a start that was
+        given up.
         """
         last_failed = dict(self.last_failed)
         now = self._clock()
@@ -62,9 +63,9 @@ class FailedPulls:
                 self._failing[key] = {
                     FailedPull(pod.node, image, pod.secrets)
                     for image in pod.failing
-                    if not is_no_fault(pod, image)
+                    if not excuses_failure(pod, image)
                 }
-            for pull in self._pulls_given_up(key, pod, now, is_no_loss):
+            for pull in self._pulls_given_up(key, pod, now, excuses_lost_start):
                 if pull not in last_failed:
                     self.given_up |= {pull}
                 last_failed[pull] = now
@@ -89,7 +90,7 @@ class FailedPulls:
         self.by_image = by_image
 
     def _pulls_given_up(
-        self, key: str, pod: PlacedPod | None, now: float, is_no_loss: SaysNothing
+        self, key: str, pod: PlacedPod | None, now: float, excuses_lost_start: Excuses
     ) -> list[FailedPull]:
         """Note whether a pod is starting; return what its node can't have pulled for it, when it
         went after a while without having started there.
@@ -105,7 +106,7 @@ class FailedPulls:
         return [
             FailedPull(start.pod.node, image, start.pod.secrets)
             for image in start.pod.images[:1]
-            if not is_no_loss(start.pod, image)
+            if not excuses_lost_start(start.pod, image)
         ]
 
     def _without_started(

@@ -79,10 +79,12 @@ class WatchedPods:
             # Before warm sets know of the changes.
             evidence = PullEvidence(self._warm, name, placed, nodes)
             self._failed_pulls.update(
-                placed, is_no_fault=evidence.is_no_fault, is_no_loss=evidence.is_no_loss
+                placed,
+                excuses_failure=evidence.excuses_failure,
+                excuses_lost_start=evidence.excuses_lost_start,
             )
             if changes:
-                lacking = {key: evidence.with_what_lacks(pod) for key, pod in placed.items()}
+                lacking = {key: evidence.with_lacking_images(pod) for key, pod in placed.items()}
                 self._warm = {**self._warm, name: self._warm[name].updated(lacking)}
             self._counts.update(name, changes)
         self._counts.show_changes()

@@ -1,4 +1,4 @@
-"""What a failed pull says of its node: where the node holds the image, it says nothing."""
+"""Whether a failed pull tells that its node can't pull the image: not where the node holds it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ def is_proven(warm: Mapping[str, WarmFacts], node: str, image: str) -> bool:
 
 
 class PullEvidence:
-    """What speaks for a node when a pull fails there: its own list of images, and pods that run
-    there. A pod with `Always` asks a registry although the node holds the image.
+    """What excuses a node when a pull fails there: its own list of images, and pods that run there.
 
-    - The node lists the image, or a pod runs there with it: the failed pull says nothing.
-    - It lists all its images, and this image isn't among them: the pull counts; with `Always` only
-      if no pod has run there with the image.
-    - It lists 50 images or none, or can't be read: the pull counts; with `Always` it says nothing.
+    A pod with `Always` asks a registry although the node holds the image.
+
+    - The node lists the image, or a pod runs there with it: the node is excused.
+    - It lists all its images, and this image isn't among them: the pull counts. With `Always` it
+      counts only if no pod has run there with the image.
+    - It lists 50 images (there may be more) or none, or can't be read: the pull counts. With
+      `Always` the node is excused.
     """
 
     def __init__(
@@ -32,26 +34,26 @@ class PullEvidence:
         changes: Mapping[str, PlacedPod | None],
         nodes: WatchedNodes,
     ) -> None:
-        """warm: before these changes of the pods of one class."""
+        """warm: of all classes, before the changes of the pods of `changed_class`."""
         self._warm = warm
         self._changed_class = changed_class
         self._changes = changes
         self._nodes = nodes
 
-    def is_no_fault(self, pod: PlacedPod, image: str) -> bool:
-        """Whether the pull that this pod says fails says nothing of its node."""
+    def excuses_failure(self, pod: PlacedPod, image: str) -> bool:
+        """Whether the node isn't at fault for a pull that the pod says fails."""
         if self._is_there(pod.node, image):
             return True
         return image in pod.always and self._may_hold(pod.node, image)
 
-    def is_no_loss(self, pod: PlacedPod, image: str) -> bool:
-        """Whether it says nothing of its node that this pod was given up before it started."""
+    def excuses_lost_start(self, pod: PlacedPod, image: str) -> bool:
+        """Whether the node isn't at fault for a pod that was given up before it started."""
         if self._nodes.lists(pod.node, image) or is_proven(self._warm, pod.node, image):
             return True
         return image in pod.always and self._may_hold(pod.node, image)
 
-    def with_what_lacks(self, pod: PlacedPod | None) -> PlacedPod | None:
-        """The pod with those failing images alone that its node certainly lacks."""
+    def with_lacking_images(self, pod: PlacedPod | None) -> PlacedPod | None:
+        """The pod, whose failing images are now only those that its node certainly lacks."""
         if pod is None or not pod.failing:
             return pod
         lacking = [
@@ -70,14 +72,13 @@ class PullEvidence:
 
     @cached_property
     def _running(self) -> frozenset[tuple[str, str]]:
-        """Nodes and images of pods that have started: kubelets remove no image in use."""
+        """(node, image) of pods that have started: kubelets remove no image in use."""
         running: set[tuple[str, str]] = set()
         for name, known in self._warm.items():
-            pods = known.pods if name != self._changed_class else {**known.pods, **self._changes}
-            running |= {
-                (pod.node, image)
-                for pod in pods.values()
-                if pod is not None and not pod.is_starting
-                for image in pod.images
-            }
+            pods: Mapping[str, PlacedPod | None] = known.pods
+            if name == self._changed_class:
+                pods = {**pods, **self._changes}
+            for pod in pods.values():
+                if pod is not None and not pod.is_starting:
+                    running.update((pod.node, image) for image in pod.images)
         return frozenset(running)

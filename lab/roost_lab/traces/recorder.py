@@ -36,7 +36,6 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     hub = _text(entry, "hub")
     if hub and not DNS_LABEL.fullmatch(hub):
         raise UnusableLine(f"`hub` is {show(hub)}, not the name of a namespace")
-    folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository
     if not image:
         if not repository:
             raise UnusableLine("neither `image` nor `repository` is known")
@@ -44,16 +43,29 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     notes: list[str] = []
     seconds = _amount(entry, "seconds", _MOST_SECONDS, notes)
     ready_seconds = _amount(entry, "ready_seconds", _MOST_SECONDS, notes)
+    session_seconds = None
+    if seconds is not None and ready_seconds is not None:
+        session_seconds = max(0.0, seconds - ready_seconds)
+    image_bytes = _whole(_amount(entry, "image_bytes", _MOST_IMAGE_BYTES, notes))
+    cpu_millicores = _whole(_amount(entry, "cpu_millicores", _MOST_MILLICORES, notes))
+    memory_bytes = _whole(_amount(entry, "memory_bytes", _MOST_MEMORY_BYTES, notes))
     return LaunchDetails(
-        folded.removesuffix(".git"),
-        image,
-        _whole(_amount(entry, "image_bytes", _MOST_IMAGE_BYTES, notes)),
-        None if seconds is None or ready_seconds is None else max(0.0, seconds - ready_seconds),
-        _whole(_amount(entry, "cpu_millicores", _MOST_MILLICORES, notes)),
-        _whole(_amount(entry, "memory_bytes", _MOST_MEMORY_BYTES, notes)),
-        hub,
-        tuple(notes),
+        repository=_one_spelling(repository),
+        image=image,
+        image_bytes=image_bytes,
+        session_seconds=session_seconds,
+        cpu_millicores=cpu_millicores,
+        memory_bytes=memory_bytes,
+        hub=hub,
+        notes=tuple(notes),
     )
+
+
+def _one_spelling(repository: str) -> str:
+    """A repository as every launch of it has it: GitHub takes its names in any case."""
+    folded = repository.casefold()
+    known = folded if folded.startswith(_GITHUB) else repository
+    return known.removesuffix(".git")
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:
@@ -66,8 +78,9 @@ def _text(entry: Mapping[str, Any], key: str) -> str:
 
 
 def _amount(entry: Mapping[str, Any], key: str, most: float, notes: list[str]) -> float | None:
-    """A number of 0 to `most`; None for null, and for 0 of anything but time, which is the
-    recorder's unknown.
+    """A number of 0 to `most`; None: it isn't known, or is noted as impossible.
+
+    Of anything but a time, the recorder writes 0 for what it doesn't know.
     """
     number = entry.get(key)
     if number is None:

@@ -347,8 +347,8 @@ UNDONE = {
     ),
     "holders-speak": Undone(
         (
-            (PullEvidence, "is_no_fault", lambda *_: False),
-            (PullEvidence, "with_what_lacks", lambda _, pod: pod),
+            (PullEvidence, "excuses_failure", lambda *_: False),
+            (PullEvidence, "with_lacking_images", lambda _, pod: pod),
             (FailedPulls, "drop_proven", lambda *_: None),
         ),
         "re-spawned",
