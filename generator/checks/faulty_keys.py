@@ -1,7 +1,7 @@
 """Values in which some keys have faults: a check that reads such a key stops there.
 
-It could say nothing of use about a value that doesn't fit the schema. Checks that don't read the
-key go on, so that all other faults are still found.
+Of a value that doesn't fit the schema, it could say nothing useful. Checks that don't read the key
+go on, so that all other faults are still found.
 """
 
 from __future__ import annotations
@@ -95,35 +95,38 @@ def guarded(values: Values, faulty: Iterable[Path]) -> Values:
 
 
 def _existing(values: Any, path: Path) -> Path:  # noqa: ANN401 - any part of the values
-    """A path, up to the first step of which nothing is below."""
-    for depth, step in enumerate(path):
+    """A path, cut after its first step below which there is nothing."""
+    part = values
+    for depth, step in enumerate(path, start=1):
         try:
-            values = values[step]
+            part = part[step]
         except (KeyError, IndexError):
-            return path[: depth + 1]
-        if not isinstance(values, dict | list):
-            return path[: depth + 1]
+            return path[:depth]
+        if not isinstance(part, dict | list):
+            return path[:depth]
     return path
 
 
 def _guarded(node: Any, paths: set[Path]) -> Any:  # noqa: ANN401 - a part of the values
+    """A part of the values, of which nobody reads what is at these paths below it."""
     if not paths:
         return node
-    here = {path[0] for path in paths if len(path) == 1}
-    deeper = {path[0] for path in paths if len(path) > 1} - here
-    below = {
-        step: _guarded(node[step], {path[1:] for path in paths if path[0] == step and path[1:]})
-        for step in deeper
-    }
+    faulty = {path[0] for path in paths if len(path) == 1}
+    # What is faulty further down, by the first step of its path.
+    paths_below: dict[str | int, set[Path]] = {}
+    for first, *rest in paths:
+        if rest and first not in faulty:
+            paths_below.setdefault(first, set()).add(tuple(rest))
+    below = {step: _guarded(node[step], inner) for step, inner in paths_below.items()}
     if isinstance(node, dict):
         entries = {**node, **below}
-        return _Map(entries, here) if here else entries
+        return _Map(entries, faulty) if faulty else entries
     listed = [below.get(index, entry) for index, entry in enumerate(node)]
-    return _List(listed, here) if here else listed
+    return _List(listed, faulty) if faulty else listed
 
 
 def sound_items(entries: object) -> Iterator[tuple[str, Any]]:
-    """Entries of a map, without the faulty ones; none of what is no map."""
+    """The sound entries of a map; none where `entries` isn't a map."""
     if not isinstance(entries, dict):
         return
     for key in entries:
@@ -138,9 +141,7 @@ def sound_items(entries: object) -> Iterator[tuple[str, Any]]:
 
 
 def sound_entries(entries: object) -> Iterator[tuple[int, Any]]:
-    """Entries of a list, each with its position, without the faulty ones; none of what is no
-    list.
-    """
+    """The sound entries of a list, each with its position; none where `entries` isn't a list."""
     if not isinstance(entries, list):
         return
     for position in range(len(entries)):

@@ -8,7 +8,7 @@ from collections.abc import Sequence, Set
 from fractions import Fraction
 from typing import Final
 
-from generator.checks.contract import LintReport, Phrase, at, mapping, text
+from generator.checks.contract import LintReport, Phrase, at, mapping
 from generator.checks.faulty_keys import sound_items
 from generator.checks.placeholders import DEFAULTS, ListedSet, placeholder_sets
 from generator.checks.terms import default_overrides
@@ -18,6 +18,7 @@ from generator.values.merge import Values
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 from roost_core.objects.requests import requested
 
+_HUB_BYTES: Final = "a number of bytes, or text like 512M or 2G"
 _LEAST_MEMORY_BYTES: Final = 2**20
 # What a container may request, beside devices by their whole names. Source:
 # k8s.io/kubernetes/pkg/apis/core/validation, ValidateResourceRequirements.
@@ -26,20 +27,22 @@ _HUGE_PAGES: Final = "hugepages-"
 _NATIVE: Final = "kubernetes.io/"
 _OF_QUOTAS: Final = "requests."
 _REJECTED: Final = "The API server rejects such pods."
-_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder", "prePuller")
+_PROGRAMS: Final = (("scheduler",), ("webhook",), ("controllers",), ("recorder",), ("prePuller",))
 
 
 def check(report: LintReport, _release: Release) -> None:
     """Check every `resources` of the values."""
-    for path in (*((part, "resources") for part in _PROGRAMS), (*DEFAULTS, "resources")):
+    for holder in (*_PROGRAMS, DEFAULTS):
         with report.part():
+            path = (*holder, "resources")
             _lint_limits(report, path, at(report.values, *path))
     for name, entry in sound_items(report.values.get("podClasses")):
         with report.part():
             _lint_class(report, ("podClasses", name, "resources"), at(entry, "resources"))
     for placeholder_set in placeholder_sets(report):
         with report.part():
-            if (resources := placeholder_set.named.get("resources")) is not None:
+            resources = placeholder_set.named.get("resources")
+            if resources is not None:
                 _lint_limits(report, placeholder_set.path("resources"), resources)
     with report.part():
         _lint_users(report)
@@ -144,7 +147,7 @@ def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
 
 
 def _lint_huge_pages(report: LintReport, path: Path, named: Set[str]) -> None:
-    """named: resources that are requested or limited."""
+    """Check what huge pages need beside them. named: resources that are requested or limited."""
     if any(map(_is_huge_pages, named)) and not {"cpu", "memory"} & named:
         report.refuse(path, "huge pages need cpu or memory beside them.", _REJECTED)
 
@@ -182,9 +185,9 @@ def _is_device(resource: str) -> bool:
 
 
 def _hub_amount(resource: str, amount: object) -> Fraction | int | None:
-    """CPUs or bytes as JupyterHub reads them; None: neither."""
+    """CPUs or bytes as JupyterHub reads them; None: it can't read the amount."""
     try:
-        # Its CPU amounts are plain numbers, and as decimals: 0.05 is 50m, though not as a float.
+        # CPUs are decimal numbers: read as text, 0.05 is 50m exactly, which a float isn't.
         return Fraction(str(amount)) if resource == "cpu" else parse_hub_bytes(amount)
     except ValueError:
         return None
@@ -200,24 +203,26 @@ def _lint_placeholder(
         return
     user = _hub_amount(resource, guarantee)
     if user is None:
-        key = ("singleuser", resource, "guarantee")
-        report.error(
-            key,
-            guarantee,
-            "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G",
-        )
+        expected = "a number" if resource == "cpu" else _HUB_BYTES
+        report.error(("singleuser", resource, "guarantee"), guarantee, expected)
         return
     placeholder = parse_quantity(request) if request is not None else 0
-    if user and placeholder < user:
-        binary = isinstance(guarantee, str) and resource == "memory" and guarantee[-1:] in "KMGT"
-        hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
-        found = Phrase("nothing" if request is None else str(request))
-        reason = (
-            f"the placeholder ({found}) is smaller than the user it is kept for"
-            f" ({guarantee}){hint}."
-        )
-        fix = "A user might not fit in the room that a placeholder frees: request at least as much."
-        report.warn(path, reason, fix)
+    if placeholder >= user:
+        return
+    found = Phrase("nothing" if request is None else str(request))
+    reason = (
+        f"the placeholder ({found}) is smaller than the user it is kept for"
+        f" ({guarantee}){_unit_hint(resource, guarantee)}."
+    )
+    fix = "A user might not fit in the room that a placeholder frees: request at least as much."
+    report.warn(path, reason, fix)
+
+
+def _unit_hint(resource: str, guarantee: object) -> str:
+    """What a user's memory is in Kubernetes' units, where the hub's mean something else."""
+    if resource == "memory" and isinstance(guarantee, str) and guarantee[-1:] in "KMGT":
+        return f" ({guarantee} is {guarantee}i in Kubernetes)"
+    return ""
 
 
 def _lint_extended(
@@ -233,7 +238,7 @@ def _lint_extended(
             **mapping(override.get("extra_resource_guarantees")),
             **mapping(override.get("extra_resource_limits")),
         }
-        # The schema doesn't check overrides: what is no whole number doesn't count here.
+        # The schema doesn't check overrides: only whole numbers count here.
         users |= {name: amount for name, amount in named.items() if str(amount).isdecimal()}
     held = requested(resources)
     for resource, amount in users.items():

@@ -8,7 +8,6 @@ ignores most silently. Source: kube-scheduler v1.37 (`pkg/scheduler/framework/ru
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 from generator.checks.contract import (
@@ -123,7 +122,7 @@ def _lint_resources(report: LintReport, path: Path, holder: dict[str, object]) -
 
 
 def _lint_name(report: LintReport, path: Path, name: str, point: str, minor: int) -> None:
-    """Check an enabled plugin: known to this minor, and of this extension point."""
+    """Check an enabled plugin: this minor knows it, and it has this extension point."""
     if name not in PLUGINS:
         image = text(at(report.values, "scheduler", "image", "name"))
         if image.rpartition("/")[2] == "kube-scheduler":
@@ -180,10 +179,9 @@ def _lint_plugins(
         for index, name in enumerate(_names(plugin_set.get("enabled"))):
             if name not in PLUGINS:
                 continue
-            closed = (gate for gate in PLUGINS[name].gates if not is_on(gate, minor, gates))
-            first_closed = next(closed, None)
-            if first_closed is not None:
-                reason = f"{name} is behind the feature gate {first_closed}, which is off."
+            closed = [gate for gate in PLUGINS[name].gates if not is_on(gate, minor, gates)]
+            if closed:
+                reason = f"{name} is behind the feature gate {closed[0]}, which is off."
                 report.warn(
                     (*path, point, "enabled", index), reason, "Set it in scheduler.featureGates."
                 )
@@ -210,8 +208,8 @@ def _lint_enabled(
         here = (*path, index)
         _lint_name(report, (*here, "name"), name, point, minor)
         has_default = name in DEFAULT_WEIGHTS
-        has_weight = point == "score" or (point == "multiPoint" and has_default)
-        if not has_weight:
+        takes_weight = point == "score" or (point == "multiPoint" and has_default)
+        if not takes_weight:
             continue
         if weight == 0:
             fix = (
@@ -225,32 +223,48 @@ def _lint_enabled(
 
 
 def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
-    names = partial(_names, plugins)
+    """Check what plugins of one extension point need of another point."""
     scored = _enabled_scores(plugins)
-    for index, name in enumerate(names("preScore", "disabled")):
-        needing = [
-            plugin for plugin in SCORES_NEED_PRE_SCORE if name in {plugin, "*"} and plugin in scored
-        ]
-        broken = [plugin for plugin in needing if plugin not in names("preScore", "enabled")]
-        if broken:
-            verb, fails, whose = (
-                ("scores", "fails", "its") if len(broken) == 1 else ("score", "fail", "their")
-            )
-            reason = (
-                f"{', '.join(broken)} still {verb}, and {fails} for every pod without {whose}"
-                " preScore."
-            )
-            report.refuse(
-                (*path, "preScore", "disabled", index), reason, "Disable it under score instead."
-            )
-    for index, name in enumerate(names("preFilter", "disabled")):
-        off = {*names("filter", "disabled"), *names("multiPoint", "disabled")}
-        needing = [
+    _lint_pre_score(report, path, plugins, scored)
+    _lint_pre_filter(report, path, plugins)
+    if "*" in _names(plugins, "multiPoint", "disabled"):
+        _lint_without_multi_point(report, path, plugins)
+    if plugins and not scored:
+        reason = "no plugin scores: the first node that fits is taken."
+        report.warn((*path, "score"), reason, "Enable at least one score plugin.")
+
+
+def _lint_pre_score(
+    report: LintReport, path: Path, plugins: dict[str, object], scored: set[str]
+) -> None:
+    """Check that no plugin scores whose preScore is disabled."""
+    kept = _names(plugins, "preScore", "enabled")
+    for index, name in enumerate(_names(plugins, "preScore", "disabled")):
+        broken = [
             plugin
-            for plugin in FILTERS_NEED_PRE_FILTER
-            if name in {plugin, "*"} and not {plugin, "*"} & off
+            for plugin in SCORES_NEED_PRE_SCORE
+            if name in {plugin, "*"} and plugin in scored and plugin not in kept
         ]
-        broken = [plugin for plugin in needing if plugin not in names("preFilter", "enabled")]
+        if not broken:
+            continue
+        if len(broken) == 1:
+            fault = "still scores, and fails for every pod without its preScore."
+        else:
+            fault = "still score, and fail for every pod without their preScore."
+        report.refuse(
+            (*path, "preScore", "disabled", index),
+            f"{', '.join(broken)} {fault}",
+            "Disable it under score instead.",
+        )
+
+
+def _lint_pre_filter(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
+    """Check that no plugin filters whose preFilter is disabled."""
+    kept = _names(plugins, "preFilter", "enabled")
+    off = {*_names(plugins, "filter", "disabled"), *_names(plugins, "multiPoint", "disabled")}
+    filtering = [plugin for plugin in FILTERS_NEED_PRE_FILTER if not {plugin, "*"} & off]
+    for index, name in enumerate(_names(plugins, "preFilter", "disabled")):
+        broken = [plugin for plugin in filtering if name in {plugin, "*"} and plugin not in kept]
         if broken:
             reason = (
                 f"{', '.join(broken)} still filter, and fail every pod without what preFilter"
@@ -259,22 +273,24 @@ def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]
             report.refuse(
                 (*path, "preFilter", "disabled", index), reason, "Disable it under filter too."
             )
-    if "*" in names("multiPoint", "disabled"):
-        for point, plugin, what in (
-            ("queueSort", "PrioritySort", "queue sort"),
-            ("bind", "DefaultBinder", "bind"),
-        ):
-            if plugin not in names("multiPoint", "enabled") and not names(point, "enabled"):
-                reason = (
-                    f"with all of multiPoint disabled there is no {what} plugin, and kube-scheduler"
-                    " doesn't start."
-                )
-                report.refuse(
-                    (*path, "multiPoint", "disabled"), reason, f"Enable {plugin} under multiPoint."
-                )
-    if plugins and not scored:
-        reason = "no plugin scores: the first node that fits is taken."
-        report.warn((*path, "score"), reason, "Enable at least one score plugin.")
+
+
+def _lint_without_multi_point(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
+    """Check that the plugins are there without which kube-scheduler doesn't start."""
+    for point, plugin, what in (
+        ("queueSort", "PrioritySort", "queue sort"),
+        ("bind", "DefaultBinder", "bind"),
+    ):
+        is_there = plugin in _names(plugins, "multiPoint", "enabled")
+        if is_there or _names(plugins, point, "enabled"):
+            continue
+        reason = (
+            f"with all of multiPoint disabled there is no {what} plugin, and kube-scheduler"
+            " doesn't start."
+        )
+        report.refuse(
+            (*path, "multiPoint", "disabled"), reason, f"Enable {plugin} under multiPoint."
+        )
 
 
 def _enabled_scores(plugins: dict[str, object]) -> set[str]:
@@ -313,25 +329,12 @@ def _lint_plugin_config(
             (*path, index, "name"), name, "each plugin once", "kube-scheduler would not start."
         )
     for index, name in enumerate(names):
-        arguments = mapping(at(entries[index], "args"))
         here = (*path, index)
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
-        if name in ARGUMENTS:
-            for key in unmodelled(name, arguments):
-                report.warn(
-                    (*here, "args", key), f"{_UNMODELLED}.", "Leave it out, unless users need it."
-                )
-        for key in arguments:
-            _lint_since(report, (*here, "args", key), key, _ARGUMENTS_SINCE, minor)
-        if name not in ARGUMENTS:
-            for key in arguments.keys() - {"apiVersion", "kind"}:
-                report.error(
-                    (*here, "args", key),
-                    Phrase("an unknown argument"),
-                    "none: it takes no arguments",
-                )
+        arguments = mapping(at(entries[index], "args"))
+        _lint_keys(report, (*here, "args"), name, arguments, minor)
         _lint_arguments(report, (*here, "args"), name, arguments)
     if entries and "PodTopologySpread" not in names:
         reason = (
@@ -340,6 +343,21 @@ def _lint_plugin_config(
         )
         fix = "Add {name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: []}}."
         report.warn(path, reason, fix)
+
+
+def _lint_keys(
+    report: LintReport, path: Path, name: str, arguments: dict[str, object], minor: int
+) -> None:
+    """Check that a plugin of this minor takes these arguments."""
+    if name in ARGUMENTS:
+        for key in unmodelled(name, arguments):
+            report.warn((*path, key), f"{_UNMODELLED}.", "Leave it out, unless users need it.")
+    for key in arguments:
+        _lint_since(report, (*path, key), key, _ARGUMENTS_SINCE, minor)
+    if name not in ARGUMENTS:
+        for key in arguments.keys() - {"apiVersion", "kind"}:
+            found = Phrase("an unknown argument")
+            report.error((*path, key), found, "none: it takes no arguments")
 
 
 def _lint_arguments(

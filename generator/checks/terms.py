@@ -20,13 +20,12 @@ def overrides(profile: object) -> Iterator[Values]:
 
 
 def default_overrides(profiles: object) -> list[Values]:
-    """`kubespawner_override` of who takes the default profile, else the first, with its default
-    choices.
+    """`kubespawner_override` of the default profile, and of its default choices. Without a default,
+    the first counts.
     """
     chosen = _default(listing(profiles) or by_key(profiles))
-    choices = [
-        _default(by_key(at(option, "choices"))) for option in by_key(at(chosen, "profile_options"))
-    ]
+    options = by_key(at(chosen, "profile_options"))
+    choices = [_default(by_key(at(option, "choices"))) for option in options]
     return [mapping(at(profile, "kubespawner_override")) for profile in (chosen, *choices)]
 
 
@@ -38,6 +37,7 @@ def by_key(named: object) -> list[object]:
 
 
 def _default(listed: list[object]) -> object:
+    """The entry that is the default, else the first; None: there is none."""
     for entry in listed:
         if at(entry, "default") is True:
             return entry
@@ -47,10 +47,10 @@ def _default(listed: list[object]) -> object:
 def lint_toleration(toleration: object) -> str:
     """What is wrong with one of a profile's tolerations; "" for nothing."""
     why = why_unfit(toleration, "toleration")
-    return why and f"is not a toleration as in a pod ({why})"
+    return f"is not a toleration as in a pod ({why})" if why else ""
 
 
 def lint_required_term(term: object) -> str:
     """What is wrong with one of a profile's required node terms; "" for nothing."""
     why = why_unfit(term, "nodeTerm")
-    return why and f"is not a node selector term as in a pod ({why})"
+    return f"is not a node selector term as in a pod ({why})" if why else ""

@@ -15,6 +15,7 @@ from generator.importing.python_settings import ANY
 from generator.importing.quantities import MEMORY, memory_quantity, quantity, spawner_bytes
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Kind, Path, child, fits
+from generator.importing.traits import SetTrait
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
@@ -39,17 +40,26 @@ _STAYS: Final = (
     "stays with BinderHub: build pods bring it along, and Roost chooses among the nodes that have a"
     " ready builder pod"
 )
+# Values of imageBuilderType with which builder pods run.
+_BUILDER_PODS: Final = ("dind", "pink")
 _BUILD_CLASSES: Final = ("BinderHub", "KubernetesBuildExecutor")
 # Traits that decide which pods builds are, and where: if one isn't known, no build is promised a
 # home.
 _DECIDES: Final = frozenset(
     {
-        *("sticky_builds", "namespace", "build_namespace", "build_class", "component_label"),
-        *("_component_label", "docker_host", "build_docker_host", ANY),
+        "sticky_builds",
+        "namespace",
+        "build_namespace",
+        "build_class",
+        "component_label",
+        "_component_label",
+        "docker_host",
+        "build_docker_host",
+        ANY,
     }
 )
-# (class, trait) -> its value, and the key of the code that sets it.
-_Set = Mapping[tuple[str, str], tuple[object, Path]]
+# What Python sets, by (class, trait). Its `at` is the key of the code.
+_Set = Mapping[tuple[str, str], SetTrait]
 
 
 def map_builds(draft: Draft, charts: Charts) -> None:
@@ -83,17 +93,13 @@ def _map_service(draft: Draft, service: HubSection) -> None:
 
 
 def _map_builder(draft: Draft, binder: HubSection) -> None:
-    for kind in ("dind", "pink"):
+    for kind in _BUILDER_PODS:
         if binder.mapping(f"{kind}.resources"):
             draft.reject(binder, (kind, "resources"), _BUILDER_SIZE)
-    builder = binder.text("imageBuilderType")
+    builder = _builder_type(binder)
     if builder is None:
-        # Older charts have a switch for each.
-        switches = (binder.switch(f"{kind}.enabled", default=False) for kind in ("dind", "pink"))
-        builder = "dind" if any(switches) else None
-    if builder is None:
-        is_sticky, _ = _trait(binder, _read_python(binder), "sticky_builds", "boolean")
-        if is_sticky is True:
+        sticky = _trait(binder, _read_python(binder), "sticky_builds", "boolean")
+        if sticky.value is True:
             # BinderHub's sticky builds fail without builder pods: another file says dind or pink.
             return
     if builder in (None, "host", "local"):
@@ -103,9 +109,21 @@ def _map_builder(draft: Draft, binder: HubSection) -> None:
         )
         source = (*binder.path, "imageBuilderType")
         draft.put("podClasses.build.home.builders.labels", _NO_LABELS, source, why)
-    elif builder not in ("dind", "pink"):
+    elif builder not in _BUILDER_PODS:
         reason = "expected host, dind or pink; podClasses.build.home.builders must find its pods"
         draft.reject(binder, ("imageBuilderType",), reason)
+
+
+def _builder_type(binder: HubSection) -> str | None:
+    """The chart's `imageBuilderType`; None: the file doesn't say."""
+    builder = binder.text("imageBuilderType")
+    if builder is not None:
+        return builder
+    # Older charts have a switch for each.
+    switched_on = [
+        kind for kind in _BUILDER_PODS if binder.switch(f"{kind}.enabled", default=False)
+    ]
+    return "dind" if switched_on else None
 
 
 def _read_python(section: HubSection) -> _Set:
@@ -114,17 +132,17 @@ def _read_python(section: HubSection) -> _Set:
     codes: list[tuple[Path, object]] = [(("extraConfig",), config)]
     if isinstance(config, Mapping):
         codes = [(("extraConfig", str(name)), code) for name, code in sorted(config.items())]
-    found: dict[tuple[str, str], tuple[object, Path]] = {}
+    found: dict[tuple[str, str], SetTrait] = {}
     for at, code in codes:
         if not isinstance(code, str) or not code.strip():
             continue
         for class_name, trait, value in class_settings(code, _BUILD_CLASSES):
-            found[(class_name, trait)] = (value, at)
+            found[class_name, trait] = SetTrait(value, at)
     return found
 
 
 def _note_python(draft: Draft, section: HubSection, set_traits: _Set) -> None:
-    """Name what the chart's own Python sets of builds to nobody knows what."""
+    """Name what the chart's own Python sets of builds, where its value isn't written out."""
     for (class_name, trait), (value, at) in set_traits.items():
         is_unknown = trait == ANY or value == UNKNOWN or trait not in _READ
         if trait not in _DECIDES or not is_unknown:
@@ -158,10 +176,11 @@ def _map_executor(draft: Draft, section: HubSection, set_traits: _Set) -> None:
             " null"
         )
         draft.reject(section, key, reason)
-    label, key = _component_label(set_traits)
-    if label:
-        at = (*section.path, *key)
-        draft.put("podClasses.build.match.labels.component", label, at, "Build pods' own label.")
+    label = _component_label(set_traits)
+    if label is not None and label.value:
+        at = (*section.path, *label.at)
+        why = "Build pods' own label."
+        draft.put("podClasses.build.match.labels.component", label.value, at, why)
     for at in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector")):
         if section.get(".".join(at), "mapping"):
             draft.reject(section, at, _STAYS)
@@ -212,30 +231,33 @@ def _map_build_requests(draft: Draft, section: HubSection, set_traits: _Set) -> 
     )
 
 
-def _component_label(set_traits: _Set) -> tuple[str, Path]:
-    """The label by which builds are found, and where it stands; "": the chart's own."""
+def _component_label(set_traits: _Set) -> SetTrait | None:
+    """The label by which builds are found; None: the chart's own."""
     for name in ("_component_label", "component_label"):
-        value, at = set_traits.get(("KubernetesBuildExecutor", name), (None, ()))
-        if isinstance(value, str) and value != UNKNOWN:
-            return value, at
-    return "", ()
+        label = set_traits.get(("KubernetesBuildExecutor", name))
+        if label is not None and isinstance(label.value, str) and label.value != UNKNOWN:
+            return label
+    return None
 
 
-def _trait(section: HubSection, set_traits: _Set, name: str, kind: Kind) -> tuple[object, Path]:
-    """A trait by its name of today or before, and the key where it stands (of today when
-    nowhere). set_traits: what Python sets, after the configuration.
+def _trait(section: HubSection, set_traits: _Set, name: str, kind: Kind) -> SetTrait:
+    """A trait by its name of today or before, and the key where it stands: that of today, where
+    nobody sets it.
+
+    set_traits: what Python sets, after the configuration.
     """
     today = (*_EXECUTOR, name)
     before = ("config", "BinderHub", _OLD_NAMES[name])
-    for key in (today, before):
-        _, class_name, trait = key
-        value, at = set_traits.get((class_name, trait), (UNKNOWN, ()))
-        if value != UNKNOWN and fits(value, kind):
-            return value, at
+    for _, class_name, trait in (today, before):
+        by_python = set_traits.get((class_name, trait))
+        if by_python is None or by_python.value == UNKNOWN:
+            continue
+        if fits(by_python.value, kind):
+            return by_python
     for key in (today, before):
         if child(section.data, *key) is not None:
-            return section.get(".".join(key), kind), key
-    return None, today
+            return SetTrait(section.get(".".join(key), kind), key)
+    return SetTrait(None, today)
 
 
 def _note_node_placeholder(draft: Draft, parent: HubSection) -> None:

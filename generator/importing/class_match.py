@@ -1,5 +1,4 @@
-"""Whether class `user` matches users' pods, and their scheduler is Roost's: what decides their
-namespace, labels and scheduler in the hub.
+"""Let class `user` match the pods that the hub makes: their namespace, labels and scheduler.
 
 Read are traits below `hub.config`, `singleuser.extraPodConfig` and `extraLabels`, and what the
 hub's Python writes out: `c.KubeSpawner.namespace = "lab"`, `setattr`, lambdas, spawners and pods in
@@ -32,21 +31,27 @@ from generator.importing.traits import (
     LISTS,
     PLACEHOLDER_TRAITS,
     POD_AFFINITIES,
+    SetTrait,
     camel_case,
     entries,
     is_known,
 )
 
-# Trait -> its value, and its key below the hub's values.
-_Traits = dict[str, tuple[object, Path]]
+_Traits = dict[str, SetTrait]
 # Traits that the chart always sets, to nothing if its values say nothing.
 _CHART_SETS: Final = frozenset(
     {
-        *("node_selector", "node_affinity_required", "extra_pod_config", "extra_labels"),
-        *("init_containers", "extra_containers", "profile_list", *POD_AFFINITIES),
+        "node_selector",
+        "node_affinity_required",
+        "extra_pod_config",
+        "extra_labels",
+        "init_containers",
+        "extra_containers",
+        "profile_list",
+        *POD_AFFINITIES,
     }
 )
-_UNSET: tuple[object, Path] = (None, ())
+_UNSET: Final = SetTrait(None, ())
 _SAME_SCHEDULER: Final = "replaceSchedulers has the scheduler that {setter}"
 # Traits that take users out of Roost's reach, each with what must be so before users are placed if
 # the trait is UNKNOWN. {setter}: which key sets it, on which line.
@@ -120,8 +125,8 @@ def _followed_traits(traits: _Traits) -> set[str]:
             followed.add(trait)
     for trait in ("profile_list", "extra_pod_config", "group_overrides", *PLACEHOLDER_TRAITS):
         value, _ = traits.get(trait, _UNSET)
-        is_read = entries(value) is not None if trait in LISTS else value is not None
-        if is_read and is_known(value):
+        read = entries(value) if trait in LISTS else value
+        if read is not None and is_known(value):
             followed.add(trait)
     return followed
 
@@ -150,6 +155,7 @@ def _namespace_labels(traits: _Traits) -> tuple[Mapping[str, object], Path]:
 
 
 def _unmet_by_namespaces(hub: HubSection, traits: _Traits) -> list[str]:
+    """What must be so of users' own namespaces, where no labels of them are known."""
     each_user_has_one, at = traits.get("enable_user_namespaces", _UNSET)
     labels, _ = traits.get("user_namespace_labels", _UNSET)
     if each_user_has_one is not True or labels:
@@ -159,6 +165,7 @@ def _unmet_by_namespaces(hub: HubSection, traits: _Traits) -> list[str]:
 
 
 def _unmet_by_scheduler(draft: Draft, traits: _Traits) -> list[str]:
+    """What must be so of a scheduler that the hub names in its users' pods."""
     pod_config, _ = traits.get("extra_pod_config", _UNSET)
     of_trait, _ = traits.get("scheduler_name", _UNSET)
     name = child(pod_config, "schedulerName") or of_trait
@@ -199,7 +206,7 @@ def traits_of(hub: HubSection) -> HubTraits:
     for key, trait in (("extraPodConfig", "extra_pod_config"), ("extraLabels", "extra_labels")):
         value = mapping(child(hub.data, "singleuser", key))
         if value:
-            found[trait] = (value, ("singleuser", key))
+            found[trait] = SetTrait(value, ("singleuser", key))
     chart = chart_traits(hub.data, is_binder=False)
     classes = mapping(child(hub.data, "hub", "config"))
     # KubeSpawner comes last: what it is told itself takes the place of what all spawners are told.
@@ -208,18 +215,18 @@ def traits_of(hub: HubSection) -> HubTraits:
         if str(name).endswith("Spawner") and isinstance(traits, Mapping):
             for trait, value in traits.items():
                 if _reaches_pods(name, trait, value, chart):
-                    found[trait] = (value, ("hub", "config", name, trait))
+                    found[trait] = SetTrait(value, ("hub", "config", name, trait))
     for trait in OF_JUPYTERHUB:
         at = ("hub", "config", "JupyterHub", trait)
         own = child(hub.data, *at)
         if own not in (None, ""):
-            found[trait] = (own, at)
+            found[trait] = SetTrait(own, at)
     any_trait = _read_python(hub, found, chart)
     pod_config, pod_config_at = found.get("extra_pod_config", _UNSET)
     if isinstance(pod_config, Mapping):
         # KubeSpawner takes either spelling.
         named = {camel_case(str(key)): value for key, value in pod_config.items()}
-        found["extra_pod_config"] = (named, pod_config_at)
+        found["extra_pod_config"] = SetTrait(named, pod_config_at)
     spawner, spawner_at = found.get("spawner_class", _UNSET)
     is_named = isinstance(spawner, str) and spawner != UNKNOWN
     if is_named and not str(spawner).lower().startswith("kubespawner"):
@@ -278,11 +285,11 @@ def _set_trait(
     trait = trait_value.trait
     value = trait_value.value
     if trait_value.is_part:
-        before = found[trait][0] if trait in found else chart.get(trait)
+        before = found[trait].value if trait in found else chart.get(trait)
         value = _added(before, value)
     if trait == "profile_list":
         mark_defaults(value)
-    found[trait] = (value, at)
+    found[trait] = SetTrait(value, at)
 
 
 def _added(before: object, more: object) -> object:

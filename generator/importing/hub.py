@@ -77,10 +77,11 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     profiles = hub.get("singleuser.profileList", "any")
     if "profile_list" in traits:
         # The hub's Python has the last word.
-        profiles, _ = traits["profile_list"]
+        profiles = traits["profile_list"].value
     map_placeholders(draft, hub, sizes, profiles, traits)
     map_images(draft, charts, traits)
-    draft.places_users_once, followed = map_class_match(draft, hub)
+    unmet, followed = map_class_match(draft, hub)
+    draft.places_users_once = unmet
     note_run_time(draft, hub, followed)
     note_unread(draft, hub)
 
@@ -91,16 +92,7 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
     # `object_name` reads it, and no Roost value follows from it.
     hub.tick_off("fullnameOverride")
     if not hub.switch("scheduling.userScheduler.enabled", default=True):
-        draft.put(
-            "scheduler.target",
-            "none",
-            (*source, "enabled"),
-            "The user scheduler was off: pods keep the cluster's. For Roost's, which packs users,"
-            " remove this line and the nulls of join and warm below.",
-        )
-        why = "The hub's users didn't gather on few nodes, so they don't here."
-        draft.put("podClasses.user.join.user", None, (*source, "enabled"), why)
-        draft.put("podClasses.user.warm", None, (*source, "enabled"))
+        _map_absent_scheduler(draft, (*source, "enabled"))
         hub.tick_off("scheduling.userScheduler")
         return
     name = object_name(hub, draft.release, "user-scheduler", in_namespace=False)
@@ -126,6 +118,20 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
     _map_disruption(draft, hub)
     _map_scheduler_image(draft, hub)
     _map_plugins(draft, hub)
+
+
+def _map_absent_scheduler(draft: Draft, source: Path) -> None:
+    """Leave users to the cluster's scheduler, as in the hub. source: the switch."""
+    draft.put(
+        "scheduler.target",
+        "none",
+        source,
+        "The user scheduler was off: pods keep the cluster's. For Roost's, which packs users,"
+        " remove this line and the nulls of join and warm below.",
+    )
+    why = "The hub's users didn't gather on few nodes, so they don't here."
+    draft.put("podClasses.user.join.user", None, source, why)
+    draft.put("podClasses.user.warm", None, source)
 
 
 def _map_disruption(draft: Draft, hub: HubSection) -> None:
@@ -200,7 +206,16 @@ def _map_core_pods(draft: Draft, hub: HubSection) -> None:
     of_scheduler = hub.items("scheduling.userScheduler.tolerations")
     if of_scheduler:
         draft.put("scheduler.tolerations", [*tolerations, *of_scheduler], (*source, "tolerations"))
+    _map_core_affinity(draft, hub)
+    _map_nodes(draft, hub, tolerations)
+
+
+def _map_core_affinity(draft: Draft, hub: HubSection) -> None:
+    """Whether core pods go to nodes that are marked for them."""
+    at = ("scheduling", "corePods", "nodeAffinity", "matchNodePurpose")
     purpose = match_purpose(hub, "corePods")
+    if purpose is None:
+        return
     term = {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["core"]}]}
     affinities: Mapping[str, Mapping[str, object]] = {
         # A list, which replaces Roost's own; null would not do in a parent chart.
@@ -212,24 +227,21 @@ def _map_core_pods(draft: Draft, hub: HubSection) -> None:
             "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]
         },
     }
-    if purpose is not None and purpose in affinities:
-        source_key = (*source, "nodeAffinity", "matchNodePurpose")
-        draft.put("corePods.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
-    elif purpose is not None:
-        draft.reject(
-            hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require"
-        )
-    _map_nodes(draft, hub, tolerations)
+    if purpose in affinities:
+        affinity = {"nodeAffinity": dict(affinities[purpose])}
+        draft.put("corePods.affinity", affinity, (*hub.path, *at))
+    else:
+        draft.reject(hub, at, "expected ignore, prefer or require")
 
 
 def _map_nodes(draft: Draft, hub: HubSection, core_tolerations: Sequence[object]) -> None:
     """Roost's programs run on the nodes that the hub's user scheduler selects, else on those of the
     hub's own pod. A selector is kept with the tolerations that its nodes need.
     """
-    own_tolerations = {
-        pod: hub.items(f"{pod}.tolerations") or [] for pod in ("scheduling.userScheduler", "hub")
-    }
-    chosen = next((pod for pod in own_tolerations if hub.mapping(f"{pod}.nodeSelector")), None)
+    pods = ("scheduling.userScheduler", "hub")
+    own_tolerations = {pod: hub.items(f"{pod}.tolerations") or [] for pod in pods}
+    with_selector = [pod for pod in pods if hub.mapping(f"{pod}.nodeSelector")]
+    chosen = with_selector[0] if with_selector else None
     if chosen is not None:
         selector = dict(hub.mapping(f"{chosen}.nodeSelector"))
         tolerations = [*core_tolerations, *own_tolerations[chosen]]

@@ -75,32 +75,16 @@ def find_hubs_in(
     if not folder.is_dir():
         raise UsageError(f"--folder {folder}: found no such folder, expected one with hubs' values")
     passed: list[str] = []
-    found: dict[str, HubFiles] = {}
-    beside = _files(folder, passed)
-    above = [file for file in beside if file.is_common]
-    own = [file for file in beside if not file.is_common]
-    for hub in _hubs_of(own, above, common, passed):
-        found[hub.name] = hub
-    for below in sorted(
-        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
-    ):
+    files = _files(folder, passed)
+    of_all = [file for file in files if file.is_common]
+    own = [file for file in files if not file.is_common]
+    found = {hub.name: hub for hub in _hubs_of(own, of_all, common, passed)}
+    for below in sorted(folder.iterdir()):
+        if not below.is_dir() or below.name.startswith("."):
+            continue
         place = below / "config" if (below / "config").is_dir() else below
-        files = _files(place, passed)
-        shared = [*above, *(file for file in files if file.is_common)]
-        rest = [file for file in files if not file.is_common]
-        base = [file for file in rest if file.stem == "values"]
-        if base:
-            # One hub. Files beside its values.yaml are variants of it, and they aren't read.
-            rest = [base[0]._replace(stem=below.name)]
-        elif len(rest) == 1:
-            rest = [rest[0]._replace(stem=below.name)]
-        elif not rest and files:
-            # Common files alone: the last one is the hub's own.
-            rest = [files[-1]._replace(stem=below.name)]
-            shared = [*above, *files[:-1]]
-        else:
-            rest = [file._replace(stem=f"{below.name}-{file.stem}") for file in rest]
-        for hub in _hubs_of(rest, shared, common, passed):
+        own, shared = _own_and_shared(below.name, _files(place, passed))
+        for hub in _hubs_of(own, [*of_all, *shared], common, passed):
             found.setdefault(hub.name, hub)
     if not found:
         fix = "Name a folder with HUB.values.yaml or HUB/values.yaml, one for each hub."
@@ -108,6 +92,24 @@ def find_hubs_in(
             [Fault(str(folder), 0, "", "no values of a hub", "values of zero-to-jupyterhub", fix)]
         )
     return sorted(found.values()), passed
+
+
+def _own_and_shared(name: str, files: Sequence[_File]) -> tuple[list[_File], list[_File]]:
+    """The files of the folder `name` that are a hub's own, each called after its hub, and those
+    that its hubs share.
+    """
+    shared = [file for file in files if file.is_common]
+    rest = [file for file in files if not file.is_common]
+    base = [file for file in rest if file.stem == "values"]
+    if base:
+        # One hub. Files beside its values.yaml are variants of it, and they aren't read.
+        return [base[0]._replace(stem=name)], shared
+    if len(rest) == 1:
+        return [rest[0]._replace(stem=name)], shared
+    if not rest and files:
+        # Common files alone: the last one is the hub's own.
+        return [files[-1]._replace(stem=name)], list(files[:-1])
+    return [file._replace(stem=f"{name}-{file.stem}") for file in rest], shared
 
 
 def hubs_of_files(files: Sequence[tuple[str, bytes]]) -> list[HubFiles]:
@@ -121,13 +123,16 @@ def _hubs_of(
     common: Sequence[tuple[str, bytes]],
     passed: list[str],
 ) -> list[HubFiles]:
-    """The hubs of a folder, each with its common files. Adds to `passed` what was left out."""
+    """The hubs of a folder, each with its common files. Adds to `passed` what was left out.
+
+    own: the hubs' own files. shared: files of several hubs. common: layers below all others.
+    """
     families = {file.family for file in shared if any(_is_of(hub.stem, file.family) for hub in own)}
+    unclaimed = [file for file in shared if file.is_of_family_alone and file.family not in families]
     passed += [
         f"{file.name}: nothing says which hubs it is of. Name it as FILE beside --folder if it is"
         " of all"
-        for file in shared
-        if file.is_of_family_alone and file.family not in families
+        for file in unclaimed
     ]
     hubs = []
     for file in own:
@@ -159,12 +164,14 @@ def _belongs(layer: _File, file: _File, families: Collection[str]) -> bool:
 
 
 def _is_of(hub: str, family: str) -> bool:
+    """Whether a hub's name says that it is of a family; "" is none."""
     return bool(family) and (
         hub == family or hub.startswith(f"{family}-") or hub.endswith(f"-{family}")
     )
 
 
 def _files(folder: Path, passed: list[str]) -> list[_File]:
+    """The YAML files of a folder, by name. Adds to `passed` what was left out, and why."""
     found = []
     paths = sorted(
         path for path in folder.iterdir() if path.name.endswith(_ENDINGS) and path.is_file()

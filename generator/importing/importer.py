@@ -80,14 +80,18 @@ def import_layers(
     loaded = [file for found in read for file in found.files]
     releases_in_files = [found.release for found in read if found.release]
     is_release_known = bool(release or releases_in_files)
-    release = release or next(iter(releases_in_files), usual_release)
+    release_name = release or next(iter(releases_in_files), usual_release)
     values = values_of(loaded)
     filename = ", ".join(name for name, _ in layers)
     places = Places([file.source for file in loaded])
     charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
     defaults = read_defaults().values
     draft = Draft(
-        filename, node_hour_price=node_hour_price, defaults=defaults, places=places, release=release
+        filename,
+        node_hour_price=node_hour_price,
+        defaults=defaults,
+        places=places,
+        release=release_name,
     )
     draft.notes += [
         f"{name}: {key} isn't read here, and may say otherwise: {_ALL}"
@@ -99,7 +103,7 @@ def import_layers(
         draft.notes.append(_LAYERS)
     if "values" in charts.hub.path and not is_release_known:
         draft.notes.append(
-            f"No release is named here, and {release} is taken: --hub-release NAME says which."
+            f"No release is named here, and {release_name} is taken: --hub-release NAME says which."
         )
     draft.is_binder = charts.binder is not None
     draft.has_builds = draft.is_binder or charts.service is not None
@@ -230,32 +234,56 @@ def _refuse_other_hub(charts: source.Charts | None, filename: str, places: Place
 def _charts(
     values: Mapping[str, object], filename: str, places: Places, hub: source.Path | None
 ) -> source.Charts:
+    """The charts that the values are of. Raises ValuesError: they are of none that can be
+    imported.
+    """
     _refuse_own(values, filename)
     charts = source.find_charts(values, hub)
     _refuse_other_hub(charts, filename, places)
-    for keys, whose in _OTHER_CHARTS.items():
-        path = (*(charts.hub.path if charts is not None else ()), *keys)
-        if source.child(values, *path) is not None:
-            fix = (
-                "Give the values of the hub's own chart; its images have name and tag: helm get"
-                " values RELEASE --all."
-            )
-            found = f"a key of {whose}"
-            raise ValuesError(
-                [Fault(*places.of(path), source.show_key(path), found, _ACCEPTED, fix)]
-            )
-    if charts is not None and charts.service is not None and not charts.has_hub:
-        if charts.service.path:
-            key = charts.service.path[0]
-        else:
-            # The file is the service's own, recognised by one of these keys.
-            key = "dockerApi" if "dockerApi" in values else "buildPodsRegistryCredentials"
-        fix = "It has no users: give its hub's values, too, as one of several files."
-        raise ValuesError(
-            [Fault(*places.of((key,)), key, "binderhub-service alone", _ACCEPTED, fix)]
-        )
+    _refuse_other_chart(values, charts, places)
     if charts is not None:
+        if charts.service is not None and not charts.has_hub:
+            raise ValuesError([_service_alone(values, charts.service, places)])
         return charts
+    _refuse_misshapen(values, places)
+    if values:
+        raise ValuesError([_no_hub(values, filename, places)])
+    # An empty file configures a hub too: the chart's defaults.
+    return source.Charts(source.HubSection({}, ()), True, None, None, source.HubSection({}, ()))
+
+
+def _refuse_other_chart(
+    values: Mapping[str, object], charts: source.Charts | None, places: Places
+) -> None:
+    """Refuse values with a key that another chart of hubs has."""
+    hub_path = charts.hub.path if charts is not None else ()
+    for keys, whose in _OTHER_CHARTS.items():
+        path = (*hub_path, *keys)
+        if source.child(values, *path) is None:
+            continue
+        fix = (
+            "Give the values of the hub's own chart; its images have name and tag: helm get"
+            " values RELEASE --all."
+        )
+        found = f"a key of {whose}"
+        raise ValuesError([Fault(*places.of(path), source.show_key(path), found, _ACCEPTED, fix)])
+
+
+def _service_alone(
+    values: Mapping[str, object], service: source.HubSection, places: Places
+) -> Fault:
+    """What is said of binderhub-service's values without a hub's."""
+    if service.path:
+        key = service.path[0]
+    else:
+        # The file is the service's own, recognised by one of these keys.
+        key = "dockerApi" if "dockerApi" in values else "buildPodsRegistryCredentials"
+    fix = "It has no users: give its hub's values, too, as one of several files."
+    return Fault(*places.of((key,)), key, "binderhub-service alone", _ACCEPTED, fix)
+
+
+def _refuse_misshapen(values: Mapping[str, object], places: Places) -> None:
+    """Refuse sections of a hub that aren't mappings."""
     fix = "Write the section's keys below it, or remove it."
     misshapen = []
     for path, value in source.misshapen_sections(values):
@@ -263,6 +291,10 @@ def _charts(
         misshapen.append(Fault(*places.of(path), source.show_key(path), found, "a mapping", fix))
     if misshapen:
         raise ValuesError(misshapen)
+
+
+def _no_hub(values: Mapping[str, object], filename: str, places: Places) -> Fault:
+    """What is said of values in which no hub is found."""
     # Keys that a hub has, but other charts too.
     some = sorted(HUB_KEYS & set(values))
     if some:
@@ -271,24 +303,20 @@ def _charts(
             "If a hub's, write `singleuser: {}` beside it, or import what Helm made of all: helm"
             " get values --all."
         )
-        raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED, fix)])
+        return Fault(filename, 1, "", found, _ACCEPTED, fix)
     kind = values.get("kind")
     if isinstance(kind, str) and "apiVersion" in values:
         fix = (
             "Of objects, those of Argo CD (Application, ApplicationSet), Flux (HelmRelease),"
             " Crossplane (Release) and k3s (HelmChart) are read."
         )
-        raise ValuesError([Fault(filename, 1, "kind", f"an object {kind}", _ACCEPTED, fix)])
+        return Fault(filename, 1, "kind", f"an object {kind}", _ACCEPTED, fix)
     if source.child(values, "image", "repository") is not None:
+        place = places.of(("image", "repository"))
         found = "a key of another chart: these charts name images by name and tag"
-        raise ValuesError(
-            [Fault(*places.of(("image", "repository")), "image.repository", found, _ACCEPTED)]
-        )
-    if values:
-        found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | source.BINDER_KEYS))})"
-        raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED)])
-    # An empty file configures a hub too: the chart's defaults.
-    return source.Charts(source.HubSection({}, ()), True, None, None, source.HubSection({}, ()))
+        return Fault(*place, "image.repository", found, _ACCEPTED)
+    found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | source.BINDER_KEYS))})"
+    return Fault(filename, 1, "", found, _ACCEPTED)
 
 
 def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
@@ -345,16 +373,17 @@ def _reason(fault: Fault) -> str:
 
 
 def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:
-    """The position of the piece to drop for `fault`: the last one that it names, else the one
+    """The position of the piece to drop for `fault`: the last piece that it names, else the piece
     without which the fewest faults remain.
     """
-    for at in reversed(range(len(pieces))):
-        path = show_path(pieces[at].path)
+    for position in reversed(range(len(pieces))):
+        path = show_path(pieces[position].path)
         if fault.key == path or fault.key.startswith((f"{path}.", f"{path}[")):
-            return at
+            return position
 
-    def faults_without(at: int) -> int:
-        return len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults))
+    def faults_without(position: int) -> int:
+        others = [*pieces[:position], *pieces[position + 1 :]]
+        return len(_faults(others, defaults))
 
     return min(range(len(pieces)), key=faults_without)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from generator.checks.contract import listing
 from generator.faults import Fault, ValuesError, one_line, some
 from generator.importing.hub_folders import HubFiles
 from generator.importing.importer import faults_of, import_layers
@@ -23,7 +24,7 @@ from generator.importing.source import Path, child, show_key
 from generator.importing.yaml_printer import print_yaml
 from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
-from generator.render.managed_images import puller_groups
+from generator.render.managed_images import PullerGroup, puller_groups
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from roost_core.objects.image_references import normalise_reference
@@ -81,23 +82,20 @@ class ManyHubs:
 
     def to_yaml(self) -> str:
         """The values as a commented document."""
-        head = [
-            (
-                f"Made by `roost import` from {len(self.hubs)} hubs: one release for all, in a"
-                " namespace of its own."
-            ),
-            (
-                "Only what differs from Roost's defaults. Each hub's namespace is taken to be"
-                " called like the hub:"
-            ),
-            *(
-                f"  kubectl label namespace {target} {USERS_LABEL}=true"
-                for target in self._kubectl_targets()
-            ),
-        ]
-        return "".join(f"# {one_line(line)}\n" for line in head) + print_yaml(
-            self.values, self.comments
+        made_of = (
+            f"Made by `roost import` from {len(self.hubs)} hubs: one release for all, in a"
+            " namespace of its own."
         )
+        only = (
+            "Only what differs from Roost's defaults. Each hub's namespace is taken to be"
+            " called like the hub:"
+        )
+        commands = [
+            f"  kubectl label namespace {target} {USERS_LABEL}=true"
+            for target in self._kubectl_targets()
+        ]
+        commented = "".join(f"# {one_line(line)}\n" for line in (made_of, only, *commands))
+        return commented + print_yaml(self.values, self.comments)
 
     def _kubectl_targets(self) -> list[str]:
         """Namespaces of users and builds, each text as the argument of a kubectl command: first all
@@ -137,13 +135,14 @@ class ManyHubs:
         names: dict[str, list[str]] = {}
         for hub in self.hubs:
             for line in lines_of(hub.result):
-                found = names.setdefault(line, [])
-                if hub.name not in found:
-                    found.append(hub.name)
-        return [
-            f"{what}: {line} ({'all hubs' if len(found) == len(self.hubs) else some(found)})"
-            for line, found in names.items()
-        ]
+                having = names.setdefault(line, [])
+                if hub.name not in having:
+                    having.append(hub.name)
+        grouped = []
+        for line, having in names.items():
+            whose = "all hubs" if len(having) == len(self.hubs) else some(having)
+            grouped.append(f"{what}: {line} ({whose})")
+        return grouped
 
     def _table(self) -> Iterator[str]:
         release: Values = coalesce(self.values, read_defaults().values)
@@ -196,8 +195,8 @@ def _show_images(hub_values: Values, in_release: Mapping[str, set[str]]) -> str:
 
 
 def import_many(files: Sequence[HubFiles], attempt: Callable[[ImportResult], None]) -> ManyHubs:
-    """Import each hub, and unite them. A hub that can't be imported is left out, and told; others
-    count.
+    """Import each hub, and unite them. The report names a hub that can't be imported; it is left
+    out.
 
     attempt: tries a hub's values on made pods of its users. Raises ValuesError when no hub is left.
     """
@@ -212,9 +211,8 @@ def import_many(files: Sequence[HubFiles], attempt: Callable[[ImportResult], Non
                 continue
             result = import_layers(hub.layers, usual_release=hub.name)
             attempt(result)
-            many.hubs.append(
-                ImportedHub(hub.name, result, coalesce(result.values, read_defaults().values))
-            )
+            whole_values = coalesce(result.values, read_defaults().values)
+            many.hubs.append(ImportedHub(hub.name, result, whole_values))
         except ValuesError as error:
             faults += error.faults
             many.left_out += [f"{hub.name}: {fault}" for fault in error.faults]
@@ -236,7 +234,9 @@ def _unite(many: ManyHubs) -> None:
         if child(coalesce(many.values, defaults), "podClasses", name) is not None:
             selector = {"matchLabels": {USERS_LABEL: "true"}}
             put_at(many.values, ("podClasses", name, "match", "namespaceSelector"), selector)
-    many.values = {key: many.values[key] for key in (*defaults, *many.values) if key in many.values}
+    # In the order of the defaults.
+    order = dict.fromkeys((*defaults, *many.values))
+    many.values = {key: many.values[key] for key in order if key in many.values}
     many.faults = faults_of(many.values)
     if child(many.values, "scheduler", "target") == "none":
         _keep_on(hubs, "scheduler", "scheduler.target: none")
@@ -276,9 +276,11 @@ def _unite_lists(many: ManyHubs) -> None:
         ("imagePullSecrets",),
         ("singleuser", "image", "pullSecrets"),
     ):
-        found = [item for hub in many.hubs for item in child(hub.result.values, *path) or []]  # type: ignore[attr-defined]
-        if found:
-            put_at(many.values, path, list(dict.fromkeys(found)))
+        items: dict[object, None] = {}
+        for hub in many.hubs:
+            items.update(dict.fromkeys(listing(child(hub.result.values, *path))))
+        if items:
+            put_at(many.values, path, list(items))
     comment = "Pull Secrets are the hubs': create them in the release's namespace, too."
     if "imagePullSecrets" in many.values:
         many.comments["imagePullSecrets",] = [comment]
@@ -286,11 +288,17 @@ def _unite_lists(many: ManyHubs) -> None:
         many.comments["singleuser",] = [comment]
 
 
+@dataclass(slots=True)
+class _SharedImage:
+    """An image of the release with the nodes that it is for, and the hubs that have it there."""
+
+    override: dict[str, Any]
+    hubs: list[str] = field(default_factory=list)
+
+
 def _unite_images(many: ManyHubs, defaults: Values) -> None:
     """Each image with the nodes that it is for, as one entry of the profile list."""
     usual = list(defaults["prePuller"]["tolerations"])
-    hubs_of: dict[str, list[str]] = {}
-    entry_of: dict[str, dict[str, Any]] = {}
     groups = [
         (hub.name, group)
         for hub in many.hubs
@@ -299,35 +307,39 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     # What every puller tolerates is said once, unless some hub's doesn't.
     is_common = all(toleration in group.tolerations for _, group in groups for toleration in usual)
     always = usual if is_common else []
+    shared: dict[str, _SharedImage] = {}
     for name, group in groups:
-        tolerations = [
-            dict(toleration) for toleration in group.tolerations if toleration not in always
-        ]
         for image in group.images:
-            override: dict[str, Any] = {"image": image}
-            if group.node_selector:
-                override["node_selector"] = dict(group.node_selector)
-            if tolerations:
-                override["tolerations"] = tolerations
-            if group.required_terms:
-                override["node_affinity_required"] = [dict(term) for term in group.required_terms]
+            override = _override_of(image, group, always)
             key = to_json({**override, "image": normalise_reference(image)})
-            entry_of.setdefault(key, override)
-            hubs_of.setdefault(key, [])
-            if name not in hubs_of[key]:
-                hubs_of[key].append(name)
+            known = shared.setdefault(key, _SharedImage(override))
+            if name not in known.hubs:
+                known.hubs.append(name)
     if always != usual:
         put_at(many.values, ("prePuller", "tolerations"), always)
-    if not entry_of:
+    if not shared:
         return
-    order = sorted(entry_of, key=lambda key: -len(hubs_of[key]))
     profiles = [
-        {"display_name": some(hubs_of[key]), "kubespawner_override": entry_of[key]} for key in order
+        {"display_name": some(image.hubs), "kubespawner_override": image.override}
+        for image in sorted(shared.values(), key=lambda image: -len(image.hubs))
     ]
     put_at(many.values, ("singleuser", "profileList"), profiles)
     many.comments["singleuser", "profileList"] = [
         "Each image with its nodes, the one of most hubs first."
     ]
+
+
+def _override_of(image: str, group: PullerGroup, always: Sequence[object]) -> dict[str, Any]:
+    """What a profile says of an image and its nodes. always: tolerations that all pullers have."""
+    override: dict[str, Any] = {"image": image}
+    if group.node_selector:
+        override["node_selector"] = dict(group.node_selector)
+    tolerations = [dict(toleration) for toleration in group.tolerations if toleration not in always]
+    if tolerations:
+        override["tolerations"] = tolerations
+    if group.required_terms:
+        override["node_affinity_required"] = [dict(term) for term in group.required_terms]
+    return override
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
-"""Whether a function of the hub's Python only leaves profiles out: what it returns are members of
-the list that the file holds, so that list stands.
+"""Whether a function of the hub's Python only leaves profiles out.
+
+Then what it returns are members of the list that the file holds, and import reads that list.
 """
 
 from __future__ import annotations
@@ -7,10 +8,12 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 _LIST: Final = "c.KubeSpawner.profile_list"
+# Functions that return their list, a part of it or a copy.
 _SAME: Final = frozenset(["copy", "deepcopy", "list", "sorted", "filter", "tuple", "reversed"])
 # Keys of a profile that decide neither about image, nodes nor size.
 _HARMLESS: Final = frozenset(
@@ -51,28 +54,39 @@ def leaves_out(tree: ast.Module, value: ast.expr) -> bool:
 
     tree: the whole piece of code; value: what is assigned.
     """
-    same = _names_of_the_list(tree)
-    if _is_of(value, same):
+    list_names = _names_of_the_list(tree)
+    if _is_of(value, list_names):
         return True
+    called = value
     # What a `partial` gives its function.
     given: list[ast.expr] = []
     if isinstance(value, ast.Call) and _last(value.func) == "partial" and value.args:
         if value.keywords:
             return False
-        value, *given = value.args
+        called, *given = value.args
+    function = _function_of(tree, called)
+    if function is None or function.decorator_list:
+        return False
+    parameters = [argument.arg for argument in function.args.args]
+    # Those that are given the list.
+    list_parameters = {
+        name for name, item in zip(parameters, given, strict=False) if _is_of(item, list_names)
+    }
+    if len(list_parameters) != len(given):
+        return False
+    return _returns_members(function, list_names | list_parameters, _pure_functions(tree))
+
+
+def _function_of(
+    tree: ast.Module, value: ast.expr
+) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function of the code that a name means; None: there is none, or several."""
+    if not isinstance(value, ast.Name):
+        return None
     functions = [
-        node
-        for node in tree.body
-        if isinstance(node, _FUNCTIONS) and isinstance(value, ast.Name) and node.name == value.id
+        node for node in tree.body if isinstance(node, _FUNCTIONS) and node.name == value.id
     ]
-    if len(functions) != 1 or functions[0].decorator_list:
-        return False
-    function = functions[0]
-    names = [argument.arg for argument in function.args.args]
-    own = {name for name, item in zip(names, given, strict=False) if _is_of(item, same)}
-    if len(own) != len(given):
-        return False
-    return _returns_members(function, same | own, _pure_functions(tree))
+    return functions[0] if len(functions) == 1 else None
 
 
 def _pure_functions(tree: ast.Module) -> frozenset[str]:
@@ -91,56 +105,50 @@ def only_leaves_out(code: str) -> bool:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
-    lists = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and node.attr == "profile_list"
-    ]
-    named = any(
-        isinstance(node, ast.Constant) and node.value == "profile_list" for node in ast.walk(tree)
-    )
-    given = [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == _LIST
-    ]
-    written = [node for node in lists if isinstance(node.ctx, ast.Store)]
-    return (
-        not named
-        and bool(given)
-        and len(written) == len(given)
-        and all(leaves_out(tree, value) for value in given)
-    )
+    given: list[ast.expr] = []
+    writes = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and node.value == "profile_list":
+            # As text it may be written in many ways.
+            return False
+        if isinstance(node, ast.Attribute) and node.attr == "profile_list":
+            writes += isinstance(node.ctx, ast.Store)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == _LIST:
+            given.append(node.value)
+    if not given or writes != len(given):
+        return False
+    return all(leaves_out(tree, value) for value in given)
 
 
 def _names_of_the_list(tree: ast.Module) -> frozenset[str]:
     """Names that the code gives to the list, or to a copy of it."""
-    found: set[str] = set()
     given = [
         (node.targets[0].id, node.value)
         for node in tree.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     ]
+    times = Counter(name for name, _ in given)
+    found: set[str] = set()
     for name, value in given:
-        if _is_of(value, found) and [other for other, _ in given].count(name) == 1:
+        if times[name] == 1 and _is_of(value, found):
             found.add(name)
     return frozenset(found)
 
 
 def _returns_members(
     function: ast.FunctionDef | ast.AsyncFunctionDef,
-    same: Collection[str],
+    list_names: Collection[str],
     pure_functions: Collection[str],
 ) -> bool:
     """Whether a function returns the list, parts of it or its members, and nothing else.
 
-    same: names of the list: the code's own, and those of parameters that are given it.
+    list_names: of the code, and of parameters that are given the list.
     pure_functions: names of imported functions that change nothing.
     """
     nodes = [node for statement in function.body for node in ast.walk(statement)]
     if not _is_harmless(nodes, pure_functions):
         return False
-    members = _names_of_members(nodes, same)
+    members = _names_of_members(nodes, list_names)
     if not (_hold_only_members(nodes, members) and _gain_only_members(nodes, members)):
         return False
     returned = [node.value for node in nodes if isinstance(node, ast.Return)]
@@ -149,9 +157,9 @@ def _returns_members(
     )
 
 
-def _names_of_members(nodes: Sequence[ast.AST], same: Collection[str]) -> frozenset[str]:
+def _names_of_members(nodes: Sequence[ast.AST], list_names: Collection[str]) -> frozenset[str]:
     """Names that are given the list, a part of it, a member, or an empty list to be filled."""
-    members = set(same)
+    members = set(list_names)
     has_more = True
     # A name may get its value from one that is found later, so look until none is found.
     while has_more:
@@ -218,7 +226,9 @@ def _is_of(value: ast.expr, members: Collection[str]) -> bool:
             and _is_of(value.elt, {*members, loop.target.id})
         )
     if isinstance(value, ast.Call) and _last(value.func) in _SAME and value.args:
-        return _is_of(value.args[-1 if _last(value.func) == "filter" else 0], members)
+        # `filter(condition, profiles)`; the others take the list first.
+        listed = value.args[-1] if _last(value.func) == "filter" else value.args[0]
+        return _is_of(listed, members)
     return False
 
 
@@ -237,10 +247,13 @@ def _is_harmless(nodes: Sequence[ast.AST], pure_functions: Collection[str]) -> b
     profile.
     """
     kept = set(_entries_kept(nodes))
-    return all(
-        node in kept if _writes_by_name(node) else _node_is_harmless(node, pure_functions)
-        for node in nodes
-    )
+    for node in nodes:
+        if _writes_by_name(node):
+            if node not in kept:
+                return False
+        elif not _node_is_harmless(node, pure_functions):
+            return False
+    return True
 
 
 def _writes_by_name(node: ast.AST) -> bool:
@@ -256,33 +269,33 @@ def _entries_kept(nodes: Sequence[ast.AST]) -> Iterator[ast.expr]:
     """Targets of assignments that keep entries of a dict: into a dict that begins empty, from a
     loop over another dict's entries.
     """
+    assigned = list(_assigned(nodes))
+    times = Counter(name for name, _ in assigned)
     begins_empty = {
         name
-        for name, value in _assigned(nodes)
-        if isinstance(value, ast.Dict)
-        and not value.keys
-        and [other for other, _ in _assigned(nodes)].count(name) == 1
+        for name, value in assigned
+        if isinstance(value, ast.Dict) and not value.keys and times[name] == 1
     }
-    entries = {
-        target.id
-        for node in nodes
-        if isinstance(node, ast.For) and _loops_over_values(node.iter)
-        for target in ast.walk(node.target)
-        if isinstance(target, ast.Name)
-    }
-    entries -= {name for name, _ in _assigned(nodes)}
+    entries = {name for name in _names_of_entries(nodes) if not times[name]}
     for node in nodes:
-        if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
-        (target, *more) = node.targets
-        if (
-            not more
-            and node.value.id in entries
-            and isinstance(target, ast.Subscript)
-            and isinstance(target.value, ast.Name)
-            and target.value.id in begins_empty
-        ):
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript):
+            continue
+        is_entry = isinstance(node.value, ast.Name) and node.value.id in entries
+        is_into_empty = isinstance(target.value, ast.Name) and target.value.id in begins_empty
+        if is_entry and is_into_empty:
             yield target
+
+
+def _names_of_entries(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """Names of loops over the entries of a dict."""
+    for node in nodes:
+        if isinstance(node, ast.For) and _loops_over_values(node.iter):
+            for target in ast.walk(node.target):
+                if isinstance(target, ast.Name):
+                    yield target.id
 
 
 def _loops_over_values(iterated: ast.expr) -> bool:

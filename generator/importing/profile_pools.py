@@ -19,6 +19,7 @@ from generator.importing.source import child
 from generator.importing.traits import (
     LISTS,
     OLD_NAMES,
+    SetTrait,
     camel_case,
     entries,
     entries_of,
@@ -332,7 +333,8 @@ def room_of(traits: Traits) -> Room:
 
 def _pod_config(traits: Traits) -> dict[str, Any]:
     """The known entries of extra_pod_config, each of which takes the place of a pod's field."""
-    return pod_config_of({"extra_pod_config": (traits.get("extra_pod_config"), ())})
+    pod_config = SetTrait(traits.get("extra_pod_config"), ())
+    return pod_config_of({"extra_pod_config": pod_config})
 
 
 def _pool_and_size(traits: Traits) -> KindKey:

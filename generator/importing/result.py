@@ -289,8 +289,8 @@ def put_at(values: dict[str, Any], path: Path, value: object) -> None:
 
 
 def free_name(text: str, taken: Collection[str], fallback: str, longest: int) -> str:
-    """A DNS label made of `text` that is none of `taken`; fallback: for a text that has nothing to
-    offer.
+    """A DNS label made of `text` that is none of `taken`; fallback: where nothing of the text is
+    left.
     """
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:longest].strip("-") or fallback
     name = plain

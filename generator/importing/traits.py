@@ -10,13 +10,22 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from generator.checks.terms import by_key
 from generator.importing.source import UNKNOWN, Path
 
-# Trait -> what the hub sets it to, beside the chart's keys, and its key below the hub's values.
-SetTraits = Mapping[str, tuple[object, Path]]
+
+class SetTrait(NamedTuple):
+    """What the hub sets a trait to, beside the chart's keys."""
+
+    value: object
+    # The key below the hub's values that sets it; (): none does.
+    at: Path
+
+
+# By the trait's name.
+SetTraits = Mapping[str, SetTrait]
 
 # To which nodes a user's pod may go.
 NODES: Final = ("node_selector", "tolerations", "node_affinity_required")
@@ -261,10 +270,12 @@ _CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 _CLOSE: Final = 0.6
 
 
-def known_of(traits: SetTraits, trait: str) -> tuple[object, Path] | None:
+def known_of(traits: SetTraits, trait: str) -> SetTrait | None:
     """What a trait is set to, and where; None: it isn't, or only a run would show to what."""
     found = traits.get(trait)
-    return None if found is None or not is_known(found[0]) else found
+    if found is None or not is_known(found.value):
+        return None
+    return found
 
 
 def is_known(value: object) -> bool:
@@ -274,12 +285,12 @@ def is_known(value: object) -> bool:
 
 def pod_config_of(traits: SetTraits) -> dict[str, object]:
     """The known entries of extra_pod_config, each of which takes the place of a pod's field."""
-    value, _ = traits.get("extra_pod_config", ({}, ()))
-    if not isinstance(value, Mapping):
+    pod_config = traits.get("extra_pod_config")
+    if pod_config is None or not isinstance(pod_config.value, Mapping):
         return {}
     return {
         camel_case(str(key)): item
-        for key, item in value.items()
+        for key, item in pod_config.value.items()
         if is_known(item) and item is not None
     }
 
@@ -290,7 +301,7 @@ def is_trait(name: str) -> bool:
 
 
 def nearest_trait(name: str) -> str:
-    """The trait that a name that is none most likely means; "": nothing is near."""
+    """The trait that a wrong name most likely means; "": none is near."""
     snake = snake_case(name)
     if snake in NAMES:
         return snake

@@ -1,7 +1,7 @@
-"""Serve /metrics, /livez and /readyz over plain HTTP, from an event loop in a thread of its own.
+"""Serve /metrics, /livez and /readyz over plain HTTP, from an event loop in a separate thread.
 
-One thread, however many scrape: each thread that wants to run makes the program's own work wait for
-the interpreter.
+There is one thread, however many clients scrape: each thread that wants to run makes the program's
+own work wait for the interpreter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import uvloop
@@ -32,8 +32,16 @@ _PROBE: Final = re.compile(
     rb"(?:[^\r\n]+\r\n)*\r\n",
     re.IGNORECASE,
 )
+_OK: Final = "200 OK"
+_UNAVAILABLE: Final = "503 Service Unavailable"
 # Prometheus' text format and its version.
 METRICS_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class _Page(NamedTuple):
+    status: str
+    content_type: str
+    body: bytes
 
 
 class OpsServer:
@@ -89,27 +97,25 @@ class OpsServer:
         probe = _PROBE.fullmatch(sent)
         if probe is None:
             return b""
-        status, content_type, body = self._page(probe[1].decode())
-        head = f"HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\n"
-        head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        return head.encode() + body
+        page = self._page(probe[1].decode())
+        head = f"HTTP/1.1 {page.status}\r\nContent-Type: {page.content_type}\r\n"
+        head += f"Content-Length: {len(page.body)}\r\nConnection: close\r\n\r\n"
+        return head.encode() + page.body
 
     def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI application."""
-        status, content_type, body = self._page(environ["PATH_INFO"])
-        start_response(status, [("Content-Type", content_type)])
-        return [body]
+        page = self._page(environ["PATH_INFO"])
+        start_response(page.status, [("Content-Type", page.content_type)])
+        return [page.body]
 
-    def _page(self, path: str) -> tuple[str, str, bytes]:
+    def _page(self, path: str) -> _Page:
         if path == "/metrics":
-            return "200 OK", METRICS_TEXT, self._metrics_text()
+            return _Page(_OK, METRICS_TEXT, self._metrics_text())
         if path == "/livez":
-            return (
-                ("200 OK", TEXT, b"ok\n")
-                if self._is_alive()
-                else ("503 Service Unavailable", TEXT, b"stuck\n")
-            )
+            if self._is_alive():
+                return _Page(_OK, TEXT, b"ok\n")
+            return _Page(_UNAVAILABLE, TEXT, b"stuck\n")
         if path == "/readyz":
-            ready, detail = self._readiness()
-            return ("200 OK" if ready else "503 Service Unavailable"), TEXT, detail.encode()
-        return "404 Not Found", TEXT, b"there are /metrics, /livez and /readyz\n"
+            is_ready, detail = self._readiness()
+            return _Page(_OK if is_ready else _UNAVAILABLE, TEXT, detail.encode())
+        return _Page("404 Not Found", TEXT, b"there are /metrics, /livez and /readyz\n")

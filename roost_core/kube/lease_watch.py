@@ -80,25 +80,32 @@ class LeaseWatch:
     def look(self) -> None:
         """Read the Lease once."""
         before = self.state
-        fault = ""
+        self._tell_fault(self._read())
+        is_first_look = not self.has_looked
+        self.has_looked = True
+        if is_first_look or self.state is not before:
+            log.info("lease seen kind=%s state=%s", self.kind, self.state)
+            self._on_change()
+
+    def _read(self) -> str:
+        """Read the Lease; why that failed, "" if it didn't."""
         try:
             lease = self._client.find(self._path, read_seconds=READ_SECONDS)
             self._observer.see(lease, self._clock(), self._clock_time())
         except ClusterError as error:
-            fault = str(error)
             is_refused = isinstance(error, ApiError) and error.status in REFUSED
             self._observer.fail(self._clock(), is_refused=is_refused)
             self._on_error(self.kind)
+            return str(error)
         except Exception:  # the thread must outlive whatever others may have written into the Lease
             log.exception("lease not understood kind=%s", self.kind)
-            fault = "not understood"
             self._observer.fail(self._clock(), is_refused=True)
+            return "not understood"
+        return ""
+
+    def _tell_fault(self, fault: str) -> None:
+        """Log why the Lease can't be read, or that it can again, when that changed."""
         if fault != self.fault:
             level = logging.WARNING if fault else logging.INFO
             log.log(level, "lease kind=%s: %s", self.kind, fault or "can be read again")
         self.fault = fault
-        has_looked = self.has_looked
-        self.has_looked = True
-        if self.state is not before or not has_looked:
-            log.info("lease seen kind=%s state=%s", self.kind, self.state)
-            self._on_change()

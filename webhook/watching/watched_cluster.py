@@ -43,9 +43,10 @@ class WatchedCluster:
         # Ends the watches.
         self.stop = threading.Event()
         rulebook = Rulebook(settings)
-        watches = self._watches = Watches(
+        watches = Watches(
             client, on_change=on_change, on_error=metrics.count_watch_error, clock=clock
         )
+        self._watches = watches
         # Faults and what isn't listed yet are told in this order.
         self.nodes = WatchedNodes(watches, rulebook)
         self.device_classes = WatchedDeviceClasses(watches, rulebook)

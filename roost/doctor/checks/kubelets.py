@@ -77,28 +77,16 @@ def check(install: Install) -> CheckReport:
     if not is_needed and not pressed and not evicted:
         yield "nothing that depends on kubelets' images is used, and no disk is under pressure"
         return
-    ready = [node for node in install.nodes if node.ready]
-    nodes = [*pressed, *(node for node in _sample(ready) if node not in pressed)][:_ASKED]
-    settings, silent, refusal = _ask(install, nodes)
+    nodes = _nodes_to_ask(install, pressed)
+    answers = _ask(install, nodes)
+    settings = answers.settings
     habits = sorted({kubelet.habits for kubelet in settings.values()})
     told = f": {', or '.join(habits)}" if habits else ""
     yield f"{count(len(settings), 'kubelet')} asked{told}"
     yield from _find_pressure(settings, [node.name for node in pressed], evicted)
     if not is_needed:
         return
-    if refusal is not None:
-        yield unknown(
-            f"Not allowed to look at kubelets' configuration: {refusal}",
-            f"Have an administrator of the cluster run it, or look at {_LOOK_YOURSELF} yourself."
-            " Don't grant nodes/proxy for this: it also lets its holder run commands in every"
-            " pod.",
-        )
-    if silent:
-        yield unknown(
-            f"No configuration through the API server from {count(len(silent), 'kubelet')}:"
-            f" {some(silent)}.",
-            f"Look there yourself: {_LOOK_YOURSELF}.",
-        )
+    yield from _find_unanswered(answers)
     yield from _find_reporting(install, settings, nodes)
     yield from _find_deleting(install, settings)
     off = [name for name, kubelet in settings.items() if not kubelet.mounts_images]
@@ -114,15 +102,15 @@ def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
     """Read a KubeletConfiguration; what is missing or malformed counts as the kubelet's default."""
     gates = config.get("featureGates")
     age = config.get("imageMaximumGCAge")
+    is_serial = config.get("serializeImagePulls") is not False
+    pulls_at_once = 1 if is_serial else _integer(config.get("maxParallelImagePulls"), 0)
     return PullSettings(
         reported=_integer(config.get("nodeStatusMaxImages"), LISTED_IMAGES),
         deleted_from_percent=_integer(config.get("imageGCHighThresholdPercent"), 85),
         mounts_images=not isinstance(gates, dict) or gates.get("ImageVolume") is not False,
         deleted_to_percent=_integer(config.get("imageGCLowThresholdPercent"), 80),
         most_unused="" if age in _OFF or not isinstance(age, str) else age,
-        pulls_at_once=1
-        if config.get("serializeImagePulls") is not False
-        else _integer(config.get("maxParallelImagePulls"), 0),
+        pulls_at_once=pulls_at_once,
     )
 
 
@@ -151,13 +139,12 @@ def _find_pressure(
         parts.append(f"Nodes under disk pressure, which take no pods: {some(pressed)}.")
     if evicted:
         parts.append(f"Pods that kubelets evicted for their disks: {some(evicted)}.")
-    asked = {name: kubelet.habits for name, kubelet in kubelets.items() if name in pressed}
-    parts += [f"On {name} {habits}." for name, habits in sorted(asked.items())[:1]]
-    look = (
-        ""
-        if asked or not pressed
-        else f" Its thresholds: kubectl get --raw /api/v1/nodes/{pressed[0]}/proxy/configz."
-    )
+    look = ""
+    asked = sorted(name for name in kubelets if name in pressed)
+    if asked:
+        parts.append(f"On {asked[0]} {kubelets[asked[0]].habits}.")
+    elif pressed:
+        look = f" Its thresholds: kubectl get --raw /api/v1/nodes/{pressed[0]}/proxy/configz."
     yield warning(
         " ".join(parts),
         "Give nodes a larger boot disk, or lower imageGCHighThresholdPercent and"
@@ -237,25 +224,35 @@ def _has_warm_set(install: Install) -> bool:
     return any((entry or {}).get("warm") for entry in install.values["podClasses"].values())
 
 
-def _sample(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes whose kubelets are asked: of each pool and version the one with the most images,
-    and then the others, those with the most images first.
+def _nodes_to_ask(install: Install, pressed: Sequence[Node]) -> list[Node]:
+    """The nodes whose kubelets are asked, at most _ASKED: those under disk pressure, then of each
+    pool and version the one with the most images, then the others with the most images.
     """
-    fullest = sorted(nodes, key=lambda node: -node.image_count)
-    first: dict[tuple[str, ...], Node] = {}
+    ready = [node for node in install.nodes if node.ready]
+    fullest = sorted(ready, key=lambda node: -node.image_count)
+    first_of_kind: dict[tuple[str, ...], Node] = {}
     for node in fullest:
-        first.setdefault(
-            (*(node.labels.get(key, "") for key in POOL_LABELS), node.kubelet_version), node
-        )
-    return [*first.values(), *(node for node in fullest if node not in first.values())][:_ASKED]
+        pool = [node.labels.get(key, "") for key in POOL_LABELS]
+        first_of_kind.setdefault((*pool, node.kubelet_version), node)
+    nodes = list(pressed)
+    for node in (*first_of_kind.values(), *fullest):
+        if node not in nodes:
+            nodes.append(node)
+    return nodes[:_ASKED]
 
 
-def _ask(
-    install: Install, nodes: Sequence[Node]
-) -> tuple[dict[str, PullSettings], list[str], ApiError | None]:
-    """What kubelets are set to, by node, those that didn't say, and a refusal: all others would be
-    refused, too.
-    """
+class _Answers(NamedTuple):
+    """What kubelets said of their configuration."""
+
+    # By node.
+    settings: Mapping[str, PullSettings]
+    # Nodes whose kubelet didn't say.
+    silent: Sequence[str]
+    # The API server's refusal, after which no other was asked: all would be refused.
+    refusal: ApiError | None
+
+
+def _ask(install: Install, nodes: Sequence[Node]) -> _Answers:
     settings: dict[str, PullSettings] = {}
     silent: list[str] = []
     for node in nodes:
@@ -266,12 +263,29 @@ def _ask(
         except ClusterError as refusal:
             # one that answers late, or not in JSON, is no reason to leave out the others
             if isinstance(refusal, ApiError) and refusal.status in (401, 403):
-                return settings, silent, refusal
+                return _Answers(settings, silent, refusal)
         if isinstance(config, dict):
             settings[node.name] = read_pull_settings(config)
         else:
             silent.append(node.name)
-    return settings, silent, None
+    return _Answers(settings, silent, None)
+
+
+def _find_unanswered(answers: _Answers) -> CheckReport:
+    """Kubelets of which nothing is known."""
+    if answers.refusal is not None:
+        yield unknown(
+            f"Not allowed to look at kubelets' configuration: {answers.refusal}",
+            f"Have an administrator of the cluster run it, or look at {_LOOK_YOURSELF} yourself."
+            " Don't grant nodes/proxy for this: it also lets its holder run commands in every"
+            " pod.",
+        )
+    if answers.silent:
+        yield unknown(
+            "No configuration through the API server from"
+            f" {count(len(answers.silent), 'kubelet')}: {some(answers.silent)}.",
+            f"Look there yourself: {_LOOK_YOURSELF}.",
+        )
 
 
 def _integer(value: object, default: int) -> int:

@@ -81,14 +81,15 @@ class Assembler:
         changes: list[Change] = []
         seen = Seen(at)
         if kind == PODS:
-            missing = [key for key in self._pods if key not in shown]
-            changes += [self._pod_gone(key, seen, "unseen") for key in missing]
+            gone = [key for key in self._pods if key not in shown]
+            changes += [self._pod_gone(key, seen, "unseen") for key in gone]
             for uid, created_us in self._unseen_pods.items():
                 end.append(unseen_pod(uid, created_us, at))
                 end.append(phase_record(uid, Phase.GONE, seen.step, "watch"))
             self._unseen_pods.clear()
         elif kind == NODES:
-            for name in [name for name in self._nodes if name not in shown]:
+            gone = [name for name in self._nodes if name not in shown]
+            for name in gone:
                 changes += self.node_deleted(name, at)
             for uid, node in self._unseen_nodes.items():
                 end.append(NodeRecord(uid=uid, name=node.name, gone_us=at))
@@ -107,19 +108,22 @@ class Assembler:
         self.streams.show(PODS, key)
         if pod is None:
             return []
-        self._unseen_pods.pop(pod.state.uid, None)
-        pod = self.clocks.correct_pod(pod)
+        uid = pod.state.uid
+        self._unseen_pods.pop(uid, None)
+        corrected = self.clocks.correct_pod(pod)
         before = self._pods.get(key)
-        if before is not None and before.pod.state.uid != pod.state.uid:
+        if before is not None and before.pod.state.uid != uid:
+            # Another pod of the same name: the end of the earlier one wasn't seen.
             gone = self._pod_gone(key, Seen(seen.at), "unseen")
-            return [gone, self._pod_changed(key, None, pod, seen)]
-        return [self._pod_changed(key, before, pod, seen)]
+            return [gone, self._pod_changed(key, None, corrected, seen)]
+        return [self._pod_changed(key, before, corrected, seen)]
 
     def _pod_changed(
         self, key: str, before: KnownPod | None, pod: PodReading, seen: Seen
     ) -> PodChange:
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
-        now = self._pods[key] = known_pod(before, pod, seen)
+        now = known_pod(before, pod, seen)
+        self._pods[key] = now
         records = self._with_nodes(pod_changes(before, now, pod_class, seen))
         return PodChange(
             key=key, pod=pod, pod_class=pod_class, created=now.created, seen=seen, records=records
@@ -129,14 +133,13 @@ class Assembler:
         """A pod is gone. pod: its last state; None: as it was known."""
         changes = [] if pod is None else self.pod(key, pod, seen)
         known = self._pods.get(key)
-        if known is not None:
-            last = known.pod
-            # It was there at least until its deletion was requested.
-            since_us = max(
-                filter(None, (last.created_us, last.accepted_us, last.deletion_us)), default=0
-            )
-            late = max(MICRO_US, min(seen.late, seen.at - since_us))
-            changes.append(self._pod_gone(key, Seen(seen.at, late), end_reason(last)))
+        if known is None:
+            return changes
+        last = known.pod
+        # It was there at least until its deletion was requested. Unknown times are 0 or None.
+        there_until_us = max(last.created_us or 0, last.accepted_us or 0, last.deletion_us or 0)
+        late = max(MICRO_US, min(seen.late, seen.at - there_until_us))
+        changes.append(self._pod_gone(key, Seen(seen.at, late), end_reason(last)))
         return changes
 
     def malformed(self, kind: str, key: str, uid: str) -> None:
@@ -214,18 +217,10 @@ class Assembler:
         self, name: str, before: NodeReading | None, node: NodeReading, seen: Seen
     ) -> NodeChange:
         uid = node.state.uid
-        stored = self._unseen_nodes.pop(uid, None)
-        if before is None and not seen.is_after_gap:
-            # A list at the stored position shows what is already stored.
-            stored = None
-        old = node_record(before) if before is not None else stored
         new = node_record(node)
+        old = self._record_before(before, uid, seen)
         changes = [] if old is None else list(node_changes(old, new, node, seen.step))
-        has_images = self._has_all_images(node)
-        is_new_to_us = not seen.is_watched and old is None
-        is_filled = has_images and uid not in self._with_images and not is_new_to_us
-        if has_images:
-            self._with_images.add(uid)
+        is_filled = self._was_filled(node, seen, is_known=old is not None)
         records: list[Record] = []
         if before is None or changes or is_filled or before.ready_us != node.ready_us:
             records.append(replace(new, images_ready_us=seen.at if is_filled else None))
@@ -235,6 +230,27 @@ class Assembler:
         records += self._image_changes(node, seen.at)
         self._nodes[name] = node
         return NodeChange(name=name, node=node, at=seen.at, records=records)
+
+    def _record_before(self, before: NodeReading | None, uid: str, seen: Seen) -> NodeRecord | None:
+        """The record that a node had before; None: there was none, or it is the same still."""
+        stored = self._unseen_nodes.pop(uid, None)
+        if before is not None:
+            return node_record(before)
+        # A list at the stored position shows what is already stored.
+        return stored if seen.is_after_gap else None
+
+    def _was_filled(self, node: NodeReading, seen: Seen, *, is_known: bool) -> bool:
+        """Note whether a node has all its images; whether it has them since now.
+
+        is_known: it was there before. A node that a list shows for the first time may have had
+        them before.
+        """
+        if not self._has_all_images(node):
+            return False
+        uid = node.state.uid
+        is_first = uid not in self._with_images
+        self._with_images.add(uid)
+        return is_first and (seen.is_watched or is_known)
 
     def _has_all_images(self, node: NodeReading) -> bool:
         labels = node.state.labels
@@ -257,10 +273,11 @@ class Assembler:
 
     def _image_changes(self, node: NodeReading, at: int) -> Iterator[Record]:
         known = self._images.setdefault(node.state.uid, {})
+        current = node.state.images
         # By tag where there is one: the digest is another name of the same image.
-        current = {
-            name: size for name, size in node.state.images.items() if "@" not in name
-        } or node.state.images
+        by_tag = {name: size for name, size in current.items() if "@" not in name}
+        if by_tag:
+            current = by_tag
         for image, size in current.items():
             if image not in known:
                 known[image] = at
@@ -275,5 +292,5 @@ class Assembler:
     def event(self, event: EventReading) -> list[Record]:
         """An Event in its current state: new, or repeated."""
         self.clocks.learn(event)
-        event = self.clocks.correct_event(event)
-        return self._with_nodes(records_of_event(event))
+        corrected = self.clocks.correct_event(event)
+        return self._with_nodes(records_of_event(corrected))
