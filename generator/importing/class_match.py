@@ -20,7 +20,7 @@ from generator.importing.hub_code import (
     assigned,
     spawn_hook,
 )
-from generator.importing.hub_python import python_of
+from generator.importing.hub_python import python_elsewhere, python_of
 from generator.importing.lost_overrides import note_lost_of_groups
 from generator.importing.not_carried_over import runtime_class_reason
 from generator.importing.profile_pools import UNKNOWN_IMAGE, mark_defaults
@@ -276,6 +276,10 @@ def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -
                 _set_trait(found, trait_value, at, chart)
     for trait_value, at in late:
         _set_trait(found, trait_value, at, chart)
+    elsewhere = python_elsewhere(hub)
+    if any_trait is None and elsewhere is not None:
+        at, words = elsewhere
+        any_trait = AnyTrait(words, at)
     return any_trait
 
 

@@ -1,11 +1,23 @@
-"""Find the pieces of the hub's own Python among its values."""
+"""Find the pieces of the hub's own Python among its values, and what brings more of it.
+
+Source: zero-to-jupyterhub 4.4, jupyterhub_config.py and templates/hub/deployment.yaml.
+"""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
+from itertools import pairwise
+from typing import Final
 
-from generator.checks.contract import mapping, text
+from generator.checks.contract import listing, mapping, text
 from generator.importing.source import HubSection, Path, child
+from generator.importing.traits import entries_of
+
+# The chart's configuration runs each file of this folder.
+_FOLDER: Final = "jupyterhub_config.d"
+_FLAGS: Final = ("-f", "--config")
+_CHARTS_FILE: Final = "/usr/local/etc/jupyterhub/jupyterhub_config.py"
 
 
 def python_of(hub: HubSection) -> list[tuple[Path, str]]:
@@ -16,9 +28,9 @@ def python_of(hub: HubSection) -> list[tuple[Path, str]]:
     """
     files = mapping(child(hub.data, "hub", "extraFiles"))
     pieces: list[tuple[Path, object]] = [
-        (("hub", "extraFiles", name, "stringData"), child(file, "stringData"))
+        (("hub", "extraFiles", name, *_key_of(file)), _text_of(file))
         for name, file in sorted(files.items())
-        if "jupyterhub_config.d/" in text(child(file, "mountPath"))
+        if _is_configuration(file)
     ]
     config = hub.get("hub.extraConfig", "any")
     if isinstance(config, Mapping):
@@ -26,3 +38,43 @@ def python_of(hub: HubSection) -> list[tuple[Path, str]]:
     else:
         pieces.append((("hub", "extraConfig"), config))
     return [(at, code) for at, code in pieces if isinstance(code, str) and code]
+
+
+def python_elsewhere(hub: HubSection) -> tuple[Path, str] | None:
+    """The key that brings Python which isn't among the hub's values, and what that is, for people;
+    None: there is none.
+    """
+    for name, file in sorted(mapping(child(hub.data, "hub", "extraFiles")).items()):
+        if _is_configuration(file) and not _text_of(file):
+            return ("hub", "extraFiles", name), "its text isn't in this file"
+    if any(map(_is_configuration, entries_of(child(hub.data, "hub", "extraVolumeMounts")))):
+        return ("hub", "extraVolumeMounts"), f"files in {_FOLDER}"
+    for key in ("command", "args"):
+        given = [*map(str, listing(child(hub.data, "hub", key)))]
+        words = " ".join(given).replace("=", " ").split()
+        named = [path for flag, path in pairwise(words) if flag in _FLAGS]
+        own = [path for path in named if path != _CHARTS_FILE]
+        if own:
+            return ("hub", key), f"another configuration, {own[0]}"
+    return None
+
+
+def _is_configuration(mount: object) -> bool:
+    """Whether something is mounted among the files that the hub runs."""
+    return _FOLDER in text(child(mount, "mountPath")).split("/")
+
+
+def _key_of(file: object) -> Path:
+    return ("stringData",) if child(file, "stringData") else ("binaryData",)
+
+
+def _text_of(file: object) -> str:
+    """The text of an entry of `hub.extraFiles`; "": it has none that can be read."""
+    (key,) = _key_of(file)
+    written = text(child(file, key))
+    if key == "stringData":
+        return written
+    try:
+        return base64.b64decode(written).decode()
+    except ValueError:
+        return ""

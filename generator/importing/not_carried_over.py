@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from generator.checks.contract import mapping, text
-from generator.importing.hub_python import python_of
+from generator.importing.hub_python import python_elsewhere, python_of
 from generator.importing.profile_filters import only_leaves_out
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child, kind_of
@@ -160,6 +160,29 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
         draft.notes.append(
             f"{hub.show(first[:2])} is Python that may change pods at run time: what it sets was"
             " read where it is written out."
+        )
+    _note_what_is_elsewhere(draft, hub)
+
+
+def _note_what_is_elsewhere(draft: Draft, hub: HubSection) -> None:
+    """Name what the hub gets from elsewhere, and nobody can read here."""
+    elsewhere = python_elsewhere(hub)
+    if elsewhere is not None:
+        at, words = elsewhere
+        draft.reject(
+            hub, at, f"Python that isn't read ({words}): it may set anything of users' pods"
+        )
+    for name, code in mapping(child(hub.data, "hub", "extraConfig")).items():
+        if code is None:
+            draft.notes.append(
+                f"{hub.show(('hub', 'extraConfig', name))} is empty here: if Helm gets it by"
+                " --set-file, give what Helm made of all."
+            )
+    secret = hub.text("hub.existingSecret")
+    if secret:
+        draft.notes.append(
+            f"{hub.show('hub.existingSecret')}: if the Secret {secret} has a key values.yaml, the"
+            " hub obeys it over this file, and it isn't read here."
         )
 
 
