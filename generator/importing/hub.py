@@ -15,7 +15,7 @@ from generator.importing.class_match import map_class_match, traits_of
 from generator.importing.culling import note_culling
 from generator.importing.images import map_images
 from generator.importing.not_carried_over import CHART_DEFAULTS, note_run_time, note_unread
-from generator.importing.object_names import object_name
+from generator.importing.object_names import is_of_an_old_chart, object_name
 from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.result import Draft
@@ -152,7 +152,7 @@ def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:
     name = hub.text("scheduling.userScheduler.image.name")
     tag = hub.text("scheduling.userScheduler.image.tag")
     policy = hub.text("scheduling.userScheduler.image.pullPolicy")
-    if name:
+    if name and not is_of_an_old_chart(name):
         draft.put("scheduler.image.name", name, (*source, "name"))
     if policy:
         draft.reject(

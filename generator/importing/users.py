@@ -12,6 +12,7 @@ from generator.checks.contract import at as child_at
 from generator.checks.contract import mapping
 from generator.importing import profile_pools as pools
 from generator.importing.chart_traits import PURPOSE_TERM
+from generator.importing.object_names import is_of_an_old_chart
 from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
@@ -121,9 +122,9 @@ def map_placeholders(
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
     replicas = hub.get("scheduling.userPlaceholder.replicas", "integer") or 0
-    for key in ("name", "tag"):
-        part = hub.text(f"scheduling.userPlaceholder.image.{key}")
-        if part:
+    image = {key: hub.text(f"scheduling.userPlaceholder.image.{key}") for key in ("name", "tag")}
+    for key, part in image.items():
+        if part and not is_of_an_old_chart(image["name"] or ""):
             draft.put(f"placeholder.image.{key}", part, (*source, "image", key))
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
