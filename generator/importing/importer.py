@@ -18,7 +18,13 @@ from generator.importing.builds import map_builds
 from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
 from generator.importing.trial_pods import user_pods
-from generator.importing.wrappers import Unwrapped, read_hub_file
+from generator.importing.wrappers import (
+    FROM_CLUSTER,
+    MADE_BY_CHART,
+    WITHOUT_RELEASE,
+    Unwrapped,
+    read_hub_file,
+)
 from generator.pipeline import find_faults
 from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults
@@ -94,12 +100,12 @@ def import_layers(
         release=release_name,
     )
     draft.notes += [
-        f"{name}: {key} isn't read here, and may say otherwise: {_ALL}"
+        f"{name}: {key} isn't read here, and may say otherwise: {_whole(found.kind)}"
         for (name, _), found in zip(layers, read, strict=True)
         for key in found.unread
     ]
     draft.repeated = [warning for found in read for warning in found.repeated]
-    if len(loaded) == 1:
+    if len(loaded) == 1 and read[0].kind != MADE_BY_CHART:
         draft.notes.append(_LAYERS)
     if "values" in charts.hub.path and not is_release_known:
         draft.notes.append(
@@ -147,6 +153,11 @@ def _judge(result: ImportResult) -> None:
             "not every user's image is named here, and Roost's puller brings what is named",
         )
     result.judge(merged.values)
+
+
+def _whole(kind: str) -> str:
+    """How to import all values of a hub. kind: what installs it."""
+    return f"import {FROM_CLUSTER}" if kind in WITHOUT_RELEASE else _ALL
 
 
 def _load(name: str, text: str | bytes) -> Unwrapped:

@@ -1,12 +1,15 @@
 """Read a file that holds a hub's values in whatever installs the hub's chart: objects of Argo CD,
-Flux, Crossplane and k3s, alone or among others, Rancher Fleet, helmfile, kustomize.
+Flux, Crossplane and k3s, alone or among others, Rancher Fleet, helmfile, kustomize. And in what the
+chart makes: the hub's own Secret, alone or among all of its objects.
 
 What makes the values itself (Nebari), or has them in other files, is refused by name, with the
-command that gives plain values. Source: the tools' documentation of 2026.
+command that gives plain values. So is a template that isn't filled in. Source: the tools'
+documentation of 2026; zero-to-jupyterhub 4.4, templates/hub/secret.yaml.
 """
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -30,6 +33,14 @@ from generator.values.sources import LoadedFile
 
 _DOCUMENT: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _PLAIN: Final = "helm get values RELEASE --all -n NAMESPACE -o yaml"
+# Argo CD and kustomize make no release of Helm's, but what the chart makes is in the cluster.
+FROM_CLUSTER: Final = "kubectl get secret hub -n NAMESPACE -o yaml"
+KUSTOMIZE: Final = "kustomize's helmCharts"
+WITHOUT_RELEASE: Final = ("Application", "ApplicationSet", KUSTOMIZE)
+# The hub's Secret has all values, with what the chart adds to them.
+MADE_BY_CHART: Final = "the Secret of a hub"
+_ADDED: Final = ("Chart", "Release")
+_TEMPLATE: Final = re.compile(r"\{\{|\{%")
 _CHARTS: Final = ("jupyterhub", "binderhub", "basehub", "daskhub")
 _NEBARI: Final = ("nebari_version", "qhub_version", "default_images", "provider", "profiles")
 
@@ -55,8 +66,24 @@ def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
     Raises ValuesError when it is no YAML, holds two hubs, or has none whose values can be read.
     """
     repeated: list[Fault] = []
-    unwrapped = _read(name, content, repeated)
+    try:
+        unwrapped = _read(name, content, repeated)
+    except ValuesError as error:
+        _refuse_template(name, content, error)
+        raise
     return unwrapped._replace(repeated=repeated)
+
+
+def _refuse_template(name: str, content: str | bytes, error: ValuesError) -> None:
+    """Say that a file is a template, where it stops being YAML at what a tool will fill in."""
+    written = content.decode(errors="replace") if isinstance(content, bytes) else content
+    lines = ["", *written.split("\n")]
+    at = [fault.line for fault in error.faults if fault.line < len(lines)]
+    marked = [line for line in at if _TEMPLATE.search(lines[line])]
+    if marked:
+        fix = f"Give what its tool makes of it, or what Helm made of all: {_PLAIN}"
+        fault = Fault(name, marked[0], "", "a template", "it filled in", fix)
+        raise ValuesError([fault]) from error
 
 
 def _read(name: str, content: str | bytes, repeated: list[Fault]) -> Unwrapped:
@@ -145,7 +172,10 @@ def _with_values(found: Unwrapped, name: str) -> Unwrapped:
     expected = "values in it, not elsewhere"
     if found.unread:
         expected += f" ({', '.join(found.unread)})"
-    fix = f"Give the files that it names, or what Helm made of all: {_PLAIN}"
+    whole = f"what Helm made of all: {_PLAIN}"
+    if found.kind in WITHOUT_RELEASE:
+        whole = f"the Secret that the chart made of all: {FROM_CLUSTER}"
+    fix = f"Give the files that it names, or {whole}"
     raise ValuesError([Fault(name, 1, "", what, expected, fix)])
 
 
@@ -234,12 +264,37 @@ def _kustomize(file: LoadedFile) -> Unwrapped:
             files = [mapping_at(file, (*at, "valuesInline"))]
             release = text(child(chart, "releaseName"))
             more = _keys(chart, at, "valuesFile", "additionalValuesFiles")
-            found.append(Unwrapped(files, release, "kustomize's helmCharts", more))
+            found.append(Unwrapped(files, release, KUSTOMIZE, more))
     if len(found) == 1:
         return found[0]
-    what = f"kustomize's helmCharts with {len(found) or 'no'} hubs"
-    fix = f"Give the values of one, as valuesFile names them, or: {_PLAIN}"
+    what = f"{KUSTOMIZE} with {len(found) or 'no'} hubs"
+    fix = f"Give the values of one, as valuesFile names them, or: {FROM_CLUSTER}"
     raise ValuesError([Fault(file.source.name, 1, "helmCharts", what, "one hub's chart", fix)])
+
+
+def _hub_secret(file: LoadedFile) -> Unwrapped:
+    values = _values_of_secret(file.values)
+    name = f"{file.source.name} (values.yaml of its Secret)"
+    loaded = load(values, name)
+    release = text(child(loaded.values, "Release", "Name"))
+    own = {key: value for key, value in loaded.values.items() if key not in _ADDED}
+    return Unwrapped([loaded._replace(values=own)], release, MADE_BY_CHART)
+
+
+def _values_of_secret(secret: Mapping[str, object]) -> bytes:
+    """What the hub's chart wrote into a Secret; b"": it is none of the hub's."""
+    plain = child(secret, "stringData", "values.yaml")
+    if isinstance(plain, str):
+        written = plain.encode("utf-8", "surrogatepass")
+    else:
+        try:
+            written = base64.b64decode(text(child(secret, "data", "values.yaml")))
+        except ValueError:
+            return b""
+    # Other Secrets may hold a part of the values under the same key, and Bitnami's chart its own.
+    keys = (*_ADDED, "scheduling")
+    is_whole = all(re.search(rb"^%s:" % key.encode(), written, re.MULTILINE) for key in keys)
+    return written if is_whole else b""
 
 
 def _keys(holder: object, at: Path, *names: str) -> list[str]:
@@ -252,6 +307,10 @@ def _is_kind(group: str, *kinds: str) -> Callable[[Mapping[str, object]], bool]:
         return api_group(values) == group and values.get("kind") in kinds
 
     return holds
+
+
+def _is_hub_secret(values: Mapping[str, object]) -> bool:
+    return values.get("kind") == "Secret" and bool(_values_of_secret(values))
 
 
 def _is_fleet(values: Mapping[str, object]) -> bool:
@@ -276,6 +335,7 @@ _READERS: Final = (
     _Reader(_is_fleet, _fleet),
     _Reader(_is_helmfile, _helmfile),
     _Reader(_is_kustomize, _kustomize),
+    _Reader(_is_hub_secret, _hub_secret),
 )
 
 
