@@ -12,9 +12,10 @@ from typing import Final
 from generator.checks.contract import LintReport, at, listing, mapping, text
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.checks.terms import overrides
-from generator.render.managed_images import RESOURCE_TRAITS
+from generator.render.managed_images import RESOURCE_TRAITS, managed_images
 from generator.values.helm_release import Release
 from generator.values.merge import Values
+from roost_core.objects.image_references import normalise_reference
 
 _COLD: Final = "never get the images in advance: users there start cold"
 # The key of a toleration that tolerates every taint.
@@ -109,9 +110,14 @@ def _lint_narrower(report: LintReport) -> None:
 def _lint_unpulled_profiles(report: LintReport) -> None:
     if at(report.values, "prePuller", "pullProfileListImages") is not False:
         return
+    brought = managed_images(report.values.get("singleuser"), report.values.get("prePuller"))
     profiles = listing(at(report.values, "singleuser", "profileList"))
     count = sum(
-        any(override.get("image") for override in overrides(profile)) for profile in profiles
+        any(
+            image and normalise_reference(text(image)) not in brought
+            for image in (override.get("image") for override in overrides(profile))
+        )
+        for profile in profiles
     )
     if count:
         reason = (

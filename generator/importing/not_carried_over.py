@@ -217,7 +217,7 @@ def _note_code(
         _note_spawner_class(draft, hub, spawner, *at[1:])
     words = sorted(
         word
-        for word in {*_SPAWNER_WORDS.findall(_without_comments(code))}
+        for word in {*_SPAWNER_WORDS.findall(_without_comments(code, followed))}
         if word.rpartition(".")[2] not in followed
     )
     if "profile_list" in words and only_leaves_out(code):
@@ -234,17 +234,39 @@ def _note_code(
 
 
 class _WithoutTexts(ast.NodeTransformer):
-    """Takes docstrings out, and other texts that stand alone."""
+    """Takes docstrings out, and other texts that stand alone; and the overrides of profiles that
+    were read.
+    """
 
-    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+    def __init__(self, followed: Collection[str]) -> None:
+        self._followed = followed
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """Leave `pass` in the place of a text: a body may not be empty."""
-        return ast.Pass() if _is_text(node) else node
+        return ast.Pass() if _is_text(node) else self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+        """Leave a profile's overrides out: what isn't carried over of them is named by itself."""
+        self.generic_visit(node)
+        if "profile_list" in self._followed:
+            is_override = [
+                isinstance(key, ast.Constant) and key.value == "kubespawner_override"
+                for key in node.keys
+            ]
+            node.values = [
+                ast.Constant(None) if is_read else value
+                for value, is_read in zip(node.values, is_override, strict=True)
+            ]
+        return node
 
 
-def _without_comments(code: str) -> str:
-    """Code without comments and docstrings, which set nothing; as it is, if it can't be read."""
+def _without_comments(code: str, followed: Collection[str]) -> str:
+    """Code without comments and docstrings, which set nothing; as it is, if it can't be read.
+
+    followed: traits that are mapped.
+    """
     try:
-        return ast.unparse(_WithoutTexts().visit(ast.parse(code)))
+        return ast.unparse(_WithoutTexts(followed).visit(ast.parse(code)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return code
 
