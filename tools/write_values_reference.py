@@ -27,6 +27,8 @@ WRITER = "python -m tools.write_values_reference"
 # A key that is commented out, after its own comment: a mapping or list on one line. Prose has
 # colons too.
 _COMMENTED_OUT: Final = re.compile(r"([A-Za-z]\w*): [{\[].*[}\]]")
+# A page that a comment names, perhaps with a section.
+_PAGE_NAMED: Final = re.compile(r"\bdocs/((?:[\w-]+/)*([\w-]+)\.md(?:#[\w-]+)?)")
 
 _HEAD = """# Values
 
@@ -91,7 +93,7 @@ def page() -> str:
         parts.append(f"\n## {title}\n\n| key | default | what it does |\n|---|---|---|\n")
         for row in found:
             default = f"`{_cell(row.default)}`" if row.default else ""
-            parts.append(f"| `{row.key}` | {default} | {_cell(row.comment)} |\n")
+            parts.append(f"| `{row.key}` | {default} | {_linked(_cell(row.comment))} |\n")
     return "".join(parts)
 
 
@@ -146,6 +148,11 @@ def _key(text: str) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _linked(text: str) -> str:
+    """A comment, with a link for each page of docs/ that it names: this page stands there."""
+    return _PAGE_NAMED.sub(r"[\2](\1)", text)
 
 
 if __name__ == "__main__":
