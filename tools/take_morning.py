@@ -26,12 +26,11 @@ from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.view.reading import RecordSource
 from tests.harness import browser
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import PASSWORD, RealHub
 from tests.harness.hub.hub_pod import hub_pod
 from tests.harness.hub.people import start
-from tests.harness.hub.user_pods import PORT, UserPods
-from tests.harness.nodes import FakeNodes
+from tests.harness.hub.stage import hub_stage
+from tests.harness.hub.user_pods import PORT
 from tests.stack import Stack
 from tools.take_screenshots import picture, show_view
 
@@ -61,7 +60,6 @@ VALUES: Final[dict[str, Any]] = {
     "imageGate": {"mode": "off"},
     "recorder": {"enabled": True},
 }
-LABELS: Final = {"hub.jupyter.org/node-purpose": "user"}
 NAMES: Final = (
     "ada",
     "bob",
@@ -114,10 +112,10 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     folder = Path(arguments[0]) if arguments else IMAGES
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(ControlPlane(controllers=CONTROLLERS))
-        nodes = stack.enter_context(FakeNodes(cluster.api))
-        nodes.create_many(["node-1", "node-2", "node-3"], cpu="16", memory="32Gi", labels=LABELS)
-        stack.enter_context(UserPods(cluster, {MINIMAL: 6.0, PYTORCH: 45.0}))
+        pulls = {MINIMAL: 6.0, PYTORCH: 45.0}
+        cluster, nodes, _ = stack.enter_context(
+            hub_stage(["node-1", "node-2", "node-3"], pulls, memory="32Gi")
+        )
         roost = stack.enter_context(
             Stack(cluster, cluster.create_namespace("hub"), VALUES, controllers=True)
         )

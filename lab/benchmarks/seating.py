@@ -24,13 +24,11 @@ from typing import Final
 
 import aiohttp
 
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.people import Visit, log_in, reach
 from tests.harness.hub.seating import Seating
-from tests.harness.hub.user_pods import PORT, UserPods
-from tests.harness.nodes import FakeNodes
-from tests.harness.scheduler import start_scheduler
+from tests.harness.hub.stage import hub_stage
+from tests.harness.hub.user_pods import PORT
 from tests.harness.waiting import wait_until
 
 IMAGE: Final = "quay.io/hub/light:1"
@@ -99,11 +97,10 @@ def measure(people: int, *, lead_seconds: float, restart: bool, seated: bool) ->
     absent = set(chance.sample(names, round(ABSENT_SHARE * people)))
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        cluster = stack.enter_context(ControlPlane(controllers=CONTROLLERS))
-        nodes = stack.enter_context(FakeNodes(cluster.api))
-        nodes.create_many([f"user-{number}" for number in range(8)], cpu="32", memory="128Gi")
-        stack.enter_context(start_scheduler(cluster))
-        stack.enter_context(UserPods(cluster, {IMAGE: 1.0}))
+        nodes = [f"user-{number}" for number in range(8)]
+        cluster = stack.enter_context(
+            hub_stage(nodes, {IMAGE: 1.0}, cpu="32", memory="128Gi")
+        ).cluster
         hub = stack.enter_context(
             RealHub(
                 cluster,

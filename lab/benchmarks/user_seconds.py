@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Any, Final
 from benchmarks.figures import say, table
 from benchmarks.servers import cpu_seconds
 from roost_core.objects.fields import JSONObject
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.controlplane import ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.people import Visit, start
-from tests.harness.hub.user_pods import PORT, UserPods
+from tests.harness.hub.stage import USER_NODE, hub_stage
+from tests.harness.hub.user_pods import PORT
 from tests.harness.nodes import FakeNodes
-from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -67,18 +67,15 @@ VALUES: Final[dict[str, Any]] = {
     "prePuller": {"enabled": False},
     "imageGate": {"mode": "off"},
 }
-NODE: Final[dict[str, Any]] = {
-    "cpu": "32",
-    "memory": "41Gi",
-    "labels": {"hub.jupyter.org/node-purpose": "user"},
-}
+# Of a node.
+CPU, MEMORY = "32", "41Gi"
 # Users that fit such a node.
 PER_NODE: Final = 40
 # The same world in the simulator's words.
 REHEARSED: Final = {
     "concurrent_spawn_limit": 64,
     "user_memory_bytes": "1G",
-    "node_memory_bytes": "41Gi",
+    "node_memory_bytes": MEMORY,
     "min_nodes": 2,
     "boot_sigma": 0.01,
     "image_median_bytes": "1M",
@@ -111,7 +108,8 @@ class NewNodes:
         while not self._over.wait(1):
             now = time.time()
             for _ in [at for at in self._due if at <= now]:
-                self._nodes.create(f"new-{len(self._nodes.names)}", **NODE)
+                name = f"new-{len(self._nodes.names)}"
+                self._nodes.create(name, cpu=CPU, memory=MEMORY, labels=USER_NODE)
             self._due = [at for at in self._due if at > now]
             pods = self._cluster.api.list("/api/v1/pods", fieldSelector="spec.nodeName=")
             refused = sum(
@@ -132,16 +130,10 @@ def percentile(values: Sequence[float], share: float) -> float:
 @contextmanager
 def world(values: Mapping[str, Any]) -> Iterator[tuple[ControlPlane, FakeNodes, Stack]]:
     """A control plane with two nodes, kube-scheduler and Roost in a namespace of its own."""
-    with ExitStack() as stack:
-        cluster = stack.enter_context(ControlPlane(controllers=CONTROLLERS))
-        nodes = stack.enter_context(FakeNodes(cluster.api))
-        nodes.create_many(["user-a", "user-b"], **NODE)
-        stack.enter_context(start_scheduler(cluster))
-        stack.enter_context(UserPods(cluster, {IMAGE: 0.0, OTHER: 0.0}))
-        roost = stack.enter_context(
-            Stack(cluster, cluster.create_namespace("with-roost"), values, controllers=True)
-        )
-        yield cluster, nodes, roost
+    with hub_stage(["user-a", "user-b"], {}, cpu=CPU, memory=MEMORY) as (cluster, nodes, _):
+        namespace = cluster.create_namespace("with-roost")
+        with Stack(cluster, namespace, values, controllers=True) as roost:
+            yield cluster, nodes, roost
 
 
 def pairs(people: int, rounds: int) -> None:

@@ -6,12 +6,11 @@ from typing import Any, Final
 
 import pytest
 
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.controlplane import ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.people import start
-from tests.harness.hub.user_pods import PORT, UserPods
-from tests.harness.nodes import FakeNodes
-from tests.harness.scheduler import start_scheduler
+from tests.harness.hub.stage import hub_stage
+from tests.harness.hub.user_pods import PORT
 
 SNIPPET: Final = Path(__file__).resolve().parents[3] / "docs" / "upstream" / "faster_polling.py"
 IMAGE: Final = "quay.io/hub/light:1"
@@ -38,15 +37,8 @@ SPAWNER: Final[dict[str, Any]] = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ControlPlane]:
-    with (
-        ControlPlane(controllers=CONTROLLERS) as cluster,
-        FakeNodes(cluster.api) as nodes,
-        start_scheduler(cluster),
-        UserPods(cluster, {IMAGE: 0.5}),
-    ):
-        labels = {"hub.jupyter.org/node-purpose": "user"}
-        nodes.create_many(["user-a"], cpu="16", memory="64Gi", labels=labels)
-        yield cluster
+    with hub_stage(["user-a"], {IMAGE: 0.5}) as stage:
+        yield stage.cluster
 
 
 @pytest.mark.parametrize("version", ["pinned", "newest"])

@@ -22,7 +22,6 @@ from typing import Any, Final
 import pytest
 import sqlalchemy as sa
 
-from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import US
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import PodStory, read_story
@@ -32,13 +31,12 @@ from roost_lab.recorder.store.records import Phase
 from tests.e2e.controllers.test_cleanup import cleanup
 from tests.e2e.hub.judging import NOTICE_SECONDS, Judge, notice_lags, told
 from tests.e2e.leftovers import leftovers
-from tests.harness.controlplane import ADMIN, CONTROLLERS, ControlPlane
+from tests.harness.controlplane import ADMIN, ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.hub_pod import hub_pod
 from tests.harness.hub.people import Visit, start
-from tests.harness.hub.user_pods import PORT, UserPods
-from tests.harness.nodes import FakeNodes
-from tests.harness.scheduler import start_scheduler
+from tests.harness.hub.stage import HubStage, hub_stage
+from tests.harness.hub.user_pods import PORT
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
@@ -115,27 +113,18 @@ REQUESTS: Final = {
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[ControlPlane]:
-    with ControlPlane(controllers=CONTROLLERS, audit_level="Metadata") as cluster:
-        yield cluster
+def stage() -> Iterator[HubStage]:
+    with hub_stage(["user-a", "user-b", "user-c"], PULLS, audit_level="Metadata") as stage:
+        yield stage
 
 
 @pytest.fixture(scope="module")
-def nodes(cluster: ControlPlane) -> Iterator[FakeNodes]:
-    with FakeNodes(cluster.api) as nodes:
-        labels = {"hub.jupyter.org/node-purpose": "user"}
-        nodes.create_many(["user-a", "user-b", "user-c"], cpu="16", memory="64Gi", labels=labels)
-        yield nodes
+def cluster(stage: HubStage) -> ControlPlane:
+    return stage.cluster
 
 
 @pytest.fixture(scope="module")
-def pods(cluster: ControlPlane, nodes: FakeNodes) -> Iterator[UserPods]:
-    with start_scheduler(cluster), UserPods(cluster, PULLS) as pods:
-        yield pods
-
-
-@pytest.fixture(scope="module")
-def world(pods: UserPods) -> Iterator[contextlib.ExitStack]:
+def world(stage: HubStage) -> Iterator[contextlib.ExitStack]:
     """The hubs and Roost; the last test ends them."""
     with contextlib.ExitStack() as world:
         yield world
@@ -156,10 +145,9 @@ def roost(cluster: ControlPlane, world: contextlib.ExitStack) -> Stack:
 
 
 @pytest.fixture(scope="module")
-def steered(
-    cluster: ControlPlane, nodes: FakeNodes, roost: Stack, world: contextlib.ExitStack
-) -> RealHub:
+def steered(stage: HubStage, roost: Stack, world: contextlib.ExitStack) -> RealHub:
     """A hub with Roost, whose recorder reads the hub's log."""
+    cluster, nodes, _ = stage
     hub = world.enter_context(
         RealHub(cluster, roost.namespace, packages=ensure_pinned_hub(), **SPAWNER)
     )
@@ -169,17 +157,12 @@ def steered(
 
 
 @pytest.fixture(scope="module")
-def judge(pods: UserPods, roost: Stack, plain: RealHub, steered: RealHub) -> Judge:
-    return Judge(pods, roost, plain, steered)
+def judge(stage: HubStage, roost: Stack, plain: RealHub, steered: RealHub) -> Judge:
+    return Judge(stage.pods, roost, plain, steered)
 
 
 def users(name: str, count: int) -> list[str]:
     return [f"{name}{number}" for number in range(count)]
-
-
-def pods_of(cluster: ControlPlane, hub: RealHub) -> list[JSONObject]:
-    path = f"/api/v1/namespaces/{hub.namespace}/pods"
-    return cluster.api.list(path, labelSelector="component=singleuser-server")
 
 
 def test_twelve_starts_of_three_profiles(judge: Judge) -> None:
@@ -257,7 +240,7 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
 
 
 def test_top_says_which_servers_run_and_have_not_answered_yet(
-    cluster: ControlPlane, pods: UserPods, steered: RealHub
+    cluster: ControlPlane, steered: RealHub
 ) -> None:
     ours, theirs = pty.openpty()
     drawn: list[str] = []
@@ -325,8 +308,7 @@ def test_who_fits_nowhere_and_whose_pod_is_deleted_while_it_waits_gets_the_hubs_
         def delete() -> None:
             def waiting() -> list[str]:
                 found = {
-                    pod["metadata"]["name"]: pod["spec"].get("nodeName")
-                    for pod in pods_of(cluster, hub)
+                    pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in hub.user_pods()
                 }
                 return (
                     ["jupyter-tim", "jupyter-una"]
@@ -344,7 +326,7 @@ def test_who_fits_nowhere_and_whose_pod_is_deleted_while_it_waits_gets_the_hubs_
     visits = judge(story)
     assert all("Spawn failed" in visit.failure for visit in visits), visits
     assert any("No machine here is large enough" in line for _, line in visits[0].shown), visits[0]
-    wait_until(lambda: not pods_of(cluster, steered), 30, "the pods to go")
+    wait_until(lambda: not steered.user_pods(), 30, "the pods to go")
     (start_story,) = wait_until(
         lambda: failed(roost, "jupyter-max"), 30, "the failure", interval_seconds=1
     )
@@ -507,7 +489,7 @@ def test_nothing_is_left_when_all_have_gone(
 ) -> None:
     for hub in (plain, steered):
         assert hub.servers() == {}
-        assert pods_of(cluster, hub) == []
+        assert hub.user_pods() == []
     world.close()
     cleaned = cleanup(cluster.kubeconfig, steered.namespace)
     assert cleaned.returncode == 0, cleaned.stderr

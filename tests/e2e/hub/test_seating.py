@@ -1,6 +1,5 @@
 """`roost seating` starts listed people's servers before their class, on a real JupyterHub."""
 
-import contextlib
 import json
 import subprocess
 import time
@@ -11,13 +10,12 @@ from typing import Any, Final
 
 import pytest
 
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.controlplane import ControlPlane
 from tests.harness.hub.hub import SEATING_SCOPES, RealHub, ensure_pinned_hub
 from tests.harness.hub.people import start
 from tests.harness.hub.seating import ROOST, Seating
-from tests.harness.hub.user_pods import PORT, UserPods
-from tests.harness.nodes import FakeNodes
-from tests.harness.scheduler import start_scheduler
+from tests.harness.hub.stage import hub_stage
+from tests.harness.hub.user_pods import PORT
 from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
@@ -38,18 +36,8 @@ GRACE_SECONDS: Final = 6.0
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ControlPlane]:
-    with ControlPlane(controllers=CONTROLLERS) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def machines(cluster: ControlPlane) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        nodes = stack.enter_context(FakeNodes(cluster.api))
-        nodes.create_many(["user-a", "user-b"], cpu="16", memory="64Gi")
-        stack.enter_context(start_scheduler(cluster))
-        stack.enter_context(UserPods(cluster, {IMAGE: 0.5}))
-        yield
+    with hub_stage(["user-a", "user-b"], {IMAGE: 0.5}) as stage:
+        yield stage.cluster
 
 
 def hub_of(
@@ -78,7 +66,7 @@ def hub_of(
 
 
 @pytest.fixture(scope="module")
-def hub(cluster: ControlPlane, machines: None) -> Iterator[RealHub]:
+def hub(cluster: ControlPlane) -> Iterator[RealHub]:
     with hub_of(cluster, "seated-hub", PEOPLE) as hub:
         yield hub
 
@@ -107,11 +95,6 @@ def booking(at: datetime, **more: Any) -> dict[str, Any]:
 def ready(hub: RealHub, names: Sequence[str]) -> bool:
     servers = hub.servers()
     return all(servers.get(f"{name}/") == "ready" for name in names)
-
-
-def pods_of(cluster: ControlPlane, hub: RealHub) -> list[dict[str, Any]]:
-    path = f"/api/v1/namespaces/{hub.namespace}/pods"
-    return cluster.api.list(path, labelSelector="component=singleuser-server")
 
 
 def uids_of(pods: Sequence[dict[str, Any]]) -> set[str]:
@@ -144,7 +127,7 @@ def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
     _, user = hub.rest("GET", f"/users/{PEOPLE[0]}")
     assert user["servers"][""]["user_options"]["profile"] == "course"
     came = PEOPLE[:4]
-    pods = pods_of(cluster, hub)
+    pods = hub.user_pods()
     visits = start(hub.url, came, ["light"])
     assert [visit for visit in visits if not visit.answered_at] == []
     # They never see a spawn page.
@@ -163,7 +146,7 @@ def test_five_people_are_seated_and_the_absent_ones_server_is_stopped(
     # Somebody starts their own server, and waits: alone they count as a person's start.
     by_themselves = start(hub.url, ["zoe"], ["light"])
     assert by_themselves[0].answered_at
-    pods += [pod for pod in pods_of(cluster, hub) if pod["metadata"]["uid"] not in uids_of(pods)]
+    pods += [pod for pod in hub.user_pods() if pod["metadata"]["uid"] not in uids_of(pods)]
     tables = reported(tmp_path, pods, hub.hub.log())
     (seated,) = tables["seated"]
     counted = {key: seated[key] for key in ("servers", "opened", "unused", "failed", "unknown")}
@@ -197,7 +180,7 @@ def config_of_roles() -> str:
 
 
 def test_a_token_for_one_groups_servers_seats_that_group_and_skips_others(
-    cluster: ControlPlane, machines: None, tmp_path: Path
+    cluster: ControlPlane, tmp_path: Path
 ) -> None:
     config = tmp_path / "roles.py"
     config.write_text(config_of_roles())
@@ -289,7 +272,7 @@ c.Spawner.pre_spawn_hook = refuse
 
 
 def test_hub_and_service_restart_meanwhile_and_one_can_not_start(
-    cluster: ControlPlane, machines: None, tmp_path: Path
+    cluster: ControlPlane, tmp_path: Path
 ) -> None:
     hook = tmp_path / "hook.py"
     hook.write_text(HOOK)
@@ -313,6 +296,6 @@ def test_hub_and_service_restart_meanwhile_and_one_can_not_start(
                 explain=lambda: second.tail(40),
             )
             assert sorted(hub.servers()) == sorted(f"{name}/" for name in others)
-            assert len(pods_of(cluster, hub)) == len(others)
+            assert len(hub.user_pods()) == len(others)
         finally:
             second.stop()

@@ -24,6 +24,7 @@ from typing import Any, Final, Self
 import yaml
 
 from generator.importing.seating import HUB_LINES
+from roost_core.objects.fields import JSONObject
 from tests.harness.binaries import HarnessUnavailableError, cache_root
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
@@ -263,6 +264,11 @@ class RealHub:
             for user in users
             for name, server in (user.get("servers") or {}).items()
         }
+
+    def user_pods(self) -> list[JSONObject]:
+        """The pods of its users' servers."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        return self._cluster.api.list(path, labelSelector="component=singleuser-server")
 
     def stop_servers(self) -> None:
         """Stop every server, and wait until none is left."""
