@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
+from tests.harness.open_sockets import OpenSockets
 from tests.harness.ports import LOOPBACK
 
 if TYPE_CHECKING:
@@ -25,13 +26,20 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.2
 
 
+def kubeconfig_by(direct: Path, server: str, other: str) -> Path:
+    """A kubeconfig, with the other address in place of the API server's, in a file beside it."""
+    path = direct.with_suffix(f".by-{urlsplit(other).port}.kubeconfig")
+    path.touch(mode=0o600)
+    path.write_text(direct.read_text().replace(server, other))
+    return path
+
+
 class Relay:
     """Takes connections, and joins each with one to the port that `target` names."""
 
     def __init__(self, port: int = 0) -> None:
         self.over = threading.Event()
-        self._lock = threading.Lock()
-        self._ends: set[socket.socket] = set()
+        self._ends = OpenSockets()
         # Set: bytes pass.
         self.speaks = threading.Event()
         self.speaks.set()
@@ -47,11 +55,8 @@ class Relay:
         raise NotImplementedError
 
     def cut(self) -> None:
-        with self._lock:
-            ends, self._ends = self._ends, set()
-        for end in ends:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
+        """Break all connections."""
+        self._ends.cut()
 
     def __enter__(self) -> Self:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -80,14 +85,12 @@ class Relay:
             with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port)) as server:
                 for one in (client, server):
                     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                with self._lock:
-                    self._ends |= {client, server}
+                self._ends.add(client, server)
                 back = threading.Thread(target=self._pump, args=(server, client), daemon=True)
                 back.start()
                 self._pump(client, server)
                 back.join()
-                with self._lock:
-                    self._ends -= {client, server}
+                self._ends.discard(client, server)
 
     def _pump(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -143,10 +146,7 @@ class CuttableProxy(Relay):
 
     def kubeconfig(self, direct: Path) -> Path:
         """The same kubeconfig, through us."""
-        path = direct.with_suffix(".proxied.kubeconfig")
-        path.touch(mode=0o600)
-        path.write_text(direct.read_text().replace(self._server, f"https://{LOOPBACK}:{self.port}"))
-        return path
+        return kubeconfig_by(direct, self._server, f"https://{LOOPBACK}:{self.port}")
 
     def refuse(self, *, on: bool = True) -> None:
         """Cut, and hang up on whoever comes, until `refuse(on=False)`."""

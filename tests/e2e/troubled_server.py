@@ -6,7 +6,6 @@ It ends TLS, to read what is asked; clients come by plain HTTP with their own to
 import contextlib
 import http.client
 import json
-import socket
 import ssl
 import threading
 from collections import Counter
@@ -16,7 +15,9 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
+from tests.e2e.relays import kubeconfig_by
 from tests.harness.controlplane import ControlPlane
+from tests.harness.open_sockets import OpenSockets
 from tests.harness.ports import LOOPBACK
 
 # Of a method and a path: the status with which it is refused; 0: it is passed on.
@@ -34,7 +35,7 @@ class TroubledServer:
         self._direct = cluster.server
         self._context = ssl.create_default_context(cafile=str(cluster.ca_path))
         self._lock = threading.Lock()
-        self._watches: set[socket.socket] = set()
+        self._watches = OpenSockets()
         self._server = ThreadingHTTPServer((LOOPBACK, 0), self._handler())
         self._server.daemon_threads = True
 
@@ -49,20 +50,12 @@ class TroubledServer:
 
     def kubeconfig(self, direct: Path) -> Path:
         """The same kubeconfig, through us."""
-        path = direct.with_suffix(".troubled.kubeconfig")
-        path.touch(mode=0o600)
         own = f"http://{LOOPBACK}:{self._server.server_address[1]}"
-        path.write_text(direct.read_text().replace(self._direct, own))
-        return path
+        return kubeconfig_by(direct, self._direct, own)
 
-    def cut(self) -> int:
-        """Break all watches, in the midst of a line or not; how many these were."""
-        with self._lock:
-            watches, self._watches = self._watches, set()
-        for watch in watches:
-            with contextlib.suppress(OSError):
-                watch.shutdown(socket.SHUT_RDWR)
-        return len(watches)
+    def cut(self) -> None:
+        """Break all watches, in the midst of a line or not."""
+        self._watches.cut()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         troubled = self
@@ -120,13 +113,11 @@ class TroubledServer:
                     self.send_header("Transfer-Encoding", "chunked")
                     self.end_headers()
                     self.close_connection = True
-                    with troubled._lock:
-                        troubled._watches.add(self.connection)
+                    troubled._watches.add(self.connection)
                     while data := answer.read1(65536):
                         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
                     self.wfile.write(b"0\r\n\r\n")
-                    with troubled._lock:
-                        troubled._watches.discard(self.connection)
+                    troubled._watches.discard(self.connection)
 
             do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 - the library's
 

@@ -5,11 +5,9 @@ Source: OCI distribution specification 1.1.
 """
 
 import base64
-import contextlib
 import http.server
 import json
 import re
-import socket
 import socketserver
 import threading
 import time
@@ -22,6 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from tests.harness.binaries import ensure_binary
 from tests.harness.images import MANIFEST_TYPE, Image, digest_of, make_image
 from tests.harness.life import Started
+from tests.harness.open_sockets import OpenSockets
 from tests.harness.ports import LOOPBACK, ReservedPort
 
 LARGEST_CHUNK = 64 * 1024
@@ -294,21 +293,18 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its base's name)
                 pass
 
-        self._open: set[socket.socket] = set()
-        self._open_lock = threading.Lock()
+        self._open = OpenSockets()
         super().__init__((LOOPBACK, port), Handler)
         threading.Thread(
             target=self.serve_forever, args=(0.05,), name="registry", daemon=True
         ).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        with self._open_lock:
-            self._open.add(request)
+        self._open.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        with self._open_lock:
-            self._open.discard(request)
+        self._open.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -317,8 +313,4 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     def break_off(self) -> None:
         self.shutdown()
         self.server_close()
-        with self._open_lock:
-            connections = list(self._open)
-        for connection in connections:
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+        self._open.cut()
