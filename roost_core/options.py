@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 _PORT: Final = click.IntRange(0, 65535)
+ABOVE_0: Final = click.FloatRange(0, min_open=True)
 
 
 def option(flag: str, *, chart: str = "", chart_if: str = "", **settings: Any) -> Any:  # noqa: ANN401 - click's

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.objects.node import HOSTNAME_LABEL
 
 _BINDERHUB_WEIGHT: Final = 100
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
+from roost_core.objects.fields import MAX_NAME
 from roost_core.objects.pod_body import PodBody
 
 # Parsed JSON takes up to 40 times its bytes. Pods of hubs have 3 to 30 kB, managedFields included;
@@ -21,9 +22,7 @@ MAX_BODY_BYTES: Final = 1024 * 1024
 # for 0.1 s while it is parsed, and leave its memory in pieces.
 MAX_JSON_PARTS: Final = 20_000
 MAX_JSON_TEXTS: Final = 50_000
-# The longest name of an object, and of a namespace. Source: k8s.io/apimachinery/pkg/api/validation,
-# RFC 1123.
-MAX_NAME: Final = 253
+# The longest name of a namespace. Source: k8s.io/apimachinery/pkg/api/validation, RFC 1123.
 MAX_NAMESPACE: Final = 63
 # Main and init containers together. A kubelet starts 110 pods on a node, and no pod comes near that
 # many containers.

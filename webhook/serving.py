@@ -21,7 +21,7 @@ from typing import Final
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
-from roost_core.http.server import REQUEST_SECONDS, Server
+from roost_core.http.server import REQUEST_SECONDS, TEXT, Server
 from webhook.certificates.tls import ServingCertificate
 from webhook.review import Answer
 
@@ -29,7 +29,6 @@ log = logging.getLogger(__name__)
 
 REVIEW_PATH: Final = "/mutate"
 JSON: Final = "application/json"
-TEXT: Final = "text/plain; charset=utf-8"
 # A loop without an iteration for so long is stuck: each review is bounded far below it.
 STUCK_SECONDS: Final = 30.0
 # How the API server says how long it waits, in the URL's query: `timeout=2s`, as Go writes it.

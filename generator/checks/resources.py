@@ -16,16 +16,13 @@ from generator.faults import Path
 from generator.values.helm_release import Release
 from generator.values.merge import Values
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
-from roost_core.objects.requests import requested
+from roost_core.objects.quotas import REQUESTS
+from roost_core.objects.requests import PLAIN_RESOURCES, requested
 
 _HUB_BYTES: Final = "a number of bytes, or text like 512M or 2G"
 _LEAST_MEMORY_BYTES: Final = 2**20
-# What a container may request, beside devices by their whole names. Source:
-# k8s.io/kubernetes/pkg/apis/core/validation, ValidateResourceRequirements.
-_PLAIN: Final = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES: Final = "hugepages-"
 _NATIVE: Final = "kubernetes.io/"
-_OF_QUOTAS: Final = "requests."
 _REJECTED: Final = "The API server rejects such pods."
 _PROGRAMS: Final = (("scheduler",), ("webhook",), ("controllers",), ("recorder",), ("prePuller",))
 
@@ -164,8 +161,8 @@ def _lint_amount(report: LintReport, key: Path, resource: str, amount: object) -
             report.error(key, resource, "a size of pages, like hugepages-2Mi", _REJECTED)
         elif (quantity / page_bytes).denominator > 1:
             report.error(key, amount, "a whole number of pages", _REJECTED)
-    elif resource.startswith(_OF_QUOTAS) or (_is_short(resource) and resource not in _PLAIN):
-        expected = f"{', '.join(_PLAIN)} or a device's whole name, like nvidia.com/gpu"
+    elif resource.startswith(REQUESTS) or (_is_short(resource) and resource not in PLAIN_RESOURCES):
+        expected = f"{', '.join(PLAIN_RESOURCES)} or a device's whole name, like nvidia.com/gpu"
         report.error(key, resource, expected, _REJECTED)
     elif _is_device(resource) and quantity.denominator > 1:
         report.error(key, amount, "a whole number of devices", _REJECTED)

@@ -21,6 +21,7 @@ from generator.render.managed_images import managed_images, profile_seats, pulle
 from generator.values.helm_release import Release, kube_minor
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
+from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.placement import labels
 
 # What templates name so: `keys.opt_out`. The compiler writes it out as constants.
@@ -31,7 +32,7 @@ KEYS: Final[Mapping[str, object]] = MappingProxyType(
         "placeholder_set": labels.PLACEHOLDER_SET_LABEL,
         "user_class": labels.USER_CLASS,
         "namespace_name": labels.NAMESPACE_NAME_LABEL,
-        "hostname": labels.HOSTNAME_LABEL,
+        "hostname": HOSTNAME_LABEL,
         "domain": DOMAIN,
         "puller": labels.OWN_PULLER,
         "puller_set": labels.PULLER_SET_LABEL,

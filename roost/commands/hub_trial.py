@@ -30,7 +30,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.pod_reader import read_pod
-from roost_core.objects.requests import PODS, requested
+from roost_core.objects.requests import PLAIN_RESOURCES, PODS, requested
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import (
     HELD,
@@ -54,7 +54,6 @@ from webhook.webhook_settings import read_settings
 _RELEASE: Final = Release()
 # In a resource's base unit.
 _AMPLE: Final = 10**15
-_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 # Said in the place of GATE where Roost only prefers. It holds whatever a pod's priority is.
 _PREFERENCE: Final = "preference"
 
@@ -472,4 +471,4 @@ def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
 
 
 def _ample(asked: Pod) -> Mapping[str, int]:
-    return dict.fromkeys((PODS, *_RESOURCES, *dict(asked.spec.requests)), _AMPLE)
+    return dict.fromkeys((PODS, *PLAIN_RESOURCES, *dict(asked.spec.requests)), _AMPLE)

@@ -7,11 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import click
-
 from roost_core import options
 
-_ABOVE_0: Final = click.FloatRange(0, min_open=True)
 # Otherwise there is no webhook, or somebody else makes its certificate.
 _KEEPS_CERTIFICATES: Final = (
     'values.admission.mode == "webhook" and values.webhook.certificates.mode == "self" and'
@@ -67,9 +64,11 @@ class ControllersOptions:
         chart_if=f"{_KEEPS_CERTIFICATES} and values.webhook.url",
         help="The URL that API servers call instead of the Service.",
     )
-    ca_days: float = options.option("--ca-days", type=_ABOVE_0, default=365.0, show_default=True)
+    ca_days: float = options.option(
+        "--ca-days", type=options.ABOVE_0, default=365.0, show_default=True
+    )
     leaf_hours: float = options.option(
-        "--leaf-hours", type=_ABOVE_0, default=168.0, show_default=True
+        "--leaf-hours", type=options.ABOVE_0, default=168.0, show_default=True
     )
     all_namespaces: bool = options.flag(
         "--own-namespace-only",

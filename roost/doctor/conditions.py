@@ -9,8 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from roost_core.objects.fields import JSONObject
-
-_COMPONENT_LABEL = "app.kubernetes.io/component"
+from roost_core.placement.labels import OWN_COMPONENT_LABEL
 
 
 class State(Enum):
@@ -51,7 +50,7 @@ def conditions(state: State, *of: str) -> frozenset[Condition]:
 
 def component_of(body: JSONObject) -> str:
     """The component that a rendered object belongs to; "": none alone."""
-    return str((body["metadata"].get("labels") or {}).get(_COMPONENT_LABEL, ""))
+    return str((body["metadata"].get("labels") or {}).get(OWN_COMPONENT_LABEL, ""))
 
 
 def brought(brings: Iterable[Condition]) -> frozenset[Condition]:

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
-
-import click
 
 from roost_core import options
 from roost_core.release.seating_pace import SEATING_START_SECONDS
-
-_ABOVE_0: Final = click.FloatRange(0, min_open=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +37,14 @@ class SeatingOptions:
     grace_minutes: float = options.option(
         "--grace-minutes",
         chart="values.seating.graceMinutes | int",
-        type=_ABOVE_0,
+        type=options.ABOVE_0,
         default=20.0,
         show_default=True,
         help="Unused servers are stopped so long after the class began.",
     )
     start_seconds: float = options.option(
         "--start-seconds",
-        type=_ABOVE_0,
+        type=options.ABOVE_0,
         default=SEATING_START_SECONDS,
         show_default=True,
         help="What a start takes, until some were seen.",

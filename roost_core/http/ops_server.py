@@ -16,9 +16,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import uvloop
 
-from roost_core.http.server import CLOSE_SECONDS, Server
+from roost_core.http.server import CLOSE_SECONDS, TEXT, Server
 
-TEXT: Final = "text/plain; charset=utf-8"
 # Far more than are accepted in one turn of the loop, so each is read before it may be cut. A small
 # number would let a flood of unfinished requests cut a probe before its request is there.
 MAX_CONNECTIONS: Final = 512

@@ -64,7 +64,7 @@ _OPENED_FOR_SECONDS: Final = 0.25
 MAX_ACCEPTED: Final = 64
 # Before a retry if accepting failed: mostly, the process has no file descriptor left.
 _RETRY_SECONDS: Final = 0.1
-_PLAIN_TEXT: Final = "text/plain; charset=utf-8"
+TEXT: Final = "text/plain; charset=utf-8"
 
 
 class BindError(Exception):
@@ -381,10 +381,7 @@ class Connection(asyncio.Protocol):
             # Unless the request was answered already; what follows it is dropped.
             if not transport.is_closing():
                 self._write(
-                    "400 Bad Request",
-                    [("Content-Type", _PLAIN_TEXT)],
-                    b"400 Bad Request\n",
-                    closes=True,
+                    "400 Bad Request", [("Content-Type", TEXT)], b"400 Bad Request\n", closes=True
                 )
         has_grown = self._body_bytes != body_bytes_before
         if self._is_receiving and not self._is_queued and not has_grown:
@@ -488,7 +485,7 @@ class Connection(asyncio.Protocol):
         # Whoever is still there needn't wait for nothing.
         self._write(
             "429 Too Many Requests",
-            [("Content-Type", _PLAIN_TEXT)],
+            [("Content-Type", TEXT)],
             b"429 Too Many Requests: the answer would come too late\n",
             closes=self._closes_after,
         )
@@ -554,7 +551,7 @@ class Connection(asyncio.Protocol):
             # 4xx, not 5xx: the API server treats both alike, and a 5xx would raise alerts about a
             # request that can't be fixed.
             status = "400 Bad Request"
-            headers = [("Content-Type", _PLAIN_TEXT)]
+            headers = [("Content-Type", TEXT)]
             body = b"400 the request could not be handled, see the program's log\n"
         self._write(status, headers, body, closes=closes)
 

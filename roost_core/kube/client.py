@@ -27,6 +27,7 @@ MOST_REFUSED_SECONDS: Final = 2.0
 USER_AGENT: Final = "roost"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
+UNPROCESSABLE: Final = 422
 # Kept open: watches have connections of their own.
 POOL_CONNECTIONS: Final = 10
 # Objects in one page of a list: a few MB, even of pods.

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 JSONObject = dict[str, Any]
+# The longest name of an object. Source: k8s.io/apimachinery/pkg/api/validation, RFC 1123.
+MAX_NAME: Final = 253
 # What the parts of an object are that a reader reads: an object with such parts, a list of one
 # form, or a plain type.
 Shape: TypeAlias = "dict[str, Shape] | list[Shape] | type"

@@ -14,15 +14,21 @@ from typing import Any, Final, NamedTuple
 from roost_core.objects.fields import NOTHING, JSONObject
 from roost_core.objects.pod import Pod
 from roost_core.objects.quantities import parse_quantity
-from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, round_up
+from roost_core.objects.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PLAIN_RESOURCES,
+    PODS,
+    round_up,
+)
 
 # Keys of a quota that count pods as such. The second one counts finished pods, too.
 COUNT_PODS: Final = "count/pods"
 _BY_NUMBER: Final = frozenset({PODS, COUNT_PODS})
-_REQUESTS: Final = "requests."
+# Before a resource. Plain resources count as requests without it, too.
+REQUESTS: Final = "requests."
 _LIMITS: Final = "limits."
-# Keys without a prefix that count requests.
-_PLAIN_REQUESTS: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 # Resources whose requests or limits make a pod more than best effort.
 _COMPUTE: Final = frozenset({CPU, MEMORY})
 
@@ -63,8 +69,8 @@ class Counted(NamedTuple):
             return 1
         if key.startswith(_LIMITS):
             return self.limits.get(key.removeprefix(_LIMITS), 0)
-        if key.startswith(_REQUESTS) or key in _PLAIN_REQUESTS:
-            return self.requests.get(key.removeprefix(_REQUESTS), 0)
+        if key.startswith(REQUESTS) or key in PLAIN_RESOURCES:
+            return self.requests.get(key.removeprefix(REQUESTS), 0)
         return 0
 
     @property
@@ -181,12 +187,12 @@ def _of_pods(amounts: Mapping[str, Any] | None) -> dict[str, int]:
     found: dict[str, int] = {}
     for key, quantity in (amounts or NOTHING).items():
         is_of_pods = (
-            key in _BY_NUMBER or key in _PLAIN_REQUESTS or key.startswith((_REQUESTS, _LIMITS))
+            key in _BY_NUMBER or key in PLAIN_RESOURCES or key.startswith((REQUESTS, _LIMITS))
         )
         # Volumes' requests are of PersistentVolumeClaims.
-        if not is_of_pods or key == f"{_REQUESTS}storage":
+        if not is_of_pods or key == f"{REQUESTS}storage":
             continue
-        resource = key.removeprefix(_REQUESTS).removeprefix(_LIMITS)
+        resource = key.removeprefix(REQUESTS).removeprefix(_LIMITS)
         try:
             found[key] = round_up(resource, parse_quantity(quantity))
         except ValueError:
@@ -220,7 +226,7 @@ def _has_class(scope: Scope, priority_class: str) -> bool:
 
 def amount_in_words(key: str, amount: int) -> str:
     """An amount of a quota's key, as a quota has it: `1500m`, `12Gi`, `20`."""
-    resource = key.removeprefix(_REQUESTS).removeprefix(_LIMITS)
+    resource = key.removeprefix(REQUESTS).removeprefix(_LIMITS)
     if resource == CPU:
         return f"{amount}m" if amount % 1000 else str(amount // 1000)
     if resource not in (MEMORY, EPHEMERAL_STORAGE):

@@ -25,7 +25,11 @@ CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
-_PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
+# What a container may request besides huge pages and devices. Source:
+# k8s.io/kubernetes/pkg/apis/core/validation, ValidateResourceRequirements.
+PLAIN_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+# What each node has from its first moment on; devices come later.
+NODE_RESOURCES: Final = frozenset({*PLAIN_RESOURCES, PODS})
 # What a container without a request counts in scores: 100 millicores, 200 MiB.
 DEFAULT_CPU_MILLICORES: Final = 100
 DEFAULT_MEMORY_BYTES: Final = 200 * 2**20
@@ -237,7 +241,7 @@ def is_counted(resource: str) -> bool:
     family.
     """
     return (
-        resource in _PLAIN_RESOURCES
+        resource in PLAIN_RESOURCES
         or "/" in resource
         or resource.startswith(("hugepages-", "attachable-volumes-"))
     )

@@ -37,7 +37,6 @@ KARPENTER_POOL_LABEL: Final = "karpenter.sh/nodepool"
 # Each of Roost's programs and pullers runs on such nodes alone.
 OS_LABEL: Final = "kubernetes.io/os"
 LINUX: Final = "linux"
-HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 NAMESPACE_NAME_LABEL: Final = "kubernetes.io/metadata.name"
 COMPONENT_LABEL: Final = "component"
 # On Roost's own placeholder pods: the name of their set in the values.
@@ -79,6 +78,8 @@ POPULAR_NODE_ANNOTATION: Final = "roost.hub.jupyter.org/popular-node"
 POPULAR_BYTES_ANNOTATION: Final = "roost.hub.jupyter.org/popular-bytes"
 # "true": cluster-autoscaler may evict the pod, whatever its owner.
 SAFE_TO_EVICT_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+# "true": Karpenter moves the pod to no other node.
+DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
 # Local volumes of a pod (names, comma-separated) that don't keep cluster-autoscaler from evicting
 # it.
 SAFE_TO_EVICT_VOLUMES_ANNOTATION: Final = (

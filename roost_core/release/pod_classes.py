@@ -9,13 +9,12 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import PLAIN_RESOURCES
 from roost_core.objects.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
 from roost_core.placement.labels import PLACEHOLDER_CLASS, USER_CLASS
 from roost_core.placement.warm_sets import Spare
 from roost_core.release.reader import Document, Reader
 
-# Other resources make a pod invalid without an equal limit (huge pages, devices).
-REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
 # For a class whose `warm` has no `nodes`. chart/values.yaml has a default for the class `user`
 # alone.
 DEFAULT_WARM_NODES: Final = 10
@@ -213,11 +212,12 @@ def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:
     for name, quantity in read.mapping(value, key).items():
         if quantity is None:
             continue
-        if name not in REQUESTABLE:
+        # Others make a pod invalid without an equal limit (huge pages, devices).
+        if name not in PLAIN_RESOURCES:
             read.fault(
                 f"{key}.{name}",
                 quantity,
-                f"only {', '.join(REQUESTABLE)}: others need an equal limit",
+                f"only {', '.join(PLAIN_RESOURCES)}: others need an equal limit",
             )
             continue
         try:

@@ -15,6 +15,7 @@ from itertools import repeat
 from operator import add
 from typing import Final, NamedTuple, TypeVar
 
+from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.objects.pod import SpreadConstraint
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.scheduler.filters import Cycle
@@ -36,7 +37,6 @@ from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.topology_spread import admits, spread_constraints, spread_query
 
 MAX_SCORE: Final = 100
-HOSTNAME: Final = "kubernetes.io/hostname"
 _MIB: Final = 2**20
 # ImageLocality: sizes below the first don't count; the second (for each container) is the maximum.
 _MIN_IMAGE_BYTES: Final = 23 * _MIB
@@ -466,7 +466,9 @@ def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
         for (share, numbers), constraint in zip(parts, constraints, strict=True):
             value = row.labels.get(constraint.topology_key)
             if value is not None:
-                number = numbers.get(row.name if constraint.topology_key == HOSTNAME else value, 0)
+                number = numbers.get(
+                    row.name if constraint.topology_key == HOSTNAME_LABEL else value, 0
+                )
                 points += number * share + (constraint.max_skew - 1)
         raw.append(_round_half_up(points))
     scored = [points for points in raw if points >= 0]
@@ -495,7 +497,7 @@ def _spread_part(
     # An empty selector counts nothing.
     query = spread_query(constraint, cycle.pod.namespace)
     pods = cycle.state.count_pods(query) if constraint.selector else {}
-    if key == HOSTNAME:
+    if key == HOSTNAME_LABEL:
         return math.log(len(counted) + 2), pods
     # A node without the label is of the domain "", where that is allowed at all.
     numbers = {row.labels.get(key, ""): 0 for row in counted}

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from sys import intern
 from typing import Final, NamedTuple
 
-from roost_core.objects.fields import JSONObject
+from roost_core.objects.fields import MAX_NAME, JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import MAX_IMAGES, MAX_REFERENCE
+from roost_core.objects.pod import FINISHED_PHASES
 from roost_core.placement.kubelet_pulls import PULL_FAULTS
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
 
-_FINISHED: Final = frozenset({"Succeeded", "Failed"})
-# The longest name that a node can have.
-_MAX_NODE_NAME: Final = 253
 # The longest text of the names of a pod's pull secrets, which may be as many as its author likes.
 _MAX_SECRETS: Final = 1024
 
@@ -69,7 +67,7 @@ def pod_key(namespace: str, name: str) -> str:
 def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
     """What a Pod of this class adds to its node; None once it has finished."""
     phase = _object(pod, "status").get("phase")
-    if phase in _FINISHED:
+    if phase in FINISHED_PHASES:
         return None
     spec, metadata = _object(pod, "spec"), _object(pod, "metadata")
     if not (bound := spec.get("nodeName")):
@@ -78,7 +76,7 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
             annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or ""
         )
         # Pods may write anything: no node is called so.
-        return PlacedPod(pod_class, target if len(target) <= _MAX_NODE_NAME else "")
+        return PlacedPod(pod_class, target if len(target) <= MAX_NAME else "")
     failing = _failing_containers(_object(pod, "status"))
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
     written: dict[str, bool] = {}

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.objects.quotas import ACROSS_NAMESPACES
-from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.release.pod_classes import TIE_BREAK, PodClass
 from roost_core.release.release_settings import ReleaseSettings
 from webhook.patch import PreferPods

@@ -12,12 +12,10 @@ from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.headroom.pool_view import asked_by_placeholder, is_of_set, waits_for_set
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
-from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from roost_core.objects.requests import CPU, MEMORY, NODE_RESOURCES
 from roost_core.objects.selectors import NodeRules
 from roost_core.placement.headroom_history import size_in_placeholders
 from roost_core.release.placeholder_sets import PlaceholderSet
-
-_PLAIN = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
 class _Fit(NamedTuple):
@@ -109,4 +107,4 @@ def _least_conditions(rules: NodeRules) -> int:
 
 
 def _devices(amounts: Mapping[str, int]) -> frozenset[str]:
-    return frozenset(name for name, amount in amounts.items() if amount) - _PLAIN
+    return frozenset(name for name, amount in amounts.items() if amount) - NODE_RESOURCES

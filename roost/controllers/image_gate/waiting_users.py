@@ -20,7 +20,7 @@ from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
 from roost.controllers.image_gate.temporary_taints import goes_by_itself
 from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod, PodSpec
-from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from roost_core.objects.requests import NODE_RESOURCES, PODS
 from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordon, untolerated
 from roost_core.placement.beliefs import DEVICES, STARTING
 from roost_core.placement.labels import OPENED
@@ -28,7 +28,6 @@ from roost_core.placement.labels import OPENED
 # After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are
 # opened.
 PATIENCE: Final = 2.0
-_PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
 
 class Openings(NamedTuple):
@@ -282,7 +281,7 @@ def _certain_requests(
     return [
         (name, amount)
         for name, amount in spec.requests
-        if name in _PLAIN_RESOURCES or has.get(name, 0) > 0
+        if name in NODE_RESOURCES or has.get(name, 0) > 0
     ]
 
 

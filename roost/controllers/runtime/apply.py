@@ -28,13 +28,19 @@ from roost.controllers.contract.actions import (
 from roost.controllers.contract.back_off import BackOff, backed_off
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
-from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, ClusterError
+from roost_core.kube.client import (
+    CONFLICT,
+    NOT_FOUND,
+    UNPROCESSABLE,
+    ApiError,
+    Client,
+    ClusterError,
+)
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import CONTROLLERS_MANAGER
 
 log = logging.getLogger(__name__)
 
-UNPROCESSABLE: Final = 422
 TOO_MANY: Final = 429
 SERVER_ERROR: Final = 500
 # Until the next try without the Lease.

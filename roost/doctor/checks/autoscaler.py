@@ -14,11 +14,10 @@ from roost.doctor.evidence import (
 from roost.doctor.findings import CheckReport, error, warning
 from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
-from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
+from roost_core.placement.labels import DO_NOT_DISRUPT_ANNOTATION, SAFE_TO_EVICT_ANNOTATION
 from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
-_SPARE: Final = "karpenter.sh/do-not-disrupt"
 
 
 def check(install: Install) -> CheckReport:
@@ -42,13 +41,17 @@ def check(install: Install) -> CheckReport:
         if (pool["spec"].get("disruption") or {}).get("consolidationPolicy") != "WhenEmpty"
     ]
     users = users_of(install)
-    bare = [pod for pod in users if annotation_of(pod, _SPARE) != "true"] if pools else []
+    bare = (
+        [pod for pod in users if annotation_of(pod, DO_NOT_DISRUPT_ANNOTATION) != "true"]
+        if pools
+        else []
+    )
     evictable = [pod for pod in users if _is_evictable(pod)]
     for who, ended, annotation, more in (
         (
             f"Karpenter (NodePool {some(pools)})",
             bare,
-            f'{_SPARE}: "true"',
+            f'{DO_NOT_DISRUPT_ANNOTATION}: "true"',
             "; or consolidationPolicy: WhenEmpty",
         ),
         ("cluster-autoscaler", evictable, f'{SAFE_TO_EVICT_ANNOTATION}: "false"', ""),

@@ -34,11 +34,10 @@ from roost.doctor.foreign_fields import (
 )
 from roost.doctor.how_installed import apply_again, command_of, installers_of
 from roost.doctor.install import Install
-from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.client import UNPROCESSABLE, ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
 
 _MANAGER: Final = "roost-doctor"
-_UNPROCESSABLE: Final = 422
 # Without one of these, or with another one, a program may not start. No PodDisruptionBudget and no
 # rule of alerts keeps one from it.
 _NEEDED_TO_START: Final = frozenset(
@@ -98,7 +97,7 @@ def check(install: Install) -> CheckReport:
             text = f"{name} ({refusal})"
             if refusal.status in (401, 403):
                 denied.append(text)
-            elif refusal.status == _UNPROCESSABLE and body["kind"] == "PriorityClass":
+            elif refusal.status == UNPROCESSABLE and body["kind"] == "PriorityClass":
                 fixed.append(text)
             else:
                 refused.append(_Wrong(text, _needed_by(body)))

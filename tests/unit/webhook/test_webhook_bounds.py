@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.objects.fields import JSONObject
+from roost_core.objects.fields import MAX_NAME, JSONObject
 from roost_core.objects.selectors import Taint
 from roost_core.placement.warm_sets import Spare
 from roost_core.release.pod_classes import Warm
@@ -74,8 +74,8 @@ def with_pod_terms(count: int) -> JSONObject:
 
 
 AT_BOUND: list[tuple[Bound, Callable[[int], JSONObject], int]] = [
-    (Bound.NAMES, lambda count: with_metadata(name="n" * count), bounds.MAX_NAME),
-    (Bound.NAMES, lambda count: with_metadata(generateName="n" * count, name=""), bounds.MAX_NAME),
+    (Bound.NAMES, lambda count: with_metadata(name="n" * count), MAX_NAME),
+    (Bound.NAMES, lambda count: with_metadata(generateName="n" * count, name=""), MAX_NAME),
     (Bound.CONTAINERS, lambda count: user_pod(*[IMAGE] * count), bounds.MAX_CONTAINERS),
     (
         Bound.CONTAINERS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.release.image_gate import Puller, selects
 from roost_core.release.pod_classes import KeySource, PodClass
 from roost_core.release.reader import Document, Reader, load_document

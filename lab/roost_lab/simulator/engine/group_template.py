@@ -22,8 +22,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from roost_core.objects.node import Node
-from roost_core.placement.labels import HOSTNAME_LABEL, STARTUP_PREFIXES
+from roost_core.objects.node import HOSTNAME_LABEL, Node
+from roost_core.placement.labels import STARTUP_PREFIXES
 from roost_core.scheduler.state import ClusterState
 
 # Taints of a node's conditions, its cordon among them.

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import NodeTerm, node_term_matches
-from roost_core.placement.labels import HOSTNAME_LABEL, STARTUP_PREFIXES
+from roost_core.placement.labels import DO_NOT_DISRUPT_ANNOTATION, STARTUP_PREFIXES
 from roost_core.scheduler.pod_queries import PodQuery
 from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.free_room import (
@@ -35,7 +36,6 @@ BATCH_SECONDS: Final = 1.0
 VALIDATION_SECONDS: Final = 15.0
 # Share of the nodes that may be disrupted at once, rounded up (a NodePool's default budget).
 DISRUPTED_SHARE: Final = 0.1
-DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
 
 
 class Karpenter(NodeScaler):

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from roost_core.objects.node import Node
+from roost_core.objects.node import HOSTNAME_LABEL, Node
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import Requirement, Taint, read_label_selector, read_node_term
 from roost_core.placement.labels import (
-    HOSTNAME_LABEL,
     KARPENTER_POOL_LABEL,
     NAMESPACE_NAME_LABEL,
     NODE_PURPOSE_LABEL,

@@ -19,11 +19,12 @@ import jsonpatch
 
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.objects.pod_body import PodBody, read_pod_body
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
 from roost_core.placement.labels import (
-    HOSTNAME_LABEL,
+    DO_NOT_DISRUPT_ANNOTATION,
     NODE_PURPOSE_LABEL,
     SAFE_TO_EVICT_ANNOTATION,
     USER_CLASS,
@@ -67,7 +68,7 @@ USER_LABELS: Final = {
 }
 BUILD_LABELS: Final = {"component": "binderhub-build"}
 # Hubs write these so that no autoscaler moves a user.
-_STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
+_STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", DO_NOT_DISRUPT_ANNOTATION: "true"}
 _USER_NODES: Final = {
     "matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]
 }

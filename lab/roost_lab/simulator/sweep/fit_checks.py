@@ -13,9 +13,8 @@ from typing import Final
 from generator.faults import Fault, Path, show_path
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.objects.node import Node
+from roost_core.objects.node import HOSTNAME_LABEL, Node
 from roost_core.objects.pod import Pod
-from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.placement.nodes import Nodes
 from roost_core.release.reader import Reader
 from roost_core.scheduler.cycle import schedule

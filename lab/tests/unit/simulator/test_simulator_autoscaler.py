@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.told import Story, Thing, stories
-from roost_core.objects.node import Node
+from roost_core.objects.node import HOSTNAME_LABEL, Node
 from roost_core.objects.pod import Pod
-from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.autoscaler import ScalingDecision
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler, plan_scale_up
