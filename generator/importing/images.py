@@ -17,7 +17,6 @@ from generator.importing.quantities import cpu_quantity, spawner_memory
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
 from generator.importing.traits import (
-    CONTAINERS,
     LISTS,
     OLD_NAMES,
     SetTraits,
@@ -27,7 +26,7 @@ from generator.importing.traits import (
     overridden,
 )
 from generator.importing.users import hub_size, node_selector
-from generator.render.managed_images import RESOURCE_TRAITS
+from generator.render.managed_images import CONTAINER_TRAITS, RESOURCE_TRAITS
 from roost_core.objects.image_references import is_reference
 
 
@@ -165,7 +164,7 @@ def _note_moving_tags(
 
 def _map_containers(draft: Draft, hub: HubSection, traits: SetTraits) -> None:
     """What runs beside the image in every user's pod; the chart's pullers bring it too."""
-    for key, trait in zip(("initContainers", "extraContainers"), CONTAINERS, strict=True):
+    for key, trait in zip(("initContainers", "extraContainers"), CONTAINER_TRAITS, strict=True):
         at = (*hub.path, "singleuser", key)
         listed = hub.items(f"singleuser.{key}") or []
         found = known_of(traits, trait)

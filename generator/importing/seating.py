@@ -7,18 +7,18 @@ from typing import Final
 from generator.importing.object_names import object_name
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, child
+from roost_core.placement.labels import SEATING_SERVICE
 
-_SERVICE: Final = "roost-seating"
 # zero-to-jupyterhub's Service and Secret of the hub.
 _HUB: Final = "hub"
 # For the hub's values, as docs/seated.md has them.
 HUB_LINES: Final = f"""\
 hub:
   services:
-    {_SERVICE}: {{}}
+    {SEATING_SERVICE}: {{}}
   loadRoles:
-    {_SERVICE}:
-      services: [{_SERVICE}]
+    {SEATING_SERVICE}:
+      services: [{SEATING_SERVICE}]
       scopes:
         - list:users
         - read:users:activity
@@ -29,7 +29,7 @@ hub:
 
 def map_seating(draft: Draft, hub: HubSection) -> None:
     """Switch seating on where the hub has its service."""
-    at = ("hub", "services", _SERVICE)
+    at = ("hub", "services", SEATING_SERVICE)
     if child(hub.data, *at) is None:
         return
     source = (*hub.path, *at)

@@ -58,8 +58,6 @@ DECIDED_BY: Final[Mapping[str, tuple[str, ...]]] = {
 # Traits that are followed in the hub's Python to where they are written out, and UNKNOWN where
 # they aren't.
 STRICT: Final = frozenset(trait for traits in DECIDED_BY.values() for trait in traits)
-# What it runs beside the image.
-CONTAINERS: Final = ("init_containers", "extra_containers")
 # Lists, each of which may be written as a mapping, too: its entries by name, in the order of names.
 LISTS: Final = frozenset(
     {

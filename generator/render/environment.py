@@ -41,7 +41,7 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
         return template
 
     def getattr(self, obj: object, attribute: str) -> object:
-        """Read a key of a map; None when it is missing, as Go does."""
+        """Read `map.key`, as `read_key` does."""
         if isinstance(obj, jinja2.StrictUndefined):
             return super().getattr(obj, attribute)
         return functions.read_key(obj, attribute)

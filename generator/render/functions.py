@@ -75,10 +75,7 @@ class TemplateError(Exception):
 
 
 def to_json(value: object) -> str:
-    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes.
-
-    Sprig's `toJson`.
-    """
+    """As `go_json.to_json`. Raises TemplateError: the value can't be printed as JSON."""
     try:
         return go_json.to_json(value)
     except ValueError as error:

@@ -21,16 +21,12 @@ RESOURCE_TRAITS: Final = ("extra_resource_limits", "extra_resource_guarantees")
 # JSON that says nothing, and JSON that takes a resource away.
 _NOTHING: Final = ("null", '""')
 _NONE_OF_IT: Final = ("null", "0", '"0"')
-_CONTAINERS: Final = ("init_containers", "extra_containers")
+# Traits of what users' pods run besides the image.
+CONTAINER_TRAITS: Final = ("init_containers", "extra_containers")
 # All that users may choose, written out as JSON, with what it takes to find it. The largest hubs
 # have a part of it.
 MOST_BYTES: Final = 8 * 2**20
 _LEAST_BYTES: Final = 256  # Each takes the time of so many, however little it says.
-
-
-def _text_of(value: object) -> str:
-    """A value as Helm writes it: equal values have equal texts, and their length is bounded."""
-    return to_json(value)
 
 
 class PullerGroup(NamedTuple):
@@ -94,7 +90,7 @@ def _named_image(image: object) -> str:
     tag = image.get("tag")
     if not isinstance(name, str) or not name:
         return ""
-    return name if _text_of(tag) in _NOTHING else f"{name}:{tag}"
+    return name if to_json(tag) in _NOTHING else f"{name}:{tag}"
 
 
 def _merged(selector: Mapping[str, str], over: object) -> dict[str, str]:
@@ -127,7 +123,7 @@ def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
     for name, amount in sorted(amounts.items()):
         if isinstance(name, str) and "/" in name:
             asked.pop(name, None)
-            if _text_of(amount) not in _NONE_OF_IT:
+            if to_json(amount) not in _NONE_OF_IT:
                 asked[name] = True
     return tuple(sorted(asked))
 
@@ -148,7 +144,7 @@ def _overridden(use: _Use, holder: object) -> _Use:
     """What `kubespawner_override` of a profile or a choice makes of a use."""
     override = _mapping(holder, "kubespawner_override")
     image = override.get("image")
-    if _text_of(image) in _NOTHING:
+    if to_json(image) in _NOTHING:
         image = use.image
     # `{value}` stands in a template for what the user types: nobody can pull that beforehand.
     elif not isinstance(image, str) or "{" in image:
@@ -160,7 +156,7 @@ def _overridden(use: _Use, holder: object) -> _Use:
     containers = use.containers
     for key in RESOURCE_TRAITS:
         extended = _asked(extended, _mapping(override, key))
-    for key in _CONTAINERS:
+    for key in CONTAINER_TRAITS:
         containers = with_images(containers, _items(override, key))
     return _Use(
         image,
@@ -188,7 +184,7 @@ def _chosen(uses: list[_Use], option: object) -> list[_Use]:
     for choice in choices:
         for use in uses:
             after = _overridden(use, choice)
-            written = _text_of(list(after))
+            written = to_json(list(after))
             if written not in seen:
                 seen[written] = True
                 made.append(after)
@@ -217,7 +213,7 @@ def _default_use(singleuser: object) -> _Use:
 
 def _bytes_of(uses: list[_Use]) -> int:
     """How long they are as JSON, as Helm would print them: with the names of the fields."""
-    return len(_text_of([use._asdict() for use in uses]).encode())
+    return len(to_json([use._asdict() for use in uses]).encode())
 
 
 def _bytes_to_choose(uses: list[_Use], option: object) -> int:
@@ -227,7 +223,7 @@ def _bytes_to_choose(uses: list[_Use], option: object) -> int:
     costs _LEAST_BYTES besides.
     """
     count = len(_items(option, "choices"))
-    option_bytes = len(_text_of(option).encode())
+    option_bytes = len(to_json(option).encode())
     return option_bytes * len(uses) + _bytes_of(uses) * count + _LEAST_BYTES * len(uses) * count
 
 
@@ -241,7 +237,7 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     extra = _items(pre_puller, "extraImages")
     # Each use costs its own bytes, and those of the tolerations that every puller has. What a
     # choice costs is counted before it is made.
-    always_bytes = len(_text_of(_items(pre_puller, "tolerations")).encode())
+    always_bytes = len(to_json(_items(pre_puller, "tolerations")).encode())
     bytes_left = MOST_BYTES - (always_bytes + _bytes_of([default])) * len(extra)
     if _value(pre_puller, "pullProfileListImages") is not False:
         for profile in _items(singleuser, "profileList"):
@@ -271,8 +267,8 @@ def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
     found: list[_Object] = []
     seen: dict[str, bool] = {}
     for toleration in [*always, *use.tolerations, *named]:
-        if _text_of(toleration) not in seen:
-            seen[_text_of(toleration)] = True
+        if to_json(toleration) not in seen:
+            seen[to_json(toleration)] = True
             found.append(toleration)
     return tuple(found)
 
@@ -297,8 +293,8 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
     if not uses:
         return []
     always = _objects(_value(pre_puller, "tolerations")) or ()
-    usual = _text_of([_tolerations(uses[0], always), uses[0].required_terms])
-    usual_selector = _text_of(uses[0].node_selector)
+    usual = to_json([_tolerations(uses[0], always), uses[0].required_terms])
+    usual_selector = to_json(uses[0].node_selector)
     first: list[str] = []
     others: list[str] = []
     groups: dict[str, PullerGroup] = {}
@@ -309,9 +305,9 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
         references = (*use.containers, use.image) if use.image else use.containers
         if references:
             tolerations = _tolerations(use, always)
-            rules = _text_of([tolerations, use.required_terms])
+            rules = to_json([tolerations, use.required_terms])
             other_rules = "" if rules == usual else rules
-            has_usual_selector = _text_of(use.node_selector) == usual_selector
+            has_usual_selector = to_json(use.node_selector) == usual_selector
             is_for_all = rules == usual and has_usual_selector
             component = "puller" if is_for_all else puller_component(use.node_selector, other_rules)
             if component not in groups:
@@ -352,7 +348,7 @@ def profile_seats(
     )
     set_of: dict[str, object] = {}
     for placeholder_set in sets:
-        rules = _text_of(
+        rules = to_json(
             [
                 placeholder_set["nodeSelector"],
                 placeholder_set["tolerations"],
@@ -372,7 +368,7 @@ def profile_seats(
             ]
             if choices:
                 use = _overridden(use, choices[0])
-        rules = _text_of([use.node_selector, use.tolerations, use.required_terms])
+        rules = to_json([use.node_selector, use.tolerations, use.required_terms])
         names = [_value(profile, "display_name"), _value(profile, "slug")]
         found.append({"names": names, "image": use.image, "set": set_of.get(rules)})
     return found

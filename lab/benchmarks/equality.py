@@ -23,6 +23,7 @@ import jsonpatch
 from benchmarks.figures import say
 from benchmarks.policy import RELEASE, write_policy
 from benchmarks.programs import program
+from benchmarks.stage import PODS
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.objects.quantities import parse_quantity
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from webhook.admission import Decision
 
 
-REPO: Final = Path(__file__).resolve().parents[2]
-PODS: Final = REPO / "lab" / "benchmarks" / "pods"
 NAMESPACE: Final = "hub"
 # Both images of lab/benchmarks/values.yaml.
 SCIENCE: Final = "quay.io/benchmark/science:2026.11"
@@ -158,8 +157,6 @@ def _amounts(quantities: Any) -> JSONObject:  # noqa: ANN401 (any JSON)
 
 
 _DEDICATED: Final = {"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}
-_BUILDER_LABELS: Final = {"component": "image-builder", "app": "binder"}
-_BUILD_LABELS: Final = {"component": "binderhub-build"}
 
 
 def _facts_objects() -> JSONObject:

@@ -120,7 +120,7 @@ _UNIVERSITY: Final = {
     "quay.io/example/physics:2026": (0.15, 4 * GB),
 }
 GPU_IMAGE: Final = "quay.io/example/gpu:2026"
-_DEFAULT, *_PROFILED = _UNIVERSITY
+_DEFAULT = next(iter(_UNIVERSITY))
 
 
 def _profile(image: str) -> JSONObject:

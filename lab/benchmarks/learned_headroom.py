@@ -31,6 +31,7 @@ from benchmarks.hub_scenarios import DAY, SCENARIOS, WEEKLY_COURSE, Scenario, gp
 from benchmarks.never_worse import roost_values
 from benchmarks.term_figures import FIXED, IMPORTED, NONE, ORACLE
 from generator.importing.profile_pools import learning
+from roost_core.placement.headroom_forecast import LEAST_DAYS
 from roost_core.placement.headroom_history import SPARE_SECONDS
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import SESSIONS
@@ -42,8 +43,6 @@ LEARNED: Final = "learned"
 ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED, ORACLE)
 # How often the oracle looks; the controllers do as often.
 STEP_SECONDS: Final = 10.0
-# Days after which there is a forecast.
-LEARNING_DAYS: Final = 2
 
 
 class Figures(NamedTuple):
@@ -118,7 +117,7 @@ def foresee(world: World, launches: Sequence[Attempt]) -> None:
 
 
 def play(
-    scenario: Scenario, policy: Policy, seed: int, days: float, from_day: int = LEARNING_DAYS + 1
+    scenario: Scenario, policy: Policy, seed: int, days: float, from_day: int = LEAST_DAYS + 1
 ) -> Figures:
     """Replay one arm with one seed. from_day: the first, counted from 1, whose launches and
     node-hours count.
@@ -195,10 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--days", type=float, help="of launches; default: 10, or the scenario's own"
     )
     parser.add_argument(
-        "--from-day",
-        type=int,
-        default=LEARNING_DAYS + 1,
-        help="the first day that counts; default: 3",
+        "--from-day", type=int, default=LEAST_DAYS + 1, help="the first day that counts; default: 3"
     )
     options = parser.parse_args(arguments)
     seeds = range(options.first_seed, options.first_seed + options.seeds)

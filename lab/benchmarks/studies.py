@@ -48,8 +48,8 @@ def values_files(name: str) -> list[str]:
 
 
 def describe(name: str) -> str:
-    """What the policy is, in one line. Raises KeyError for an unknown name."""
-    return _text(name).partition("\n")[0].removeprefix("#").strip()
+    """As `shipped.describe`, of studies too."""
+    return shipped.description_in(_text(name))
 
 
 def assumptions_of(name: str) -> Mapping[str, Any]:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from benchmarks.figures import table
-from roost_lab.recorder.store.database import SQLITE, Store
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.schema import SQLITE
 from roost_lab.view.reading import read_moment
 from tests.harness.postgres import Postgres
 

@@ -21,6 +21,7 @@ from roost_core.kube import pki
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.readiness import Readiness
 from roost_core.kube.trust import CONFLICTS, BundleField, SharedSecret
+from roost_core.placement.labels import TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +29,6 @@ CA_CERTIFICATE: Final = "ca.crt"
 CA_KEY: Final = "ca.key"
 PREVIOUS_CERTIFICATE: Final = "previous-ca.crt"
 PREVIOUS_KEY: Final = "previous-ca.key"
-# As in the Secrets of the other modes: the webhook always reads the same two files.
-LEAF_CERTIFICATE: Final = "tls.crt"
-LEAF_KEY: Final = "tls.key"
 # The most CAs in a bundle.
 MAX_BUNDLE: Final = 4
 # Between ticks while something is missing.
@@ -240,7 +238,7 @@ class CertificateKeeper:
             authority.certificate_pem for authority in (current, previous) if authority is not None
         ]
         read = partial(pki.read_leaf, authorities=(*own, *self._trusted_by_any))
-        leaf = _read_pair(data, LEAF_CERTIFICATE, LEAF_KEY, now, read)
+        leaf = _read_pair(data, TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY, now, read)
         if leaf is not None and not leaf.authority_pem:
             leaf = None
         must_sign = self._must_sign(current, previous, leaf, now)
@@ -248,7 +246,7 @@ class CertificateKeeper:
             return leaf, False
         fresh = pki.sign_leaf(must_sign or current, self._names, now, self._lifetimes.leaf)
         self._leaf_secret.write(
-            secret, {LEAF_CERTIFICATE: fresh.certificate_pem, LEAF_KEY: fresh.key_pem}
+            secret, {TLS_CERTIFICATE_KEY: fresh.certificate_pem, TLS_PRIVATE_KEY: fresh.key_pem}
         )
         log.info("certificate signed ends=%s", _iso(fresh.ends_at))
         return fresh, True

@@ -10,15 +10,18 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from roost_core.release.bookings import Event, Limits, bookable_sets, parse_events, read_events
+from roost_core.release.bookings import (
+    MOST_TEXT,
+    Event,
+    Limits,
+    bookable_sets,
+    parse_events,
+    read_events,
+)
 from roost_core.release.reader import Reader, SettingsError, load_document
 
 log = logging.getLogger(__name__)
-
-# The longest text of `roost book`'s ConfigMap.
-_MOST_TEXT: Final = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +128,8 @@ class BookingFile:
         return self._events
 
     def _read(self, text: bytes) -> tuple[Event, ...]:
-        if len(text) > _MOST_TEXT:
-            self._say(f"bookings: found {len(text)} bytes, expected at most {_MOST_TEXT}")
+        if len(text) > MOST_TEXT:
+            self._say(f"bookings: found {len(text)} bytes, expected at most {MOST_TEXT}")
             return ()
         read = Reader()
         events = read_events(read, text.decode(errors="replace") or "[]", self._limits)

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from roost_core.placement.headroom_history import (
     DAY_MINUTES,
+    HOUR_MINUTES,
     KEPT_DAYS,
     MINUTE_SECONDS,
     UNSEEN,
@@ -54,7 +55,6 @@ OTHER_DAYS: Final = 14
 OTHER_SHARE: Final = 0.3
 # Steady need is looked at in steps of so many minutes, in the hour before and in the hour after.
 STEADY_STEP: Final = 6
-_HOUR_MINUTES: Final = 60
 
 
 class Likeness(Enum):
@@ -247,7 +247,7 @@ def steady_needs(
     after: list[tuple[float, float]] = []
     for at, recency, likeness in earlier_minutes(history, minute, time_zone):
         weight = recency * _STEADY_WEIGHTS[likeness]
-        for step in range(STEADY_STEP, _HOUR_MINUTES + STEADY_STEP, STEADY_STEP):
+        for step in range(STEADY_STEP, HOUR_MINUTES + STEADY_STEP, STEADY_STEP):
             for needs, moment in ((before, at - step), (after, at + step)):
                 rise = rises.at(history, moment)
                 if rise != UNSEEN:

@@ -21,6 +21,7 @@ from typing import Final
 from roost_core.placement.headroom_account import Account, read_account
 
 MINUTE_SECONDS: Final = 60
+HOUR_MINUTES: Final = 60
 DAY_MINUTES: Final = 1440
 KEPT_DAYS: Final = 56
 KEPT_MINUTES: Final = KEPT_DAYS * DAY_MINUTES

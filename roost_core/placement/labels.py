@@ -50,6 +50,11 @@ PLACEHOLDER_CLASS: Final = "placeholder"
 
 # The key of the webhook's ConfigMap that holds its rules.
 RELEASE_KEY: Final = "release.json"
+# The keys of the webhook's Secret, of whichever mode: a leaf with its chain, and its key.
+TLS_CERTIFICATE_KEY: Final = "tls.crt"
+TLS_PRIVATE_KEY: Final = "tls.key"
+# The hub's service that seats people, as docs/seated.md and `roost import` have it.
+SEATING_SERVICE: Final = "roost-seating"
 # In managedFields, of what the controllers write.
 CONTROLLERS_MANAGER: Final = "roost-controllers"
 

@@ -40,6 +40,8 @@ MOST_STARTS: Final = 400
 FIRST_YEAR = 1970
 LAST_YEAR = 2199
 MOST_NAME: Final = 100
+# The longest text that books events, as `roost book` writes it into a ConfigMap's key.
+MOST_TEXT: Final = 128 * 1024
 # `calendar` names the calendar that `roost book` read the event in, and rewrites it by.
 # `group`, `users` and `profile`: whose servers are started beforehand, and of which profile.
 _KEYS: Final = (
@@ -59,7 +61,7 @@ _KEYS: Final = (
 _MOST_HUB_NAME: Final = 255
 # The most users that one event names.
 _MOST_USERS: Final = 2000
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,499}", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -260,7 +262,7 @@ def _read_start(read: Reader, body: Mapping[str, object], zone: str, at: str) ->
         read.fault(f"{at}.start", body.get("start"), fault)
     # YAML reads a date without quotation marks as one.
     until = str(body.get("until") or "")
-    is_day = _DATE.fullmatch(until) and start_fault(f"{until}T00:00") is None
+    is_day = DATE.fullmatch(until) and start_fault(f"{until}T00:00") is None
     if until and (not is_day or DATE_TIME.fullmatch(start)):
         read.fault(f"{at}.until", until, "the last day of a start that recurs, like 2027-02-12")
     return LocalStarts(start, zone, until)

@@ -11,11 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 
-NOT_BEST_EFFORT, BEST_EFFORT, CROSS_NAMESPACE = (
-    "NotBestEffort",
-    "BestEffort",
-    "CrossNamespacePodAffinity",
-)
+NOT_BEST_EFFORT, BEST_EFFORT = "NotBestEffort", "BestEffort"
 
 
 class Refused(Exception):  # noqa: N818 - what the API server says: 403

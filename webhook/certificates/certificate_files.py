@@ -15,13 +15,12 @@ from typing import Final
 from cryptography import x509
 
 from roost_core.kube.readiness import Readiness
+from roost_core.placement.labels import TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY
 from webhook.certificates.tls import ServingCertificate, TlsError
 from webhook.metrics import WebhookMetrics
 
 log = logging.getLogger(__name__)
 
-CERTIFICATE_FILE: Final = "tls.crt"
-KEY_FILE: Final = "tls.key"
 POLL_SECONDS: Final = 1.0
 MAX_PEM_BYTES: Final = 1024 * 1024
 # The kubelet mounts a Secret that is created after its pod when it next syncs the pod's volumes.
@@ -74,8 +73,8 @@ class CertificateFiles:
         """Read the files, and use them if they changed and match."""
         try:
             client_ca = b"" if self._client_ca is None else _read(self._client_ca)
-            certificate = _read(self._folder / CERTIFICATE_FILE)
-            key = _read(self._folder / KEY_FILE)
+            certificate = _read(self._folder / TLS_CERTIFICATE_KEY)
+            key = _read(self._folder / TLS_PRIVATE_KEY)
         except OSError as error:
             self._reject(
                 f"{self._folder}: {Path(error.filename or '').name} can't be read: {error.strerror}"
@@ -95,7 +94,7 @@ class CertificateFiles:
             self._reject(f"{self._folder}: {error}")
             return
         except ValueError:
-            self._reject(f"{self._folder}: {CERTIFICATE_FILE} is not a PEM certificate")
+            self._reject(f"{self._folder}: {TLS_CERTIFICATE_KEY} is not a PEM certificate")
             return
         self._expiry = expiry
         self._fault = ""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 
 from generator.faults import UsageError, one_line
-from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
+from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, PAST_SECONDS
 from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.client import ApiError, Client, ClusterError, list_all
 from roost_core.objects.foreign_yaml import load_foreign
@@ -28,6 +28,7 @@ from roost_core.placement.labels import (
 )
 from roost_core.release.bookings import (
     MOST_EVENTS,
+    MOST_TEXT,
     Event,
     Limits,
     ListedStarts,

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from generator.faults import UsageError, one_line
 from roost_core.placement.headroom_windows import local_datetime, next_time, unix_time
-from roost_core.release.bookings import FIRST_YEAR, LAST_YEAR, MOST_EVENTS, Event, Limits
+from roost_core.release.bookings import DATE, FIRST_YEAR, LAST_YEAR, MOST_EVENTS, Event, Limits
 from roost_lab.booking.entry import (
     WEEKDAYS,
     UnknownProfileError,
@@ -41,7 +41,6 @@ _COLUMNS: Final = f"{', '.join(_NEEDED)}, and perhaps {', '.join(_OPTIONAL)}"
 _WEEKDAY: Final = f"{', '.join(WEEKDAYS)} (or mon, tue, …), several as mon/thu"
 _CLOCK: Final = "a time of day such as 8:15, 08:15 or 8:15am"
 _UNTIL: Final = "the last day of the class, such as 2027-02-12"
-_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
 # Spreadsheets write 08:15:00 for 8:15.
 _CLOCK_WITH_SECONDS: Final = re.compile(r"([0-9]{1,2}:[0-9]{2}):00(am|pm)?", re.ASCII)
@@ -181,7 +180,7 @@ def _short(day: int) -> str:
 
 def _read_day(text: str) -> date | None:
     """A day such as 2027-02-12; None: it isn't one."""
-    if not _DATE.fullmatch(text):
+    if not DATE.fullmatch(text):
         return None
     try:
         return date.fromisoformat(text)

@@ -22,6 +22,7 @@ from roost_core.kube.readiness import check_all
 from roost_core.release.reader import SettingsError, SettingsFault, describe
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_each_profile
+from roost_lab.pages.dates import DAY_US
 from roost_lab.recorder.options import RecorderOptions
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
@@ -35,7 +36,6 @@ log = logging.getLogger(__name__)
 START_SECONDS: Final = 120.0
 RETRY_SECONDS: Final = 2.0
 FORGET_SECONDS: Final = 3600.0
-_DAY_US: Final = 86_400 * 1_000_000
 _CONFIGURATION: Final = "KubeSchedulerConfiguration"
 
 
@@ -149,7 +149,7 @@ def _migrate(store: Store, stop: threading.Event) -> None:
 def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
     while not stop.is_set():
         try:
-            counts = store.forget_before(time.time_ns() // 1000 - retention_days * _DAY_US)
+            counts = store.forget_before(time.time_ns() // 1000 - retention_days * DAY_US)
         except StoreError as error:
             log.warning("old records not deleted: %s", error)
         except Exception:

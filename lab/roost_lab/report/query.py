@@ -16,8 +16,9 @@ import sqlalchemy as sa
 
 from roost_lab.pages.dates import offset_us
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.database import SQLITE, Store
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind
+from roost_lab.recorder.store.schema import SQLITE
 from roost_lab.report.statistics import (
     LAST_INDEX,
     LONGEST_SHIFT,

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from roost_lab.pages.dates import US
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.answers.after_binding import LEAST_US, AfterBinding, Wait, find_waits
+from roost_lab.recorder.answers.explanation import WORTH_ASKING_US
 from roost_lab.recorder.recording.pod_events import WaitKind
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import Phase
@@ -31,8 +32,6 @@ MAX_READ: Final = 20_000
 _CHUNK: Final = 500
 # As reports and JSON name what nothing explains.
 UNEXPLAINED: Final = "nothing recorded"
-# What nothing explains is worth a row from here on.
-_WORTH_ASKING_US: Final = 10 * US
 _WORDS: Final[Mapping[str, str]] = {
     WaitKind.VOLUME: "its volume",
     WaitKind.DEVICES: "its devices",
@@ -82,7 +81,7 @@ class WaitsAfterBinding:
                 before = longest.get(wait.kind)
                 if before is None or wait.span_us > before.span_us:
                     longest[wait.kind] = wait
-            if after.unexplained_us >= _WORTH_ASKING_US:
+            if after.unexplained_us >= WORTH_ASKING_US:
                 spans[UNEXPLAINED] = after.unexplained_us
             for kind, span_us in spans.items():
                 if span_us < LEAST_US:

@@ -26,6 +26,7 @@ from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
 from roost_core.release.release_settings import ReleaseSettings
 from roost_lab.pages.dates import US
+from roost_lab.recorder.recording.assembler import Classify
 from roost_lab.recorder.recording.hub_log_followers import HubLogs
 from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.recording.node_records import node_record
@@ -45,8 +46,6 @@ from roost_lab.view.moment import (
 )
 from roost_lab.view.unanswered_servers import Answers
 
-# A pod's labels and its namespace -> its class, or "".
-Classify = Callable[[Mapping[str, str], str], str]
 # A container that waits for one of these reasons may be pulling its image; with the last two the
 # pull has failed.
 PULLING_REASONS: Final = frozenset(

@@ -19,6 +19,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from roost_core.objects.fields import JSONObject
+from roost_lab.pages.dates import DAY_US
 from roost_lab.pages.html_page import resource
 from roost_lab.recorder.store.database import StoreError
 from roost_lab.report.statistics import Span
@@ -56,7 +57,6 @@ IDLE_SECONDS: Final = 60.0
 PAUSE_SECONDS: Final = 2.0
 _AT_EXPECTED: Final = "expected microseconds since 1970, as a whole number"
 _MAX_US: Final = 2**62
-DAY_US: Final = 86_400 * 1_000_000
 
 
 class MomentSource(Protocol):

@@ -37,6 +37,7 @@ from roost_core.placement.headroom_forecast import (
 )
 from roost_core.placement.headroom_history import (
     DAY_MINUTES,
+    HOUR_MINUTES,
     KEPT_BOOTS,
     KEPT_PULLS,
     MINUTE_SECONDS,
@@ -52,7 +53,6 @@ from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.headroom_worth import Ceiling, Needs, Worth, worth_of
 from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
-_HOUR_MINUTES: Final = 60
 WEEK_MINUTES: Final = 7 * DAY_MINUTES
 # An Event names so many classes at most.
 MOST_TOLD: Final = 5
@@ -136,7 +136,7 @@ def observe(
         learned, notices = _tell_of_ceiling(name, learn, learned, minute, tell)
         actions += notices
     # Before the stored history has been read, writing would replace it by less.
-    if is_new and minute % _HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
+    if is_new and minute % HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
         text = learned.history.as_text(name, _most_text(learned, snapshot, settings))
         data = {name: text}
         if learned.unusable:
@@ -247,7 +247,7 @@ def _tell_of_ceiling(
     """
     history = learned.history
     worth, uncut = worth_now(learn, learned)
-    hour = minute // _HOUR_MINUTES
+    hour = minute // HOUR_MINUTES
     day = minute // DAY_MINUTES
     if worth == uncut:
         return replace(learned, cut_people=0, counted_on=None), []

@@ -17,13 +17,11 @@ from typing import Final, NamedTuple
 from roost.controllers.contract.bookings import BookingSource
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import EVENTS_KEY
-from roost_core.release.bookings import Event, Limits, read_events
+from roost_core.release.bookings import MOST_TEXT, Event, Limits, read_events
 from roost_core.release.reader import Reader
 
 log = logging.getLogger(__name__)
 
-# The most characters of a ConfigMap's key.
-MOST_TEXT: Final = 128 * 1024
 # The most characters of all keys of a hub's ConfigMap: there may be a hundred hubs.
 MOST_OF_HUB: Final = 128 * 1024
 MOST_EVENTS_OF_HUB: Final = 50

@@ -14,14 +14,15 @@ from roost.doctor.evidence import (
 from roost.doctor.findings import CheckReport, error, warning
 from roost.doctor.install import Install
 from roost_core.kube.client import ApiError
+from roost_core.placement.labels import SEATING_SERVICE
 
 # As zero-to-jupyterhub names a service's token in its Secret.
-_KEY: Final = "hub.services.roost-seating.apiToken"
+_KEY: Final = f"hub.services.{SEATING_SERVICE}.apiToken"
 # What seating logs when it can't work; why follows.
 _TROUBLE: Final = "nothing is started or stopped: "
 _FIX: Final = (
-    f"{HUB_VALUES}, give hub.services.roost-seating and its role in hub.loadRoles as docs/seated.md"
-    " has them, and upgrade the hub."
+    f"{HUB_VALUES}, give hub.services.{SEATING_SERVICE} and its role in hub.loadRoles as"
+    " docs/seated.md has them, and upgrade the hub."
 )
 _BROKEN: Final = conditions(State.BROKEN, "seating")
 

@@ -21,10 +21,10 @@ from roost_core.kube.pki import (
     split_bundle,
 )
 from roost_core.objects.fields import JSONObject
+from roost_core.placement.labels import TLS_CERTIFICATE_KEY
 
-# The volume of the webhook's pods with its certificate, and the file in it.
+# The volume of the webhook's pods with its certificate.
 _VOLUME: Final = "certificate"
-_FILE: Final = "tls.crt"
 # Whoever brings a certificate by hand needs days for the next one.
 _NOTICE_SECONDS: Final = 7 * 86400.0
 _DOWN: Final = conditions(State.DOWN, "webhook")
@@ -116,11 +116,11 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
     except ApiError:
         return
     fix = _certificate_fix(install, mode, secret)
-    text = ((found or {}).get("data") or {}).get(_FILE, "")
+    text = ((found or {}).get("data") or {}).get(TLS_CERTIFICATE_KEY, "")
     chain = _decoded(text)
     facts = certificate_facts(chain)
     if facts is None:
-        state = "is missing" if found is None else f"holds no certificate in {_FILE}"
+        state = "is missing" if found is None else f"holds no certificate in {TLS_CERTIFICATE_KEY}"
         yield error(
             f"Secret {namespace}/{secret}, with the webhook's certificate, {state}.",
             fix,

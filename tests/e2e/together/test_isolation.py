@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.runtime.booking_sources import MOST_TEXT
 from roost_core.placement import labels
+from roost_core.release.bookings import MOST_TEXT
 from tests.builders import REQUIRED
 from tests.e2e.together.test_one_release import (
     IMAGE,

@@ -11,7 +11,6 @@ from roost.controllers.controllers_settings import parse_settings
 from roost.controllers.runtime import booking_sources
 from roost.controllers.runtime.booking_sources import (
     MOST_CONFIG_MAPS,
-    MOST_TEXT,
     MOST_TEXT_IN_ALL,
     BookingText,
     ConfigMapReader,
@@ -19,7 +18,7 @@ from roost.controllers.runtime.booking_sources import (
     keep_config_map,
 )
 from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
-from roost_core.release.bookings import Limits
+from roost_core.release.bookings import MOST_TEXT, Limits
 from roost_lab.simulator.setup.policy import load_policy
 from tests.recorded_data import rows
 

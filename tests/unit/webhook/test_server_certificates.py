@@ -18,8 +18,6 @@ from hypothesis import strategies as st
 from roost.controllers.certificates import (
     CA_CERTIFICATE,
     CA_KEY,
-    LEAF_CERTIFICATE,
-    LEAF_KEY,
     CertificateKeeper,
     Lifetimes,
     service_names,
@@ -35,6 +33,7 @@ from roost_core.kube.pki import (
     split_bundle,
 )
 from roost_core.objects.fields import JSONObject
+from roost_core.placement.labels import TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY
 from webhook.certificates.tls import ServingCertificate, TlsError
 
 START = 1_800_000_000.0
@@ -120,7 +119,7 @@ class Hub:
 
     def served(self) -> x509.Certificate:
         assert self.leaf.data is not None
-        return x509.load_pem_x509_certificate(self.leaf.data[LEAF_CERTIFICATE])
+        return x509.load_pem_x509_certificate(self.leaf.data[TLS_CERTIFICATE_KEY])
 
     def trusted(self) -> list[x509.Certificate]:
         """What all entries trust."""
@@ -164,7 +163,7 @@ def test_the_leader_makes_one_ca_one_leaf_and_a_bundle_that_fits_in_its_first_lo
             hub.tick(10)
     assert hub.leaf.data is not None
     assert hub.ca.data is not None
-    assert hub.leaf.data.keys() == {LEAF_CERTIFICATE, LEAF_KEY}
+    assert hub.leaf.data.keys() == {TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY}
     assert hub.ca.data.keys() == {CA_CERTIFICATE, CA_KEY}
     assert hub.ca.data[CA_KEY] not in hub.leaf.data.values()
     hub.tick(LIVES.leaf * 2 / 3 - 460)
@@ -322,13 +321,13 @@ def test_what_is_lost_or_wiped_costs_no_trust(lost: str) -> None:
         ("ca", {CA_CERTIFICATE: b"garbage", CA_KEY: b"garbage"}),
         ("ca", {CA_CERTIFICATE: b""}),
         ("ca", {}),
-        ("leaf", {LEAF_CERTIFICATE: b"garbage", LEAF_KEY: b"garbage"}),
+        ("leaf", {TLS_CERTIFICATE_KEY: b"garbage", TLS_PRIVATE_KEY: b"garbage"}),
         ("leaf", {CA_CERTIFICATE: b"the CA's certificate"}),
         (
             "leaf",
             {
-                LEAF_CERTIFICATE: (one := make_authority("other", START, DAY)).certificate_pem,
-                LEAF_KEY: one.key_pem,
+                TLS_CERTIFICATE_KEY: (one := make_authority("other", START, DAY)).certificate_pem,
+                TLS_PRIVATE_KEY: one.key_pem,
             },
         ),
     ],
@@ -342,7 +341,7 @@ def test_a_secret_without_anything_usable_is_filled_with_nothing_else(
     hub.tick()
     assert hub.is_trusted(hub.served(), hub.trusted())
     assert hub.leaf.data is not None
-    assert hub.leaf.data.keys() == {LEAF_CERTIFICATE, LEAF_KEY}
+    assert hub.leaf.data.keys() == {TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY}
 
 
 def test_an_unreachable_api_server_or_a_missing_configuration_is_told_and_changes_nothing() -> None:

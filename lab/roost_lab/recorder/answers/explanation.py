@@ -22,7 +22,7 @@ from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Ver
 MAX_CANDIDATES: Final = 6
 MAX_FAILURES: Final = 3
 # A step of which so much isn't explained is worth a question.
-_WORTH_ASKING_US: Final = 10 * US
+WORTH_ASKING_US: Final = 10 * US
 
 
 def explain(story: PodStory) -> str:
@@ -328,7 +328,7 @@ def _waits(story: PodStory) -> Iterator[str]:
         begin_us = story.pulled_us(from_us, to_us)
         known_us = after.explained_us(begin_us, to_us) if after is not None else 0
         span_us = to_us - begin_us - known_us
-        is_unknown = to_us <= (started_us or 0) and span_us >= _WORTH_ASKING_US
+        is_unknown = to_us <= (started_us or 0) and span_us >= WORTH_ASKING_US
         if span_us >= US:
             why = ", for nothing that was recorded" if is_unknown else _probe_failed(story, to_us)
             yield f"  about {show_span(span_us)} {what}{why}"

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from roost_core.placement.labels import SEATING_SERVICE
 from roost_lab.recorder.recording.reading import US, PodReading, Step, micros
 from roost_lab.recorder.store.records import Phase
 
@@ -22,8 +23,6 @@ HUB: Final = "hub"
 USER_ANNOTATION: Final = "hub.jupyter.org/username"
 SERVER_ANNOTATION: Final = "hub.jupyter.org/servername"
 MILLI_US: Final = 1_000
-# The hub's service that seats people: `roost import` and docs/seated.md name it so.
-SEATING: Final = "roost-seating"
 # Within this time of the request for it a server's pod is created: hooks take their time.
 SEATED_US: Final = 120 * US
 # The time of a line in a log is when its container's runtime read it: so much later at most.
@@ -154,7 +153,7 @@ def _read_request(request: re.Match[str], when: Step) -> HubNews | None:
     """What a request says of a start that seating asked for; None: nothing."""
     by = request["by"]
     status = int(request["status"])
-    if by == SEATING:
+    if by == SEATING_SERVICE:
         return _read_seating(request, when, status)
     # Whoever asks for their running server is sent there.
     target = _OWN_PATH.fullmatch(request["target"] or "")
@@ -171,7 +170,7 @@ def _read_seating(request: re.Match[str], when: Step, status: int) -> HubNews | 
     if path is None:
         return None
     user = unquote(path["user"])
-    if user == SEATING:
+    if user == SEATING_SERVICE:
         # A person of that name, and their own server.
         return None
     span_us = round(float(request["millis"]) * MILLI_US)

@@ -19,7 +19,7 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import CPU, MEMORY
-from roost_core.placement.labels import USER_CLASS
+from roost_core.placement.labels import PLACEHOLDER_CLASS, USER_CLASS
 from roost_core.scheduler.cycle import SchedulingDecision, feasible_wanted, schedule
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.profile import Profile
@@ -43,7 +43,7 @@ from roost_lab.recorder.store.records import (
 # Most nodes that are stored of a decision: the chosen one, the best by score, then rejected ones.
 MAX_CANDIDATES: Final = 50
 USER = USER_CLASS
-PLACEHOLDER = "placeholder"
+PLACEHOLDER = PLACEHOLDER_CLASS
 BUILD = "build"
 # A change this long before a binding, or less, may not have reached the scheduler when it decided.
 UNSEEN_US: Final = 100_000

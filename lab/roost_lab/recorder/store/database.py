@@ -33,13 +33,12 @@ from roost_lab.recorder.store.records import (
     Record,
     StoredState,
 )
+from roost_lab.recorder.store.schema import POSTGRESQL, SQLITE
 from roost_lab.recorder.store.views import make_views
 
 _Columns = ReadOnlyColumnCollection[str, KeyedColumnElement[Any]]
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
-SQLITE: Final = "sqlite"
-POSTGRESQL: Final = "postgresql"
 # Pods that are deleted in one transaction, with everything about them.
 FORGOTTEN_PODS: Final = 500
 # Timeouts of PostgreSQL's client, to notice a dead server. Seconds, seconds, milliseconds.

@@ -19,6 +19,9 @@ from roost_lab.recorder.store.records import (
     table_column,
 )
 
+# What SQLAlchemy calls the two databases.
+SQLITE: Final = "sqlite"
+POSTGRESQL: Final = "postgresql"
 IMPORTED: Final = records.IMPORTED
 metadata: Final = records.metadata
 pod = records.PodRecord.table

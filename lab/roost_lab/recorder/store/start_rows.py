@@ -26,8 +26,8 @@ from roost_lab.recorder.store.records import (
     PodSource,
     Record,
 )
+from roost_lab.recorder.store.schema import POSTGRESQL, SQLITE
 
-SQLITE: Final = "sqlite"
 # What the columns are the times of, where phases tell them; of several the last.
 _REACHED: Final = {
     "running": (Phase.STARTED,),
@@ -50,7 +50,7 @@ _TIMES: Final = ", ".join(
 # migrations.
 _LOCK: Final = 7026422
 # How a list of uids is passed as one parameter.
-_AMONG: Final = {SQLITE: "IN (SELECT value FROM json_each(:uids))", "postgresql": "= ANY(:uids)"}
+_AMONG: Final = {SQLITE: "IN (SELECT value FROM json_each(:uids))", POSTGRESQL: "= ANY(:uids)"}
 
 # Known values stay, whatever another writer hasn't seen yet.
 _UPDATED: Final = tuple(column.name for column in schema.start.columns if not column.primary_key)

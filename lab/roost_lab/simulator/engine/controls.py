@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
 from roost.controllers.contract import actions
 from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.headroom.plan import CONTROLLER as LEARNED_HEADROOM
+from roost.controllers.image_gate.plan import CONTROLLER as IMAGE_GATE
+from roost.controllers.placeholder_mover.plan import CONTROLLER as PLACEHOLDER_MOVER
+from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
 from roost.controllers.popular_images.pull_pods import read_pull
 from roost.controllers.runtime.budget import MinuteBudget
 from roost_core.objects.pod import ContainerState, Owner, Pod
@@ -36,10 +40,10 @@ if TYPE_CHECKING:
     from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
     from roost_lab.simulator.setup.policy import Policy, PullerSet
 
-GATE: Final = "image-gate"
-MOVER: Final = "placeholder-mover"
-HEADROOM: Final = "headroom"
-POPULAR: Final = "popular-images"
+GATE: Final = IMAGE_GATE.name
+MOVER: Final = PLACEHOLDER_MOVER.name
+HEADROOM: Final = LEARNED_HEADROOM.name
+POPULAR: Final = POPULAR_IMAGES.name
 # Least seconds between two plans of a controller.
 PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
 # The same for popular images, unless one of its pulls ends: one user more hardly changes what is

@@ -26,6 +26,7 @@ from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selec
 from roost_core.placement.labels import (
     DO_NOT_DISRUPT_ANNOTATION,
     NODE_PURPOSE_LABEL,
+    PLACEHOLDER_CLASS,
     SAFE_TO_EVICT_ANNOTATION,
     USER_CLASS,
     WARM_TARGET_ANNOTATION,
@@ -53,9 +54,8 @@ if TYPE_CHECKING:
 # Where images are whose names are made up: see `image_reference`.
 MADE_UP_REGISTRY: Final = "r2d.invalid"
 USER: Final = USER_CLASS
-PLACEHOLDER: Final = "placeholder"
+PLACEHOLDER: Final = PLACEHOLDER_CLASS
 BUILD: Final = "build"
-PULLER: Final = "puller"
 # Ends what a trace calls an image, after the repository: the commit, or the time of a push.
 _COMMIT: Final = re.compile(r"(@[0-9a-f]{40}|\+[0-9]+)\Z", re.ASCII)
 # The most cached pods; beyond that the least recently used is dropped.

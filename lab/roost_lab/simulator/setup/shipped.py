@@ -19,8 +19,12 @@ def policy_files() -> dict[str, Path]:
 
 def describe(name: str) -> str:
     """What the policy is, in one line. Raises KeyError for an unknown name."""
-    text = policy_files()[name].read_text(encoding="utf-8")
-    return text.partition("\n")[0].removeprefix("#").strip()
+    return description_in(policy_files()[name].read_text(encoding="utf-8"))
+
+
+def description_in(values: str) -> str:
+    """What a values file says that it is: its first line, a comment."""
+    return values.partition("\n")[0].removeprefix("#").strip()
 
 
 def title_of(name: str) -> str:

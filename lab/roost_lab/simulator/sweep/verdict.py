@@ -19,6 +19,7 @@ from generator.render.functions import complete_placeholder_set
 from generator.values.merge import SetOptions
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
+from roost_core.placement.headroom_forecast import LEAST_DAYS
 from roost_core.placement.headroom_history import DAY_MINUTES, history_of, size_in_placeholders
 from roost_core.placement.headroom_windows import local_datetime
 from roost_lab.simulator.setup.assumptions import Assumptions
@@ -34,8 +35,6 @@ _DAY: Final = 86_400
 _USUAL_SESSION: Final = 3600
 # The last so many days are played. What was before is known.
 PLAYED_DAYS: Final = 14
-# Waits count from the third day on where the past has no days before those that are played.
-LEARNING_DAYS: Final = 2
 # With fewer launches in the past nothing can be said.
 LEAST_LAUNCHES: Final = 50
 # Roost pays where the p95 of the waits falls by so many seconds and by this share of it, ...
@@ -186,13 +185,15 @@ def _period_of(attempts: Sequence[Attempt], minutes_seen: Collection[int]) -> _P
     played = [
         attempt._replace(number=number) for number, attempt in enumerate(attempts[len(before) :])
     ]
-    is_known = days >= PLAYED_DAYS + LEARNING_DAYS
-    since = begin if is_known else begin + LEARNING_DAYS * _DAY
+    # Where the past has no days before those that are played, waits count from the first day on
+    # of which something may be forecast.
+    is_known = days >= PLAYED_DAYS + LEAST_DAYS
+    since = begin if is_known else begin + LEAST_DAYS * _DAY
     counted = [attempt for attempt in played if attempt.moment >= since]
-    if days < LEARNING_DAYS or len(counted) < LEAST_LAUNCHES:
+    if days < LEAST_DAYS or len(counted) < LEAST_LAUNCHES:
         found = f"{len(attempts)} launches in {days:.1f} days"
         raise UsageError(
-            f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEARNING_DAYS} days"
+            f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEAST_DAYS} days"
         )
     return _Period(before, played, counted, begin, last - since, days, is_known)
 

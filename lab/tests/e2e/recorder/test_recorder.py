@@ -28,8 +28,9 @@ from roost_core.kube.account import connect
 from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.answers.pod_story import PodStory, find_pods, read_story
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Verdict
+from roost_lab.recorder.store.schema import POSTGRESQL, SQLITE
 from tests.e2e.relays import CuttableProxy
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up, own_cluster

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from lab.tests.recorded import empty_database, empty_store, story_records
-from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.schema import POSTGRESQL, SQLITE
 from roost_lab.report.gather import gather
 from roost_lab.report.subject import Report
 from tests.harness.fixtures import or_give_up

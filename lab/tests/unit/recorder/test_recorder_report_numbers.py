@@ -34,8 +34,9 @@ from lab.tests.unit.recorder.reported import (
 )
 from roost.__main__ import main
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
+from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import GapRecord, NodeRecord, Phase, PullRecord, Record
+from roost_lab.recorder.store.schema import POSTGRESQL, SQLITE
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gaps import Gaps
 from roost_lab.report.gather import choose_window, gather

@@ -35,7 +35,7 @@ from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.recording.streams import Seen
 from roost_lab.recorder.store import database, schema, start_rows, views
-from roost_lab.recorder.store.database import FORGOTTEN_PODS, SQLITE, Store, StoreError
+from roost_lab.recorder.store.database import FORGOTTEN_PODS, Store, StoreError
 from roost_lab.recorder.store.records import (
     EVENTS,
     NODES,
@@ -47,6 +47,7 @@ from roost_lab.recorder.store.records import (
     PodRecord,
     Record,
 )
+from roost_lab.recorder.store.schema import SQLITE
 from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
 
