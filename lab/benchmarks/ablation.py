@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from functools import cache
@@ -28,6 +27,7 @@ from benchmarks.never_worse import (
     Case,
     Job,
     Run,
+    add_scenario_options,
     play_all,
     policy_of,
     roost_values,
@@ -120,16 +120,8 @@ def earns(changes: Mapping[str, Change | None]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    names = [scenario.name for scenario in SCENARIOS]
     all_parts = [*PARTS, *OPT_IN]
-    parser.add_argument(
-        "--scenarios",
-        nargs="+",
-        choices=names,
-        default=names,
-        metavar="NAME",
-        help=", ".join(names),
-    )
+    add_scenario_options(parser)
     parser.add_argument(
         "--parts",
         nargs="*",
@@ -142,8 +134,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--placeholders", type=int, default=25, help="of those that a scenario has, else its most"
     )
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
     scenarios = {
         scenario.name: scenario for scenario in SCENARIOS if scenario.name in options.scenarios

@@ -23,11 +23,9 @@ import json
 import os
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median, stdev
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -35,6 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from benchmarks.figures import figure, say, table
+from benchmarks.forked import in_processes
 from benchmarks.hub_scenarios import SCENARIOS, Scenario, known_before
 from generator.importing.importer import import_layers
 from roost_core.objects.fields import JSONObject
@@ -265,14 +264,7 @@ def play_all(
     """
     _known.update(known)
     _find_policy.append(find_policy)
-    if jobs == 1:
-        for job in todo:
-            yield job, _run_known(job)
-        return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        coming = {pool.submit(_run_known, job): job for job in todo}
-        for done in as_completed(coming):
-            yield coming[done], done.result()
+    return in_processes(_run_known, todo, jobs)
 
 
 # What forked processes find there: a scenario's launches may be a function that can't be sent to
@@ -447,26 +439,27 @@ def _own(options: argparse.Namespace) -> list[Scenario]:
     return [own]
 
 
+def add_scenario_options(parser: argparse.ArgumentParser) -> None:
+    """Which scenarios are played, how long each, and by how many processes."""
+    names = [one.name for one in SCENARIOS]
+    every = ", ".join(names)
+    parser.add_argument(
+        "--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help=every
+    )
+    parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay, print the table and what is broken."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    names = [one.name for one in SCENARIOS]
-    parser.add_argument(
-        "--scenarios",
-        nargs="+",
-        choices=names,
-        default=names,
-        metavar="NAME",
-        help=", ".join(names),
-    )
+    add_scenario_options(parser)
     parser.add_argument("--autoscalers", nargs="+", choices=AUTOSCALERS, default=AUTOSCALERS)
     parser.add_argument(
         "--placeholders", nargs="+", type=int, help="placeholders, of those that a scenario has"
     )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--values",
         default="",

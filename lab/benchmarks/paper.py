@@ -14,15 +14,14 @@ import argparse
 import json
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache, lru_cache
 from hashlib import sha256
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks import paper_rules
 from benchmarks.figures import Interval, interval, machine, say, table
+from benchmarks.forked import in_processes
 from benchmarks.paper_plots import Point, plot
 from benchmarks.paper_rules import RULES, use_rule
 from roost_lab.simulator.engine.results import TOTAL
@@ -36,7 +35,7 @@ from roost_lab.simulator.sweep.survey import DAY_SECONDS, trace_of
 from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from roost_lab.simulator.setup.policy import Policy
     from roost_lab.traces.attempt import Attempt
@@ -319,20 +318,7 @@ def _play_all(todo: Sequence[Job], done: Mapping[str, Run], jobs: int) -> Iterat
             missing.append(job)
         else:
             yield job, run
-    yield from _in_processes(play, missing, jobs)
-
-
-def _in_processes(
-    work: Callable[[Job], Run], todo: Sequence[Job], jobs: int
-) -> Iterator[tuple[Job, Run]]:
-    if jobs == 1:
-        for job in todo:
-            yield job, work(job)
-        return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-        coming = {pool.submit(work, job): job for job in todo}
-        for future in as_completed(coming):
-            yield coming[future], future.result()
+    yield from in_processes(play, missing, jobs)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ change (`turn_after`), and when `look` says so: the nodes and the moments are th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,6 +19,31 @@ if TYPE_CHECKING:
 
 # A rounding error must not cost a whole run of the loop.
 ROUNDING: Final = 1e-6
+
+
+class Booting(NamedTuple):
+    """Requested nodes that haven't joined."""
+
+    # They are given up now.
+    late: tuple[str, ...]
+    coming: tuple[str, ...]
+    # When each of `coming` will be given up.
+    moments: list[float]
+
+
+def read_booting(booting: Mapping[str, float], patience: float, now: float) -> Booting:
+    """Tell nodes that are late from those that may come.
+
+    booting: by name, the times of their requests. patience: seconds until one is given up.
+    """
+    late = tuple(name for name, asked in booting.items() if asked + patience <= now + ROUNDING)
+    coming = tuple(name for name in booting if name not in late)
+    return Booting(late, coming, [booting[name] + patience for name in coming])
+
+
+def next_turn(since: float, seconds: float, now: float) -> float:
+    """The first turn at `now` or later of a loop of so many seconds that began at `since`."""
+    return since + ceil((now - since) / seconds - ROUNDING) * seconds
 
 
 class ScalingDecision(NamedTuple):

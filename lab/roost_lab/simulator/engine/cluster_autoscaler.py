@@ -9,13 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import ceil, inf
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION, STARTUP_PREFIXES
 from roost_core.placement.priorities import AUTOSCALER_CUTOFF
-from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
+from roost_lab.simulator.engine.autoscaler import (
+    ROUNDING,
+    NodeScaler,
+    ScalingDecision,
+    next_turn,
+    read_booting,
+)
 from roost_lab.simulator.engine.free_room import (
     Room,
     is_daemon,
@@ -154,8 +160,7 @@ class ClusterAutoscaler(NodeScaler):
     def turn_after(self, now: float, *, pods_wait: bool) -> float:
         """The next run of its loop, at `now` or later."""
         del pods_wait
-        loop = self._world.autoscaler_loop_seconds
-        return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
+        return next_turn(self._since, self._world.autoscaler_loop_seconds, now)
 
     def look(
         self,
@@ -166,19 +171,9 @@ class ClusterAutoscaler(NodeScaler):
     ) -> ScalingDecision:
         """One run of its loop."""
         world = self._world
-        late = tuple(
-            name
-            for name, requested in booting.items()
-            if requested + world.give_up_boot_seconds <= now + ROUNDING
-        )
+        late, coming, moments = read_booting(booting, world.give_up_boot_seconds, now)
         if late:
             self._back_off(now)
-        coming = [name for name in booting if name not in late]
-        moments = [
-            requested + world.give_up_boot_seconds
-            for name, requested in booting.items()
-            if name not in late
-        ]
         if not self._is_healthy(state, now):
             return ScalingDecision(
                 0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now)

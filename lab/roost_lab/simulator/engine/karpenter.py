@@ -14,7 +14,13 @@ from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import NodeTerm, node_term_matches
 from roost_core.placement.labels import DO_NOT_DISRUPT_ANNOTATION, STARTUP_PREFIXES
 from roost_core.scheduler.pod_queries import PodQuery
-from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
+from roost_lab.simulator.engine.autoscaler import (
+    ROUNDING,
+    NodeScaler,
+    ScalingDecision,
+    next_turn,
+    read_booting,
+)
 from roost_lab.simulator.engine.free_room import (
     Room,
     is_daemon,
@@ -61,8 +67,7 @@ class Karpenter(NodeScaler):
         """Pods are batched for a second; nodes to remove are searched for in every loop."""
         if pods_wait:
             return now + BATCH_SECONDS
-        loop = self._world.autoscaler_loop_seconds
-        return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
+        return next_turn(self._since, self._world.autoscaler_loop_seconds, now)
 
     def pods_changed(self, node: str, now: float) -> None:
         """The node isn't consolidated until `consolidateAfter` has passed without a change."""
@@ -78,11 +83,7 @@ class Karpenter(NodeScaler):
         """One run of both loops, the provisioner's and the disruption controller's."""
         world = self._world
         patience = world.give_up_boot_seconds
-        late = tuple(
-            name for name, requested in booting.items() if requested + patience <= now + ROUNDING
-        )
-        moments = [requested + patience for name, requested in booting.items() if name not in late]
-        coming = [name for name in booting if name not in late]
+        late, coming, moments = read_booting(booting, patience, now)
         request = self._plan_scale_up(state, unschedulable, coming)
         if request:
             moments += [now + patience, now + world.autoscaler_loop_seconds]
