@@ -28,6 +28,7 @@ from roost_core.release.bookings import (
     hub_limits,
 )
 from roost_core.release.seating_pace import SEATING_START_SECONDS, seating_seconds
+from roost_lab.booking.beyond import say_beyond
 from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked
 from roost_lab.booking.entry import (
     checked,
@@ -425,14 +426,15 @@ def _week(bookings: Bookings, classes: _Classes) -> str:
         # Whoever books may lack the right to read quotas and pools.
         with suppress(ClusterError):
             misfits += room.misfits(bookings.client, bookings.namespace, seats)
-    wanted, minute = busiest(_starts(classes), lead + SETTLE_MINUTES)
-    if wanted > most:
-        asked = f"classes ask for {wanted} placeholders, and events.maxPlaceholders is {most}"
-        later = "those that begin later get what is left"
-        lines.append(f"  {minute_of_week(minute)} {asked}: {later}.\n")
-    at_once, _ = busiest(_starts(classes), 1)
-    for reason, fix in (*hub_limits(at_once, events), *misfits):
-        lines.append(f"  {reason} {fix}\n")
+    lines += say_beyond(
+        _starts(classes),
+        lead + SETTLE_MINUTES,
+        events,
+        misfits,
+        asks="classes ask",
+        later="those",
+        when=minute_of_week,
+    )
     return "".join(lines)
 
 

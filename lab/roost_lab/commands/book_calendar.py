@@ -10,13 +10,8 @@ from typing import Any
 from generator.faults import UsageError, one_line, some
 from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_windows import local_time
-from roost_core.release.bookings import (
-    SETTLE_MINUTES,
-    Event,
-    ListedStarts,
-    first_start_after,
-    hub_limits,
-)
+from roost_core.release.bookings import SETTLE_MINUTES, Event, ListedStarts, first_start_after
+from roost_lab.booking.beyond import say_beyond
 from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked
 from roost_lab.booking.entry import checked, read_zone
 from roost_lab.booking.timetable import busiest
@@ -176,14 +171,15 @@ def _meaning(bookings: Bookings, booked: Sequence[CalendarBooking]) -> str:
         with suppress(ClusterError):
             misfits += room.misfits(bookings.client, bookings.namespace, seats)
     every = [booking.event for booking in booked]
-    wanted, minute = busiest(_minutes(every), minutes)
-    if wanted > most:
-        asked = f"the calendar asks for {wanted} placeholders, and events.maxPlaceholders is {most}"
-        later = "events that begin later get what is left"
-        lines.append(f"  {local_time(60 * minute, zone)} {asked}: {later}.\n")
-    at_once, _ = busiest(_minutes(every), 1)
-    for reason, fix in (*hub_limits(at_once, events), *misfits):
-        lines.append(f"  {reason} {fix}\n")
+    lines += say_beyond(
+        _minutes(every),
+        minutes,
+        events,
+        misfits,
+        asks="the calendar asks",
+        later="events",
+        when=lambda minute: local_time(60 * minute, zone),
+    )
     return "".join(lines)
 
 
