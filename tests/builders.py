@@ -5,7 +5,6 @@ import copy
 import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jsonpatch
@@ -20,13 +19,11 @@ from roost_core.objects.node import Node
 from roost_core.placement.labels import RELEASE_KEY, base_name, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.release.release_settings import ReleaseSettings
+from tools.root import ROOT
 from webhook.admission import Decision
 from webhook.facts.facts import Facts
 from webhook.review import Answer, Reviewer
 from webhook.webhook_settings import parse_settings
-
-ROOT = Path(__file__).resolve().parent.parent
-
 
 RELEASE = "hub"
 NAMESPACE = "jhub"

@@ -35,7 +35,6 @@ from tests.harness.processes import Process
 from tests.harness.scheduler import Scheduler, start_scheduler
 from tests.harness.waiting import wait_until
 
-REPOSITORY = Path(__file__).parent.parent
 ROOST = Path(sys.executable).parent / "roost"
 READY_SECONDS = 60.0
 # How late a changed Secret comes to a pod that mounts it; kubelets take up to 90 s.

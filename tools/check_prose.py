@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from markdown_it import MarkdownIt
 
+from tools.root import ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from markdown_it.token import Token
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 # Of words. A reader of a second language loses the beginning of a longer sentence.
 LONGEST_SENTENCE: Final = 35
 # Of words: half of a page's sentences are shorter.

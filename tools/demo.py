@@ -43,6 +43,7 @@ from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.setup.checks import AssumptionsError
 from tools.demo_hub import Hub, play_hub, read_hub
 from tools.demo_screen import colour, heading, say, show_diff, show_scores
+from tools.root import ROOT
 from tools.stand_in_api import LOOPBACK, StandInApi
 from webhook.rendezvous import best_nodes, encode_name
 
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 
     from roost_core.scheduler.cycle import SchedulingDecision
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 DATA: Final = ROOT / "tools" / "demo_data"
 PAGES: Final = ROOT / "build" / "demo"
 ROOST: Final = (sys.executable, "-m", "roost")

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-OUTPUT = REPOSITORY / "build"
+from tools.root import ROOT
+
+OUTPUT = ROOT / "build"
 # The Dockerfile's targets, each upon the one before it.
 ROOST: Final = "roost"
 LAB: Final = "roost-lab"
@@ -60,7 +61,7 @@ def missing_parts() -> list[str]:
 
 def build(target: str = ROOST) -> Path:
     """The archive of one of the images, from the cache or built now. Raises ImageError."""
-    return build_images(REPOSITORY)[target]
+    return build_images(ROOT)[target]
 
 
 def build_images(root: Path, *, again: bool = False) -> dict[str, Path]:

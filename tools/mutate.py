@@ -25,10 +25,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tools.root import ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-ROOT: Final = Path(__file__).resolve().parent.parent
 
 
 class Part(NamedTuple):

@@ -22,13 +22,13 @@ import yaml
 
 from roost_core.objects.image_references import image_repository
 from tools.registry import Registry, RegistryError, follow, send
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tools.registry import Send
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 RELEASES: Final = "https://dl.k8s.io/release"
 _SCHEDULERS: Final = "generator/render/kube_scheduler.py"
 _DOCKER_HUB: Final = "registry-1.docker.io"

@@ -15,10 +15,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tools.root import ROOT
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 BIN: Final = Path(sys.executable).parent
 UNIT: Final = Path("tests", "unit")
 LAB: Final = Path("lab", "roost_lab")

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parent.parent
+from tools.root import ROOT
+
 # What is installed, and nothing else.
 PACKAGES: Final = ("roost_core", "generator", "webhook", "roost", "lab/roost_lab")
 _CLASS: Final = re.compile(r"^ *class \w+", re.MULTILINE)

@@ -32,12 +32,13 @@ from tests.harness.hub.people import start
 from tests.harness.hub.stage import hub_stage
 from tests.harness.hub.user_pods import PORT
 from tests.stack import Stack
+from tools.root import ROOT
 from tools.take_screenshots import picture, show_view
 
 if TYPE_CHECKING:
     from selenium import webdriver
 
-IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
+IMAGES: Final = ROOT / "docs" / "images"
 MINIMAL = "quay.io/jupyter/minimal-notebook:2026-11-02"
 PYTORCH = "quay.io/jupyter/pytorch-notebook:2026-11-02"
 PROFILES: Final[list[dict[str, Any]]] = [

@@ -21,11 +21,12 @@ from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from tests.harness import browser
 from tools.demo_replay import write_page
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from selenium import webdriver
 
-IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
+IMAGES: Final = ROOT / "lab" / "docs" / "images"
 MOST_BYTES: Final = 220_000
 # Of the view's picture, in CSS px: down to the first node of each side.
 VIEW_HEIGHT: Final = 1560

@@ -10,19 +10,19 @@ from __future__ import annotations
 import sys
 from dataclasses import fields
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from roost.controllers.controllers_options import ControllersOptions
 from roost.seating.seating_options import SeatingOptions
 from roost_lab.recorder.options import RecorderOptions
 from tools.generated_file import write_or_check
+from tools.root import ROOT
 from webhook.webhook_options import WebhookOptions
 
 if TYPE_CHECKING:
     from dataclasses import Field
 
-TEMPLATES: Final = Path(__file__).resolve().parent.parent / "templates"
+TEMPLATES: Final = ROOT / "templates"
 WRITER: Final = "python -m tools.write_arguments"
 PROGRAMS: Final = {
     "webhook": WebhookOptions,

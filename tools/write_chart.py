@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tools.compile.chart import write_chart
 from tools.compile.expressions import CompileError
+from tools.root import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 WRITER = "python -m tools.write_chart"
 
 

@@ -16,12 +16,12 @@ import yaml
 
 from generator.render.kube_scheduler import SCHEDULER_TAGS
 from tools.generated_file import write_or_check
+from tools.root import ROOT
 from tools.write_values_reference import comments_of_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 CHART: Final = ROOT / "chart"
 WRITER: Final = "python -m tools.write_chart_pages"
 _HEAD: Final = """# Roost

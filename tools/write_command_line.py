@@ -7,20 +7,19 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 from roost.cli import GROUPS, cli
 from tools.generated_file import write_or_check
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from roost.cli import CommandGroup
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "command-line.md"
 WRITER: Final = "python -m tools.write_command_line"
 WIDTH: Final = 110

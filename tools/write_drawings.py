@@ -24,13 +24,14 @@ from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.view.reading import read_moment
 from tools.generated_file import write_or_check
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from roost_lab.view.moment import ClusterMoment, NodeBox
 
-IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
+IMAGES: Final = ROOT / "docs" / "images"
 MONDAY: Final = datetime(2026, 11, 2, tzinfo=UTC)
 GI: Final = 2**30
 # Images of the hub: the share of launches, and bytes.

@@ -29,11 +29,11 @@ from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import list_assumptions
 from roost_lab.simulator.setup.shipped import describe, policy_files
 from tools.generated_file import write_or_check
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-TOP: Final = Path(__file__).resolve().parent.parent
 WRITER: Final = "python -m tools.write_figures"
 _PLACE: Final = re.compile(
     rf"<!-- (?P<name>[a-z-]+): written by {re.escape(WRITER)} -->\n.*?<!-- end of (?P=name) -->\n",
@@ -773,9 +773,9 @@ def fill(text: str, page: str, made: Mapping[str, Callable[[], str]]) -> str:
 def pages() -> list[Path]:
     """All pages that may have blocks."""
     return [
-        TOP / "README.md",
-        *sorted(TOP.glob("docs/**/*.md")),
-        *sorted(TOP.glob("lab/docs/**/*.md")),
+        ROOT / "README.md",
+        *sorted(ROOT.glob("docs/**/*.md")),
+        *sorted(ROOT.glob("lab/docs/**/*.md")),
     ]
 
 
@@ -786,7 +786,7 @@ def main(arguments: list[str]) -> int:
     for path in pages():
         text = path.read_text(encoding="utf-8")
         if _BEGIN.search(text):
-            files.append((path, fill(text, str(path.relative_to(TOP)), made)))
+            files.append((path, fill(text, str(path.relative_to(ROOT)), made)))
     return write_or_check(files, arguments, WRITER)
 
 

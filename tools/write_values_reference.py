@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from tools.generated_file import write_or_check
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-ROOT = Path(__file__).resolve().parent.parent
 VALUES = ROOT / "chart" / "values.yaml"
 PAGE = ROOT / "docs" / "values.md"
 WRITER = "python -m tools.write_values_reference"

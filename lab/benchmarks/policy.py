@@ -17,11 +17,11 @@ from generator.values.files import read_values
 from generator.values.helm_release import Release
 from generator.values.merge import SetOptions
 from roost_core.placement.labels import pulled_label
+from tools.root import ROOT
 from webhook.webhook_settings import read_settings
 
 RELEASE: Final = "hub"
-REPO: Final = Path(__file__).resolve().parents[2]
-VALUES: Final = REPO / "lab" / "benchmarks" / "values.yaml"
+VALUES: Final = ROOT / "lab" / "benchmarks" / "values.yaml"
 IMAGES: Final = ("quay.io/benchmark/science:2026.11", "quay.io/benchmark/network-tools:2026.11")
 
 

@@ -38,13 +38,13 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import EVENTS, NODES, PODS
 from tests.harness.postgres import Postgres
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from roost_core.kube.client import Client
 
-REPOSITORY: Final = Path(__file__).resolve().parents[2]
 # Pods that are there at a time, on each node.
 PODS_A_NODE: Final = 8
 # Of one pod's life: changes of the pod, and Events.
@@ -128,9 +128,7 @@ class Hub:
 
 def _pod_lines() -> list[bytes]:
     """Watch events of one pod's life, with marks to be filled in."""
-    pod: JSONObject = json.loads(
-        (REPOSITORY / "lab" / "benchmarks" / "pods" / "user.json").read_text()
-    )
+    pod: JSONObject = json.loads((ROOT / "lab" / "benchmarks" / "pods" / "user.json").read_text())
     metadata = pod["metadata"]
     metadata |= {
         "name": "jupyter-@NUMBER@",
@@ -259,7 +257,7 @@ def record(hub: Hub, url: str) -> JSONObject:
             "version": 1,
             "release": "hub",
             "namespace": "hub",
-            "podClasses": yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())[
+            "podClasses": yaml.safe_load((ROOT / "chart" / "values.yaml").read_text())[
                 "podClasses"
             ],
             "recorder": {"retentionDays": 0},

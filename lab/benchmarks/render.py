@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from benchmarks.figures import machine, ratios, say, spread, table, verdict
-from benchmarks.servers import REPO, python_environment
+from benchmarks.servers import python_environment
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.harness.binaries import ensure_binary
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ def commands(values: Path | None) -> dict[str, list[str]]:
             *(
                 "template",
                 "hub",
-                str(REPO / "chart"),
+                str(ROOT / "chart"),
                 "--namespace",
                 "hub",
                 "--kube-version",

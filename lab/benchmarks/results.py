@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import say
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-TOP: Final = Path(__file__).resolve().parent.parent.parent
-FOLDER: Final = TOP / "lab" / "results"
+FOLDER: Final = ROOT / "lab" / "results"
 # Options that are long.
 _COURSE: Final = '--hubs "GPUs: weekly course" --from-day 8 --seeds 2'
 _FIVE_DAYS: Final = '--scenarios "university: GPUs" "university: large memory" research --days 5'
@@ -182,9 +182,9 @@ def measure(name: str, commit: str) -> Results:
     """Run the command of a question. Raises ResultsError: it failed, or printed no table."""
     command = QUESTIONS[name]
     arguments = shlex.split(command)
-    (TOP / "build").mkdir(exist_ok=True)
+    (ROOT / "build").mkdir(exist_ok=True)
     done = subprocess.run(
-        [sys.executable, *arguments[1:]], cwd=TOP, check=False, stdout=subprocess.PIPE, text=True
+        [sys.executable, *arguments[1:]], cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True
     )
     tables = tuple(find_tables(done.stdout))
     # 1 with tables is a verdict: a promise is broken, and the page shows it.
@@ -194,7 +194,7 @@ def measure(name: str, commit: str) -> Results:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=TOP, check=True, capture_output=True, text=True)
+    done = subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 
@@ -211,7 +211,7 @@ def _is_measured(name: str) -> bool:
 def _is_unchanged_since(commit: str) -> bool:
     words = ["git", "diff", "--quiet", commit, "HEAD", "--", *DECIDING]
     # 1: something changed. More: the commit isn't in this repository.
-    return subprocess.run(words, cwd=TOP, check=False, capture_output=True).returncode == 0
+    return subprocess.run(words, cwd=ROOT, check=False, capture_output=True).returncode == 0
 
 
 def _measure_all(names: Iterable[str], commit: str) -> int:

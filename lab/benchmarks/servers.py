@@ -11,7 +11,7 @@ import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from benchmarks.certificates import make_certificates
 from benchmarks.figures import say
@@ -20,13 +20,12 @@ from benchmarks.programs import program
 from roost_core.objects.fields import JSONObject
 from tests.harness.ports import ReservedPort
 from tests.harness.waiting import wait_until
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tests.harness.processes import Process, RunFolder
-
-REPO: Final = Path(__file__).resolve().parents[2]
 
 
 class Server:
@@ -139,7 +138,7 @@ def python_environment() -> dict[str, str]:
     """What Roost's programs get beside our own environment: this checkout, compiled once (as pip
     does), buffers.
     """
-    return {"PYTHONPATH": str(REPO), "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": ""}
+    return {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": ""}
 
 
 def run_json(command: Sequence[str], timeout_seconds: float = 300.0) -> JSONObject:

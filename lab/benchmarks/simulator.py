@@ -16,13 +16,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import figure, machine, say, spread, table
-from benchmarks.policy import REPO
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.synthetic import synthetic_attempts
 from tests.recorded_data import LAUNCHES
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,7 +116,7 @@ def memory(days: Sequence[float], a_day: float) -> None:
 
 def _child(*arguments: str) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.simulator", "--child", *arguments]
-    done = subprocess.run(command, cwd=REPO, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"`{' '.join(command[1:])}` failed:\n{done.stderr[-2000:]}")
     found: dict[str, float] = json.loads(done.stdout)

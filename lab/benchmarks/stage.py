@@ -15,18 +15,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.policy import RELEASE, pulled_labels, write_policy
-from benchmarks.servers import REPO, Servers
+from benchmarks.servers import Servers
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import base_name, object_name
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import running_status
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.harness.controlplane import ControlPlane
 
-PODS: Final = REPO / "lab" / "benchmarks" / "pods"
+PODS: Final = ROOT / "lab" / "benchmarks" / "pods"
 NAMESPACES: Final = {peer: f"bench-{peer}" for peer in ("rules", "roost", "policy")}
 REPOSITORIES: Final = 40
 PARALLEL_REQUESTS: Final = 8

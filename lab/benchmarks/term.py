@@ -78,8 +78,9 @@ from generator.faults import ValuesError
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep import run as sweep
 from roost_lab.simulator.sweep.run import SweepError
+from tools.root import ROOT
 
-IMAGES: Final = Path(__file__).resolve().parents[2] / "docs" / "images"
+IMAGES: Final = ROOT / "docs" / "images"
 MOST_WEEKS: Final = 26
 # Without `--arms`.
 USUAL_ARMS: Final = (NONE, FIXED, IMPORTED, ORACLE)

@@ -39,6 +39,7 @@ from tests.harness.hub.user_pods import PORT
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -84,7 +85,7 @@ REHEARSED: Final = {
     "pull_overhead_seconds": 0,
     "answer_seconds": 0.7,
 }
-FASTER_POLLING: Final = Path(__file__).resolve().parents[2] / "docs/upstream/faster_polling.py"
+FASTER_POLLING: Final = ROOT / "docs/upstream/faster_polling.py"
 
 
 class NewNodes:

@@ -32,6 +32,7 @@ from tests.harness.real_nodes import SERVING, RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tools import image
+from tools.root import ROOT
 
 # Of pods' sandboxes, under the name that kubelets ask for.
 PAUSE: Final = "registry.k8s.io/pause:3.10.1"
@@ -72,8 +73,8 @@ def require_image(target: str = image.ROOST) -> Image:
 
 def push_roost(registry: RealRegistry) -> None:
     """Push what Roost's pods run, under the names that the values' defaults have."""
-    defaults = yaml.safe_load((image.REPOSITORY / "chart/values.yaml").read_text())
-    version = yaml.safe_load((image.REPOSITORY / "chart/Chart.yaml").read_text())["appVersion"]
+    defaults = yaml.safe_load((ROOT / "chart/values.yaml").read_text())
+    version = yaml.safe_load((ROOT / "chart/Chart.yaml").read_text())["appVersion"]
     registry.push_image(f"library/roost:{version}", require_image())
     push_scheduler(registry, SCHEDULER_TAGS[NEWEST_MINOR])
     registry.push_program("pause:{}".format(defaults["placeholder"]["image"]["tag"]))

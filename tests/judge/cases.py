@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
-from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 from roost_core.objects.fields import JSONObject
+from tools.root import ROOT
 
 GPU = "nvidia.com/gpu"
 GPU_TAINT = f"{GPU}=present:NoSchedule"
@@ -40,7 +40,7 @@ BUILD = "build"
 # The first arrival's moment, as values have it.
 START = "2027-01-15T08:00"
 # A hub's own spawn as zero-to-jupyterhub 4.4 makes it.
-_POD = (Path(__file__).parents[2] / "lab" / "benchmarks" / "pods" / "user.json").read_text()
+_POD = (ROOT / "lab" / "benchmarks" / "pods" / "user.json").read_text()
 
 
 class Fault(StrEnum):

@@ -12,8 +12,8 @@ from generator.render.manifests import render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
 from generator.values.helm_release import Release
+from tools.root import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "chart"
 
 # (apiVersion, kind, namespace, name): what tells objects apart.

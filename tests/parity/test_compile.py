@@ -17,12 +17,12 @@ from generator.render.functions import (
     to_json,
 )
 from generator.values.helm_release import Release, kube_minor
-from tests.parity.renderers import ROOT
 from tests.recorded_data import object_of, rows
 from tools.compile.chart import write_chart
 from tools.compile.expressions import CompileError
 from tools.compile.shape import Shape
 from tools.compile.template import compile_template
+from tools.root import ROOT
 
 SCHEMA = object_of("schema-of-templates")
 MACROS = {"_macros.yaml.j2": {"two": ["a", "b"]}}

@@ -24,6 +24,7 @@ from tests.parity.monitored import (
     rules_of,
 )
 from tests.parity.renderers import RELEASE, roost_render
+from tools.root import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +137,7 @@ def test_a_record_in_postgresql_has_a_dashboard_of_its_own(
 def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(
     groups: list[JSONObject],
 ) -> None:
-    page = Path(__file__).parents[2] / "docs" / "alerts.md"
+    page = ROOT / "docs" / "alerts.md"
     sections = re.findall(
         r"^### (Roost\w+)\n\n[^#]+?\n\n```console\n\$ .+?\n```\n\nWhat to do: ",
         page.read_text(),
@@ -149,7 +150,7 @@ def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(
 
 
 def test_critical_is_what_users_feel_as_the_page_says(groups: list[JSONObject]) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
     (felt,) = re.findall(r"Severity `critical` is what users feel: (.*?)\.", page)
     severities = {rule["alert"]: rule["labels"]["severity"] for rule in rules_of(groups)}
     assert {alert for alert, severity in severities.items() if severity == "critical"} == set(

@@ -26,8 +26,8 @@ from tools.release.fill import write_source
 from tools.release.oci import Archive
 from tools.release.packages import package_chart
 from tools.release.version import version_of
+from tools.root import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[2]
 IMAGE: Final = "registry.example.org/me/roost"
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tools.image import LAB, ROOST
-from tools.release.checkout import ROOT, BuildError
+from tools.release.checkout import BuildError
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

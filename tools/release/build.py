@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, Final
 from tools import image
 from tools.release import oci, sbom
 from tools.release.addresses import CHART, read_addresses
-from tools.release.checkout import ROOT, BuildError, checkout_state
+from tools.release.checkout import BuildError, checkout_state
 from tools.release.fill import write_source
 from tools.release.packages import package_chart, package_plugin
 from tools.release.version import changes_in, version_of
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,9 +6,8 @@ import hashlib
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+from tools.root import ROOT
 
 
 class BuildError(RuntimeError):

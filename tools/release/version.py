@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from tools.release.checkout import ROOT
+from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

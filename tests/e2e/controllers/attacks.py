@@ -27,10 +27,10 @@ from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.trust import SharedSecret
 from tests.harness.api import Api, ApiError
-from tests.stack import REPOSITORY
+from tools.root import ROOT
 
 Body = Any
-TABLE: Mapping[str, Any] = yaml.safe_load((REPOSITORY / "tests/data/attacks.yaml").read_text())
+TABLE: Mapping[str, Any] = yaml.safe_load((ROOT / "tests/data/attacks.yaml").read_text())
 KINDS = tuple(TABLE["kinds"])
 SERVERS, OPEN_PARTS = TABLE["servers"], TABLE["open"]
 ACCOUNT = "hub-roost-controllers"
@@ -38,7 +38,7 @@ OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": ACCOUNT, "uid": "
 OWN = {"app.kubernetes.io/part-of": "roost"}
 DENIED = "ValidatingAdmissionPolicy"
 # Of each documented reason of an Event: the kind of object that it is about.
-NAMES = (REPOSITORY / "docs/reference/names.md").read_text()
+NAMES = (ROOT / "docs/reference/names.md").read_text()
 REASONS = {
     reason: {"node": "Node", "StatefulSet": "StatefulSet", "ConfigMap": "ConfigMap"}.get(on, "Pod")
     for reason, on in re.findall(

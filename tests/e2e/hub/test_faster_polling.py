@@ -11,8 +11,9 @@ from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.people import start
 from tests.harness.hub.stage import hub_stage
 from tests.harness.hub.user_pods import PORT
+from tools.root import ROOT
 
-SNIPPET: Final = Path(__file__).resolve().parents[3] / "docs" / "upstream" / "faster_polling.py"
+SNIPPET: Final = ROOT / "docs" / "upstream" / "faster_polling.py"
 IMAGE: Final = "quay.io/hub/light:1"
 SPAWNER: Final[dict[str, Any]] = {
     "image": IMAGE,

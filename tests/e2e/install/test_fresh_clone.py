@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.e2e
+from tools.root import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.e2e
 
 
 def test_make_demo_sets_up_what_it_needs_and_shows_roost_at_work(tmp_path: Path) -> None:

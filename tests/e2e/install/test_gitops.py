@@ -25,12 +25,13 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, HelmError, run_helm
 from tests.recorded_data import object_of
-from tests.stack import REPOSITORY, Stack
+from tests.stack import Stack
+from tools.root import ROOT
 
 pytestmark = pytest.mark.e2e
 
 VALUES: dict[str, Any] = object_of("values-of-git")
-UNINSTALL = (REPOSITORY / "docs" / "uninstall.md").read_text()
+UNINSTALL = (ROOT / "docs" / "uninstall.md").read_text()
 RELEASE = "hub"
 CLEANUP = "hub-roost-cleanup"
 SECONDS = 90.0
@@ -39,7 +40,7 @@ Found = list[dict[str, str]]
 
 def documented(kind: str) -> dict[str, Any]:
     """The object of a kind in docs/how-to/gitops.md."""
-    page = (REPOSITORY / "docs" / "how-to" / "gitops.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "gitops.md").read_text()
     blocks = [yaml.safe_load(block.partition("```")[0]) for block in page.split("```yaml\n")[1:]]
     (found,) = [block for block in blocks if block.get("kind") == kind]
     return dict(found)

@@ -18,11 +18,11 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary, require_image
 from tests.harness.images import Image, read_archive
 from tools.image import LAB, build_images
+from tools.root import ROOT
 
 pytestmark = pytest.mark.e2e
 
-REPOSITORY = Path(__file__).resolve().parents[3]
-WITHOUT_PYTHON = REPOSITORY / "docs/how-to/without-python.md"
+WITHOUT_PYTHON = ROOT / "docs/how-to/without-python.md"
 USER = 65532
 PAUSE = "usr/local/lib/roost/pause"
 # What only the Kubernetes client's asynchronous half needs, which no image has.
@@ -125,7 +125,7 @@ def test_it_holds_the_locked_packages_and_roost_only(root: Path, config: dict[st
 
 def locked(name: str) -> list[str]:
     """The packages of a lock, but for those of Windows."""
-    text = (REPOSITORY / "requirements" / f"{name}.txt").read_text()
+    text = (ROOT / "requirements" / f"{name}.txt").read_text()
     return [
         found
         for found, marker in re.findall(r"^([\w.-]+)==([^\n]*)", text, re.MULTILINE)
@@ -260,7 +260,7 @@ def test_every_module_of_roost_and_every_library_it_needs_loads(
 def test_two_builds_of_the_same_files_are_the_same_images() -> None:
     """It takes minutes: everything is built, nothing is taken from a cache."""
     require_image()
-    again = build_images(REPOSITORY, again=True)
+    again = build_images(ROOT, again=True)
     for target, archive in again.items():
         assert read_archive(archive).digest == require_image(target).digest, target
 

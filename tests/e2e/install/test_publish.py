@@ -43,10 +43,10 @@ from tools.release.fill import write_source
 from tools.release.oci import Archive
 from tools.release.packages import package_chart
 from tools.release.version import version_of
+from tools.root import ROOT
 
 pytestmark = pytest.mark.e2e
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 RELEASE: Final = "roost"
 SECONDS: Final = 240.0
 LAB_IMAGE: Final = "quay.io/me/lab:1"

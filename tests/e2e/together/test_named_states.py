@@ -3,7 +3,6 @@
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -18,11 +17,12 @@ from tests.harness.scheduler import scheduler_config, start_scheduler
 from tests.harness.waiting import wait_until
 from tests.recorded_data import rows
 from tests.stack import Stack
+from tools.root import ROOT
 
 pytestmark = pytest.mark.e2e
 
-DOCS: Final = Path(__file__).parents[3] / "docs" / "placement.md"
-Z2JH: Final = Path(__file__).parents[3] / "lab/roost_lab/simulator/policies/z2jh.yaml"
+DOCS: Final = ROOT / "docs" / "placement.md"
+Z2JH: Final = ROOT / "lab/roost_lab/simulator/policies/z2jh.yaml"
 # A letter a slot: placeholder, user, free. The older node first.
 STATES: Final = ("PPP++ UU+++", "PPPU+ UU+++", "PPP++ PU+++", "PPPU+ PUU++")
 COMPONENTS: Final = {"P": "user-placeholder", "U": USER, "D": "data"}

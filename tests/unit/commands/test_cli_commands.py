@@ -11,8 +11,7 @@ from generator.render.diff import parse_manifests
 from generator.values.sources import MAX_FILE_BYTES
 from tests.recorded_data import rows
 from tests.unit.commands.running import Runner
-
-ROOT = Path(__file__).parents[3]
+from tools.root import ROOT
 
 
 @pytest.fixture

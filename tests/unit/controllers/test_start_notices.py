@@ -35,9 +35,10 @@ from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.hold_ups import HoldUp, read_hold_up
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.release.reader import Reader
-from tests.builders import NAMESPACE, RELEASE, ROOT, default_values
+from tests.builders import NAMESPACE, RELEASE, default_values
 from tests.recorded_data import rows
 from tests.unit.controllers.planners import faults_of, planner_from
+from tools.root import ROOT
 
 USER = {"component": "singleuser-server", "app": "jupyterhub"}
 IMAGE = "quay.io/images/r:1"

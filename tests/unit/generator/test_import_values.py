@@ -1,7 +1,5 @@
 """What of a hub's values is kept, and as what; what is named; what is to be switched off."""
 
-from pathlib import Path
-
 import pytest
 import yaml
 
@@ -18,6 +16,7 @@ from tests.unit.generator.imported_hubs import (
     value,
 )
 from tests.unit.generator.linted import table
+from tools.root import ROOT
 
 REQUIRED = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
 PROGRAMS = ("scheduler", "webhook", "controllers", "recorder")
@@ -139,6 +138,6 @@ def test_a_binder_federation_member() -> None:
 
 
 def test_the_page_of_seating_has_the_lines_that_import_prints() -> None:
-    page = Path(__file__).resolve().parents[3] / "docs/seated.md"
+    page = ROOT / "docs/seated.md"
     assert f"```yaml\n{HUB_LINES}```\n" in page.read_text()
     assert set(yaml.safe_load(HUB_LINES)["hub"]) == {"services", "loadRoles"}

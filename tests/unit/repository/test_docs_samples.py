@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
@@ -20,8 +19,8 @@ from roost.cli import cli
 from roost_core.release.bookings import Limits, parse_events
 from roost_core.release.reader import Reader
 from tests.recorded_data import rows
+from tools.root import ROOT
 
-REPOSITORY: Final = Path(__file__).resolve().parents[3]
 DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 # values of zero-to-jupyterhub's: below, and test_import_sample.py
 HUBS: Final = frozenset({"jupyterhub", "proxy"})
@@ -38,15 +37,15 @@ class Sample(NamedTuple):
 
 def samples() -> list[Sample]:
     found = []
-    folders = (REPOSITORY / "docs", REPOSITORY / "lab" / "docs")
+    folders = (ROOT / "docs", ROOT / "lab" / "docs")
     for path in (
-        REPOSITORY / "README.md",
+        ROOT / "README.md",
         *(page for folder in folders for page in sorted(folder.glob("**/*.md"))),
     ):
         text = path.read_text(encoding="utf-8")
         for block in re.finditer(r"^```ya?ml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             line = text.count("\n", 0, block.start()) + 2
-            found.append(Sample(f"{path.relative_to(REPOSITORY)}:{line}", block[1]))
+            found.append(Sample(f"{path.relative_to(ROOT)}:{line}", block[1]))
     return found
 
 
@@ -100,7 +99,7 @@ def test_the_pullers_page_names_the_daemon_sets_of_its_sample() -> None:
     names = {
         manifest.identity.name for manifest in manifests if manifest.identity.kind == "DaemonSet"
     }
-    page = (REPOSITORY / "docs/puller.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/puller.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`(roost-puller[a-z0-9-]*)`", page)) == names
 
 
@@ -133,9 +132,9 @@ def test_a_sample_of_booked_events_is_read_whole() -> None:
 
 
 PAGES: Final = (
-    REPOSITORY / "README.md",
-    *sorted((REPOSITORY / "docs").glob("**/*.md")),
-    *sorted((REPOSITORY / "lab" / "docs").glob("**/*.md")),
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("**/*.md")),
+    *sorted((ROOT / "lab" / "docs").glob("**/*.md")),
 )
 BLOCK: Final = re.compile(r"^ *```(?:sh|console|)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 BEGIN: Final = re.compile(r"(?:^|[|;] *|&& *| -- |do )(roost [a-z-].*)")
@@ -188,7 +187,7 @@ def commands() -> list[Command]:
     for path in PAGES:
         for number, line in lines(path.read_text(encoding="utf-8")):
             for begin in BEGIN.finditer(line):
-                place = f"{path.relative_to(REPOSITORY)}:{number}"
+                place = f"{path.relative_to(ROOT)}:{number}"
                 in_pod = begin[0].startswith(" -- ")
                 calls = re.split(r"(?<=[|]) *(?=roost )", begin[1])
                 found += [Command(place, tuple(words(each))[1:], in_pod) for each in calls]

@@ -14,8 +14,8 @@ from tests.harness import browser
 from tests.harness.axe import serious_findings
 from tests.harness.waiting import wait_until
 from tools import write_drawings
+from tools.root import ROOT
 
-REPOSITORY: Final = Path(__file__).resolve().parents[3]
 # A page that a message or a comment names, perhaps with a section.
 PAGE: Final = re.compile(r"(?<![\w./])((?:lab/)?docs/[\w/-]+\.md)(?:#([\w-]+))?")
 HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -40,11 +40,9 @@ PHONE: Final = 390
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    done = subprocess.run(
-        [REPOSITORY / "tools/docs.sh"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([ROOT / "tools/docs.sh"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return REPOSITORY / "build/docs"
+    return ROOT / "build/docs"
 
 
 @pytest.fixture(scope="module")
@@ -162,13 +160,13 @@ def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:
     files = [
         path
         for folder in folders.split()
-        for path in (REPOSITORY / folder).rglob("*")
+        for path in (ROOT / folder).rglob("*")
         if path.suffix in NAMES_PAGES
     ]
     missing = []
     for path in files:
         for page, anchor in PAGE.findall(path.read_text(encoding="utf-8")):
-            file = REPOSITORY / page
+            file = ROOT / page
             headings = HEADING.findall(file.read_text(encoding="utf-8")) if file.is_file() else []
             if not file.is_file() or (
                 anchor
@@ -178,5 +176,5 @@ def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:
                     for heading in headings
                 ]
             ):
-                missing.append(f"{path.relative_to(REPOSITORY)}: {page}#{anchor}")
+                missing.append(f"{path.relative_to(ROOT)}: {page}#{anchor}")
     assert missing == []

@@ -18,6 +18,7 @@ from benchmarks import results
 from benchmarks.ablation import AGAINST_HUB
 from benchmarks.results import FigureTable, Results, ResultsError, find_tables
 from tools import write_figures
+from tools.root import ROOT
 
 CELLS = st.text(
     st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), blacklist_characters="|\\"),
@@ -89,7 +90,7 @@ def test_what_was_measured_is_measured_again_once_code_changed(
         return done.stdout.strip()
 
     subprocess.run([*git, "init", "-q"], cwd=top, check=True)
-    monkeypatch.setattr(results, "TOP", top)
+    monkeypatch.setattr(results, "ROOT", top)
     script = "print('| a | b |'); print('|---|---|'); print('| c | 1 |')"
     monkeypatch.setattr(results, "QUESTIONS", {"quick": f'python -c "{script}"'})
     first = commit("webhook/rules.py")
@@ -218,7 +219,7 @@ def test_a_part_of_roost_is_told_of_the_hubs_that_it_changes(folder: Path) -> No
 def test_a_questions_command_is_a_benchmark_with_those_options(command: str) -> None:
     python, flag, module, *words = shlex.split(command)
     assert (python, flag) == ("python", "-m")
-    source = (results.TOP / "lab" / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
+    source = (ROOT / "lab" / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
     options = {word for word in words if word.startswith("--")}
     assert [option for option in sorted(options) if f'"{option}"' not in source] == []
     # What it measures is found in what it prints, not in what it says on the way.

@@ -1,10 +1,10 @@
 """From README to the first user whom Roost placed: how much there is to read, and to type."""
 
 import re
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).resolve().parents[3]
+from tools.root import ROOT
+
 PAGE: Final = "docs/tutorials/zero-to-jupyterhub.md"
 MOST_COMMANDS: Final = 7
 MOST_WORDS: Final = 1470

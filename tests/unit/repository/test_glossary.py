@@ -2,10 +2,10 @@
 
 import re
 import subprocess
-from pathlib import Path
 from typing import Final
 
-ROOT: Final = Path(__file__).parents[3]
+from tools.root import ROOT
+
 # An idea that needs another word takes the place of one that is there.
 MOST_WORDS: Final = 40
 

@@ -1,12 +1,12 @@
 """docs/beside-zero-to-jupyterhub.md shows what `roost import` writes."""
 
 import re
-from pathlib import Path
 
 from generator.importing.importer import import_layers
 from roost.commands.hub_trial import try_import
+from tools.root import ROOT
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "beside-zero-to-jupyterhub.md"
+PAGE = ROOT / "docs" / "beside-zero-to-jupyterhub.md"
 
 
 def test_the_sample_is_what_roost_import_writes() -> None:

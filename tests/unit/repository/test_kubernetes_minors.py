@@ -4,7 +4,6 @@ them says the same.
 
 import re
 import subprocess
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -12,8 +11,8 @@ import yaml
 
 from generator.render.kube_scheduler import SCHEDULER_TAGS
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
+from tools.root import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 MINORS: Final = [f"1.{minor}" for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1)]
 SPAN: Final = f"{MINORS[0]} to {MINORS[-1]}"
 # Of minors; measured times and ratios are smaller.

@@ -12,8 +12,8 @@ import pytest
 from tests.recorded_data import printed
 from tools.newer_versions import World, dependencies, images, kubernetes, main, newest_like, tags_of
 from tools.registry import Answer, RegistryError
+from tools.root import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 TAGS: Final = {
     "library/python": (
         [f"{tag}-slim-trixie" for tag in ("3.13.9", "3.13.11", "3.14.0rc1", "3.14")] + ["latest"]

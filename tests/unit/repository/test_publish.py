@@ -28,8 +28,8 @@ from tools.release.checkout import BuildError
 from tools.release.logins import LoginError, find_login, login_files
 from tools.release.packages import package_chart
 from tools.release.publish import main
+from tools.root import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 # No tar begins as a compressed file does.
 LAYERS: Final = st.lists(
     st.binary(max_size=200).map(b"tar".__add__), min_size=1, max_size=4, unique=True

@@ -12,6 +12,7 @@ import pytest
 from tests.recorded_data import rows
 from tools import demo
 from tools.quick import tests_of as rooms_of
+from tools.root import ROOT
 from tools.sizes import Size, sizes
 
 
@@ -56,9 +57,6 @@ def test_the_demo_places_three_pods_records_them_and_leaves_two_pages(
     assert nodes.keys() == set(demo.CLASSES)
     assert (nodes["user"], nodes["placeholder"]) == (demo.USER_NODE, demo.PLACEHOLDER_NODE)
     assert "It landed on" in capsys.readouterr().out
-
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_the_build_context_holds_what_the_wheel_and_the_dockerfile_name() -> None:

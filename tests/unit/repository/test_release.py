@@ -27,8 +27,8 @@ from tools.release.build import build_wheels
 from tools.release.checkout import BuildError
 from tools.release.fill import changes_of, fill, write_source
 from tools.release.packages import package_plugin
+from tools.root import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 KNOWN: Final = Addresses(
     "https://forge.example.org/me/roost", "https://roost.example.org", "registry.example.org/me"

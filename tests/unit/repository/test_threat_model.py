@@ -1,13 +1,13 @@
 """The threat model says what the rendered rights let a stolen token do."""
 
-from pathlib import Path
 from typing import Any
 
 from generator.render.manifests import render
 from generator.values.helm_release import Release
 from tests.builders import default_values, merged
+from tools.root import ROOT
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/threat-model.md"
+PAGE = ROOT / "docs/threat-model.md"
 READS = {"get", "list", "watch"}
 # Features that give rights, all off by default.
 MORE: dict[str, Any] = {

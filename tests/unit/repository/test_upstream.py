@@ -23,7 +23,9 @@ from hypothesis import strategies as st
 from jupyterhub import utils
 from kubespawner import reflector, spawner
 
-FOLDER: Final = Path(__file__).resolve().parents[3] / "docs" / "upstream"
+from tools.root import ROOT
+
+FOLDER: Final = ROOT / "docs" / "upstream"
 SNIPPET: Final = FOLDER / "faster_polling.py"
 KEY: Final = "jhub/jupyter-ada"
 REFUSED: Final = f"pod {KEY} did not start in 60 seconds!"

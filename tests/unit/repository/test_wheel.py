@@ -15,8 +15,8 @@ import pytest
 
 from tests.harness.fixtures import require_binary
 from tests.recorded_data import rows
+from tools.root import ROOT
 
-ROOT = Path(__file__).parents[3]
 PACKAGES = ("roost", "roost_core", "generator", "webhook")
 # Where the wheel has folders that a checkout has elsewhere.
 DATA = {"templates": "roost/data/templates", "chart": "roost/data/chart"}

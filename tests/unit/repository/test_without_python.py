@@ -15,8 +15,8 @@ from generator.pipeline import render
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
+from tools.root import ROOT
 
-ROOT: Final = Path(__file__).resolve().parents[3]
 PAGE: Final = (ROOT / "docs/how-to/without-python.md").read_text(encoding="utf-8")
 DOCKERFILE: Final = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 BLOCKS: Final = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -2,14 +2,14 @@
 
 import math
 import re
-from pathlib import Path
 
 import pytest
 
 from roost_core.placement import beliefs
 from roost_core.placement.beliefs import Belief
+from tools.root import ROOT
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "beliefs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "beliefs.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

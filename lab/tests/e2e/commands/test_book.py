@@ -12,11 +12,12 @@ import yaml
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.stack import ROOST, Stack
+from tools.root import ROOT
 
 pytestmark = pytest.mark.e2e
 
 SOON_SECONDS = 60.0
-PAGE = Path(__file__).parents[4] / "docs" / "events.md"
+PAGE = ROOT / "docs" / "events.md"
 
 
 def teachers_kubeconfig(control_plane: ControlPlane, namespace: str) -> Path:

@@ -25,7 +25,8 @@ from roost_lab.recorder.store.database import Store
 from tests.harness.api import Watch
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK
-from tests.stack import REPOSITORY, ROOST, Replica
+from tests.stack import ROOST, Replica
+from tools.root import ROOT
 
 # Phase and container; the moment (µs) and its resolution.
 Step = tuple[str, str]
@@ -67,7 +68,7 @@ def start_recorder(
     name: str = "record",
 ) -> Replica:
     """Of users' pods in a namespace; returns when it listens."""
-    classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
+    classes = yaml.safe_load((ROOT / "chart" / "values.yaml").read_text())["podClasses"]
     named = {
         "version": 1,
         "release": "hub",

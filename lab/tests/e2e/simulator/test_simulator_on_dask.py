@@ -14,9 +14,9 @@ from lab.tests.simulated import job, slow_start_work, work
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.run import LocalProcesses, ReplayEnd, SweepError, run_sweep
 from tests.harness.ports import ReservedPort
+from tools.root import ROOT
 
 distributed = pytest.importorskip("distributed", reason="no distributed: make setup")
-ROOT = Path(__file__).resolve().parents[4]
 
 
 class Cluster:

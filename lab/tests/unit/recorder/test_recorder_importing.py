@@ -43,8 +43,7 @@ from roost_lab.recorder.store.records import Phase, PodSource
 from roost_lab.report.gather import gather
 from roost_lab.report.start_phases import WindowStarts
 from tests.recorded_data import object_of
-
-REPOSITORY = Path(__file__).parents[4]
+from tools.root import ROOT
 
 
 def test_events_of_one_start_become_one_start(tmp_path: Path) -> None:
@@ -158,14 +157,14 @@ def test_a_pods_object_knows_more_than_its_events_whichever_comes_first(tmp_path
 
 
 def test_classes_are_recognised_as_the_chart_recognises_them() -> None:
-    classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
+    classes = yaml.safe_load((ROOT / "chart" / "values.yaml").read_text())["podClasses"]
     assert {
         one["match"]["labels"]["component"]: name for name, one in classes.items()
     } == CLASS_OF_COMPONENT
 
 
 def test_a_repository_is_read_where_the_charts_classes_read_it() -> None:
-    classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
+    classes = yaml.safe_load((ROOT / "chart" / "values.yaml").read_text())["podClasses"]
     homes = [pod_class["home"] for pod_class in classes.values() if "home" in pod_class]
     places = [
         KeySource(kind, name) for home in homes for key in home["key"] for kind, name in key.items()

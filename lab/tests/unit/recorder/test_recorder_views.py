@@ -21,6 +21,7 @@ from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import NODES, PODS, Phase, PodRecord
 from roost_lab.recorder.store.views import VIEWS
 from tests.harness.postgres import Postgres
+from tools.root import ROOT
 
 AT = datetime.fromtimestamp(BEGIN // SECOND, UTC)
 
@@ -112,9 +113,7 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
     assert unexplained == []
 
 
-DASHBOARD: JSONObject = json.loads(
-    (Path(__file__).parents[4] / "chart" / "grafana-record.json").read_text()
-)
+DASHBOARD: JSONObject = json.loads((ROOT / "chart" / "grafana-record.json").read_text())
 PANELS: list[JSONObject] = DASHBOARD["panels"]
 FROM, UNTIL = (
     datetime.fromtimestamp(BEGIN // SECOND + offset, UTC) for offset in (-3600, 6 * 3600)
@@ -215,7 +214,7 @@ def test_the_choice_of_hubs_lists_those_of_the_time_that_is_shown(shown: Store) 
 
 
 def test_an_account_that_may_read_the_views_alone_needs_no_more(shown: Store) -> None:
-    page = (Path(__file__).parents[4] / "docs" / "monitoring.md").read_text()
+    page = (ROOT / "docs" / "monitoring.md").read_text()
     (statements,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
     with shown.engine.connect() as connection:
         # As the page says; nothing of it is kept.

@@ -27,10 +27,9 @@ from roost_lab.simulator.sweep.run import (
 )
 from roost_lab.simulator.sweep.survey import survey, trace_of
 from roost_lab.traces.counts import TraceError
+from tools.root import ROOT
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).resolve().parents[4]
 
 
 def in_this_process(jobs: Sequence[Job], work: Work) -> Generator[ReplayEnd, None, None]:

@@ -4,7 +4,6 @@ here.
 
 import itertools
 from collections import Counter
-from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -21,7 +20,6 @@ from tests.recorded_data import LAUNCHES
 
 pytestmark = pytest.mark.slow
 
-REPOSITORY = Path(__file__).parents[4]
 SEEDS = range(4)
 PUBLISHED = {name: (value, tolerance) for name, value, tolerance in cases("published", "figures")}
 
