@@ -14,6 +14,7 @@ from generator.render.functions import pullers
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
+from generator.values.loader import load
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.placement.labels import RELEASE_KEY, base_name, pulled_label
@@ -27,6 +28,9 @@ from webhook.webhook_settings import parse_settings
 
 RELEASE = "hub"
 NAMESPACE = "jhub"
+# As Helm installs it into a cluster of the newest minor.
+HUB_RELEASE = Release(RELEASE, NAMESPACE, "v1.37.2")
+CHART_VALUES = load((ROOT / "chart" / "values.yaml").read_bytes(), "chart/values.yaml")
 IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 REPOSITORY = "https://github.com/binder-examples/requirements"
 

@@ -12,6 +12,7 @@ from generator.render.manifests import render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
 from generator.values.helm_release import Release
+from tests.builders import HUB_RELEASE
 from tools.root import ROOT
 
 CHART = ROOT / "chart"
@@ -20,7 +21,6 @@ CHART = ROOT / "chart"
 Identity = tuple[str, str, str, str]
 Objects = dict[Identity, dict[str, Any]]
 
-RELEASE = Release("hub", "jhub", "v1.37.2")
 # Of nobody's cluster: kube-scheduler wants one before it reads its configuration.
 KUBECONFIG = """
 apiVersion: v1
@@ -69,7 +69,7 @@ def by_identity(documents: str) -> Objects:
 
 
 def helm_template(
-    helm: Path, files: Sequence[Path], release: Release = RELEASE, chart: Path = CHART
+    helm: Path, files: Sequence[Path], release: Release = HUB_RELEASE, chart: Path = CHART
 ) -> Objects:
     """Objects that `helm template` gives for these values files; hooks are Helm's own."""
     flags = (
@@ -81,7 +81,7 @@ def helm_template(
     return by_identity(run_helm(helm, "template", release.name, str(chart), *flags, *values))
 
 
-def roost_render(files: Sequence[Path], release: Release = RELEASE) -> Objects:
+def roost_render(files: Sequence[Path], release: Release = HUB_RELEASE) -> Objects:
     """Objects that `roost render` gives for these values files.
 
     Raises ValuesError for what the schema refuses.

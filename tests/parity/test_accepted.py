@@ -25,13 +25,13 @@ from roost.controllers.controllers_settings import parse_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED
 from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins, unmodelled
 from roost_lab.recorder.recording.settings import parse_settings as parse_recorder_settings
-from tests.builders import review
+from tests.builders import HUB_RELEASE, review
 from tests.harness.api import ApiError
 from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import EVERY_MINOR, require_binary
 from tests.harness.waiting import wait_until
-from tests.parity.renderers import CHART, KUBECONFIG, RELEASE, Objects, roost_render, run_helm
+from tests.parity.renderers import CHART, KUBECONFIG, Objects, roost_render, run_helm
 from tests.recorded_data import rows
 from tests.unit.generator.linted import laid
 from webhook.facts.facts import Facts
@@ -57,7 +57,7 @@ NOT_RESTRICTED = {
 
 
 def rendered(
-    file: Path | None, namespace: str, name: str = "hub", version: str = RELEASE.kube_version
+    file: Path | None, namespace: str, name: str = "hub", version: str = HUB_RELEASE.kube_version
 ) -> Objects:
     objects = roost_render([file] if file else [], Release(name, namespace, version))
     return {key: body for key, body in objects.items() if not key[0].startswith(FOREIGN_GROUPS)}
@@ -113,7 +113,7 @@ def test_resources_are_faults_if_the_api_server_refuses_them(
         except ApiError:
             is_taken = False
         entry = {"name": "a", "replicas": 1, "resources": resources}
-        faults = find_faults(laid(json.dumps({"placeholders": [entry]})), RELEASE)
+        faults = find_faults(laid(json.dumps({"placeholders": [entry]})), HUB_RELEASE)
         errors = [str(fault) for fault in faults if fault.severity == "error"]
         assert (not errors) == is_taken, (resources, errors)
         taken[is_taken] += 1
@@ -298,7 +298,7 @@ def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(
 ) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(f"scheduler: {{profiles: {STRATEGIES}}}")
-    release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
+    release = Release(HUB_RELEASE.name, HUB_RELEASE.namespace, f"v{minor}.0")
     written = write_config(
         require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path
     )
@@ -361,7 +361,7 @@ def test_the_table_of_plugins_that_the_lint_and_the_model_read_is_kube_scheduler
         "scheduler: {profiles: {user: {plugins: {score: {disabled: []}}, pluginConfig: [{name:"
         " NodeName}]}}}"
     )
-    release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
+    release = Release(HUB_RELEASE.name, HUB_RELEASE.namespace, f"v{minor}.0")
     written = write_config(
         require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path
     )
@@ -384,7 +384,7 @@ def test_the_table_of_plugins_that_the_lint_and_the_model_read_is_kube_scheduler
 @pytest.mark.parametrize("minor", EVERY_MINOR)
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
 def test_kube_scheduler_takes_every_configuration(odd: Path, minor: str, tmp_path: Path) -> None:
-    release = Release(RELEASE.name, RELEASE.namespace, f"v{minor.removeprefix('v')}.0")
+    release = Release(HUB_RELEASE.name, HUB_RELEASE.namespace, f"v{minor.removeprefix('v')}.0")
     objects = roost_render([odd], release)
     deployments = [
         body

@@ -13,10 +13,10 @@ import yaml
 from generator.checks import find_faults
 from generator.render.managed_images import are_too_many
 from generator.values.files import read_values
+from tests.builders import HUB_RELEASE
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import (
     CHART,
-    RELEASE,
     HelmError,
     assert_same,
     helm_template,
@@ -103,7 +103,7 @@ def test_helm_refuses_a_webhook_that_would_get_no_certificate_in_the_words_of_th
 ) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(f"{off}\n{rest}\n")
-    faults = find_faults(read_values([str(file)]), RELEASE)
+    faults = find_faults(read_values([str(file)]), HUB_RELEASE)
     refusals = [
         one for one in faults if one.severity == "error" and one.key == "webhook.certificates.mode"
     ]
@@ -153,7 +153,9 @@ def test_helm_refuses_the_byte_too_many_of_what_users_may_choose_in_the_words_of
         values = {"singleuser": choosing(repeated, count), "prePuller": puller}
         file.write_text(json.dumps(values, ensure_ascii=False))
         refusals = [
-            one for one in find_faults(read_values([str(file)]), RELEASE) if one.severity == "error"
+            one
+            for one in find_faults(read_values([str(file)]), HUB_RELEASE)
+            if one.severity == "error"
         ]
         assert [one.key for one in refusals] == ([] if most else ["singleuser.profileList"])
         if most:

@@ -23,8 +23,9 @@ from generator.render.functions import (
 from generator.render.managed_images import profile_seats
 from generator.values.helm_release import Release
 from roost_core.placement import labels
+from tests.builders import HUB_RELEASE
 from tests.parity.drawn_values import users
-from tests.parity.renderers import CHART, RELEASE, by_identity, run_helm
+from tests.parity.renderers import CHART, by_identity, run_helm
 
 # Helm renders so many draws at once.
 DRAWS = 100
@@ -140,16 +141,16 @@ def test_names_are_made_alike_on_both_sides(
 def test_whatever_is_written_as_an_image_has_the_same_names(
     helm: Path, tmp_path_factory: pytest.TempPathFactory, texts: list[str]
 ) -> None:
-    base = labels.base_name(RELEASE.name)
+    base = labels.base_name(HUB_RELEASE.name)
     calls: list[tuple[str, list[object]]] = []
     ours = []
     for text in texts:
         calls += [("pulled_label", [text]), ("puller_container", [text]), ("object_name", [text])]
-        ours.append(labels.pulled_label(RELEASE.name, RELEASE.namespace, text))
+        ours.append(labels.pulled_label(HUB_RELEASE.name, HUB_RELEASE.namespace, text))
         ours.append(labels.puller_container(text))
         ours.append(labels.object_name(base, text))
     folder = tmp_path_factory.mktemp("references")
-    theirs = printed(helm, folder, calls_of(calls), {"fullnameOverride": ""}, RELEASE)
+    theirs = printed(helm, folder, calls_of(calls), {"fullnameOverride": ""}, HUB_RELEASE)
     assert theirs == ours
 
 
@@ -171,13 +172,15 @@ def test_whatever_users_may_choose_has_the_same_pullers_labels_and_seats(
     sets = [{"name": "default", **defaults}, {"name": "anywhere", **of_any}]
     values: dict[str, object] = {"drawn": drawn, "defaults": defaults, "sets": sets}
     values["fullnameOverride"] = ""
-    theirs = printed(helm, tmp_path_factory.mktemp("users"), OF_DRAWN_USERS, values, RELEASE)
-    base = labels.base_name(RELEASE.name)
+    theirs = printed(helm, tmp_path_factory.mktemp("users"), OF_DRAWN_USERS, values, HUB_RELEASE)
+    base = labels.base_name(HUB_RELEASE.name)
     for one, their in zip(drawn, theirs, strict=True):
         singleuser, pre_puller = one["singleuser"], one["prePuller"]
         ours = {
             "pullers": pullers(base, singleuser, pre_puller),
-            "labels": pulled_labels(RELEASE.name, RELEASE.namespace, singleuser, pre_puller),
+            "labels": pulled_labels(
+                HUB_RELEASE.name, HUB_RELEASE.namespace, singleuser, pre_puller
+            ),
             "seats": profile_seats(singleuser, defaults, sets),
         }
         assert their == json.loads(to_json(ours)), one
@@ -205,7 +208,7 @@ BY_MINOR: dict[str, object] = {"1.0": "", "1.32": "", "1.35": "", "1.36": ""}
 
 @pytest.mark.parametrize("version", ["v1.33.0", "v1.35.2-rc.1", "v1.38.0"])
 def test_a_tag_says_the_same_minor_on_both_sides(helm: Path, tmp_path: Path, version: str) -> None:
-    release = Release(RELEASE.name, RELEASE.namespace, version)
+    release = Release(HUB_RELEASE.name, HUB_RELEASE.namespace, version)
     template = (
         "[{{ range $.Values.tags }}"
         '{{ include "roost.minor_for_tag" (list $ $.Values.byMinor .) | toJson }},'

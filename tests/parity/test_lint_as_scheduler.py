@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from generator.render.manifests import render
+from tests.builders import HUB_RELEASE
 from tests.harness.fixtures import require_binary
-from tests.parity.renderers import KUBECONFIG, RELEASE
+from tests.parity.renderers import KUBECONFIG
 from tests.unit.generator.linted import laid
 from tests.unit.generator.test_lint_scheduler import OWN_PLUGIN, profiles
 
@@ -27,7 +28,7 @@ def kube_scheduler() -> Path:
 def accepts(kube_scheduler: Path, text: str, folder: Path) -> bool:
     (config,) = (
         manifest.body["data"]
-        for manifest in render(laid(text).values, RELEASE)
+        for manifest in render(laid(text).values, HUB_RELEASE)
         if manifest.identity.kind == "ConfigMap" and manifest.identity.name.endswith("-scheduler")
     )
     assert isinstance(config, dict)

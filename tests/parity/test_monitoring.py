@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from roost_core.objects.fields import JSONObject
+from tests.builders import HUB_RELEASE
 from tests.harness.fixtures import require_binary
 from tests.parity.firings import FIRINGS, OWN_ENTRY
 from tests.parity.monitored import (
@@ -23,7 +24,7 @@ from tests.parity.monitored import (
     queries_of,
     rules_of,
 )
-from tests.parity.renderers import RELEASE, roost_render
+from tests.parity.renderers import roost_render
 from tools.root import ROOT
 
 
@@ -105,7 +106,9 @@ def test_two_releases_have_dashboards_of_different_titles_and_uids_that_grafana_
     hubs += [("h" * 40, "n" * length) for length in (40, 41)]
     shown = [
         dashboard_of(
-            list(roost_render([file], RELEASE._replace(name=name, namespace=namespace)).values())
+            list(
+                roost_render([file], HUB_RELEASE._replace(name=name, namespace=namespace)).values()
+            )
         )
         for name, namespace in hubs
     ]
@@ -190,7 +193,7 @@ NAMES = ("hub", "jupyterhub", "roost-production", "h" * 53)
 def rendered_as(name: str, folder: Path) -> list[JSONObject]:
     file = folder / "values.yaml"
     file.write_text(ALL_ON)
-    return list(roost_render([file], RELEASE._replace(name=name)).values())
+    return list(roost_render([file], HUB_RELEASE._replace(name=name)).values())
 
 
 @pytest.mark.parametrize("name", NAMES)

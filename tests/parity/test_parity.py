@@ -13,18 +13,10 @@ from generator.checks import find_faults
 from generator.faults import UsageError, ValuesError
 from generator.values.files import read_values
 from generator.values.helm_release import Release, check_release
-from generator.values.loader import load
+from tests.builders import CHART_VALUES, HUB_RELEASE
 from tests.harness.fixtures import require_binary
 from tests.parity.drawn_values import overrides
-from tests.parity.renderers import (
-    CHART,
-    RELEASE,
-    HelmError,
-    assert_same,
-    differences,
-    helm_template,
-    roost_render,
-)
+from tests.parity.renderers import HelmError, assert_same, differences, helm_template, roost_render
 from tests.recorded_data import rows
 
 # One example costs about 0.1 s, nearly all of it Helm's. ROOST_PARITY_EXAMPLES=5000 searches for an
@@ -32,7 +24,6 @@ from tests.recorded_data import rows
 EXAMPLES = int(os.environ.get("ROOST_PARITY_EXAMPLES", "200"))
 # How many of the drawn examples must have come to a comparison.
 LEAST_SHARE = 0.8
-DEFAULTS = load((CHART / "values.yaml").read_bytes(), "chart/values.yaml")
 
 
 @pytest.fixture(scope="session")
@@ -63,7 +54,7 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
 
     @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
     @given(
-        values=overrides(DEFAULTS),
+        values=overrides(CHART_VALUES),
         mode=st.sampled_from(["webhook", "policy", "none", None]),
         minor=st.sampled_from(["v1.33.0", "v1.35.0", "v1.36.3", "v1.37.2", "v1.38.0"]),
     )
@@ -74,7 +65,7 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
         file = folder / "drawn.yaml"
         # Unescaped: YAML takes no pair of escapes for one character, as JSON does.
         file.write_text(json.dumps(values, ensure_ascii=False), encoding="utf-8")
-        release = Release(RELEASE.name, RELEASE.namespace, minor)
+        release = Release(HUB_RELEASE.name, HUB_RELEASE.namespace, minor)
         try:
             ours = roost_render([file], release)
         except ValuesError:
@@ -110,7 +101,7 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
     ("version", "is_taken"), [("v1.32.9", False), ("v1.33.0-rc.1", True), ("v1.33.0", True)]
 )
 def test_helm_and_roost_take_the_same_clusters(version: str, is_taken: bool, helm: Path) -> None:
-    release = Release(RELEASE.name, RELEASE.namespace, version)
+    release = Release(HUB_RELEASE.name, HUB_RELEASE.namespace, version)
     if is_taken:
         check_release(release)
         helm_template(helm, [], release)

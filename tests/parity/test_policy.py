@@ -11,9 +11,10 @@ import pytest
 from generator.values.helm_release import Release
 from roost_core.placement import labels
 from roost_core.release.class_of_pod import Classes
+from tests.builders import HUB_RELEASE
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
-from tests.parity.renderers import RELEASE, roost_render
+from tests.parity.renderers import roost_render
 from tests.recorded_data import object_of, rows
 from webhook.webhook_settings import read_settings
 
@@ -37,7 +38,7 @@ def install(
 ) -> Iterator[str]:
     file = folder / "values.yaml"
     file.write_text(json.dumps(values))
-    objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
+    objects = roost_render([file], Release("hub", namespace, HUB_RELEASE.kube_version))
     policies = [
         body for key, body in objects.items() if key[1].startswith("MutatingAdmissionPolicy")
     ]
@@ -241,7 +242,7 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
     namespace = control_plane.create_namespace(labels={"courses": "here"})
     file = tmp_path / "webhook.yaml"
     file.write_text(json.dumps({"podClasses": TWO_CLASSES}))
-    objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
+    objects = roost_render([file], Release("hub", namespace, HUB_RELEASE.kube_version))
     (document,) = [
         body["data"]["release.json"]
         for body in objects.values()

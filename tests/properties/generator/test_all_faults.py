@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from generator import checks, pipeline
 from generator.faults import ValuesError
-from generator.package_data import chart_folder
 from generator.render.manifests import Identity, render
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
+from tests.builders import CHART_VALUES, HUB_RELEASE
 from tests.parity.drawn_values import overrides
 from tests.recorded_data import VALUES
 from tests.unit.generator.linted import laid
@@ -70,8 +70,6 @@ def test_no_faults_hide_others(chosen: set[int]) -> None:
     assert_all_found(*chosen)
 
 
-DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-RELEASE = Release("hub", "jhub", "v1.37.2")
 # What the policy is made of.
 POLICY_KEYS = {
     "podClasses",
@@ -90,7 +88,7 @@ def merged_of(values: dict[str, object]) -> Merged:
     """
     try:
         merged = merge_values(
-            DEFAULTS, [load(json.dumps(values, ensure_ascii=False).encode(), "drawn.yaml")]
+            CHART_VALUES, [load(json.dumps(values, ensure_ascii=False).encode(), "drawn.yaml")]
         )
     except ValuesError:
         reject()
@@ -99,11 +97,11 @@ def merged_of(values: dict[str, object]) -> Merged:
 
 
 @SLOW
-@given(overrides(DEFAULTS))
+@given(overrides(CHART_VALUES))
 def test_whatever_fits_the_schema_renders_to_objects_with_the_identity_of_their_heads(
     values: dict[str, object],
 ) -> None:
-    for manifest in render(merged_of(values).values, RELEASE):
+    for manifest in render(merged_of(values).values, HUB_RELEASE):
         metadata = manifest.body["metadata"]
         assert isinstance(metadata, dict)
         read = (
@@ -116,20 +114,20 @@ def test_whatever_fits_the_schema_renders_to_objects_with_the_identity_of_their_
 
 
 @SLOW
-@given(overrides(DEFAULTS))
+@given(overrides(CHART_VALUES))
 @example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": 1.5e300}}}})
 @example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": "1e99"}}}})
 def test_whatever_the_lint_accepts_is_a_policy_that_the_webhook_reads(
     values: dict[str, object],
 ) -> None:
     merged = merged_of({key: value for key, value in values.items() if key in POLICY_KEYS})
-    is_refused = any(fault.severity == "error" for fault in checks.find_faults(merged, RELEASE))
+    is_refused = any(fault.severity == "error" for fault in checks.find_faults(merged, HUB_RELEASE))
     event("refused by the lint" if is_refused else "accepted")
     if is_refused:
         return
     (policy,) = (
         manifest.body["data"]
-        for manifest in render(merged.values, RELEASE)
+        for manifest in render(merged.values, HUB_RELEASE)
         if manifest.identity == Identity("v1", "ConfigMap", "jhub", "hub-roost-release")
     )
     assert isinstance(policy, dict)

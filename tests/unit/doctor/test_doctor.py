@@ -10,6 +10,7 @@ from roost.doctor.checks import BEFORE, INSTALLED, admission, run_checks
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
+from tests.builders import HUB_RELEASE
 from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import (
     APPS,
@@ -18,7 +19,6 @@ from tests.unit.doctor.whole_cluster import (
     PLACED,
     PODS,
     QUOTAS,
-    RELEASE,
     WEBHOOK,
     Cluster,
     ago,
@@ -342,7 +342,7 @@ def test_rights_that_lack_are_named_by_resource() -> None:
 
 
 def test_a_namespace_that_is_missing_and_a_version_that_nobody_tested_are_told() -> None:
-    cluster = Cluster(release=RELEASE._replace(kube_version="v1.39.0"))
+    cluster = Cluster(release=HUB_RELEASE._replace(kube_version="v1.39.0"))
     del cluster.objects["/api/v1/namespaces/jhub"]
     outcomes = run_checks(cluster.install, BEFORE)
     assert "1.33, 1.34, 1.35, 1.36, 1.37" in found(outcomes, "version")[0][1]

@@ -15,8 +15,9 @@ from roost.doctor.cluster_files import find_faults
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.headroom_history import History
+from tests.builders import HUB_RELEASE
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, RELEASE, Cluster, node
+from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, Cluster, node
 
 SET = (
     "placeholders: [{name: default, replicas: 0, resources: {requests: {cpu: 50m, memory:"
@@ -142,7 +143,7 @@ def test_without_a_cluster_quotas_of_files_are_told_of_bookings_in_the_values(
             kind | {"spec": {"hard": {"pods": "110"}}, "status": {"used": {"pods": "30"}}}
         )
     )
-    _, told = find_faults(str(file), cluster.install.values, RELEASE)
+    _, told = find_faults(str(file), cluster.install.values, HUB_RELEASE)
     assert (" has room for 80 of 320 placeholders now" in told.found, told.fix) == (
         True,
         "Raise pods to 350.",

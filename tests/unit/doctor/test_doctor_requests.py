@@ -11,8 +11,9 @@ from roost.doctor.checks import requests, run_checks
 from roost.doctor.cluster_files import find_faults
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
+from tests.builders import HUB_RELEASE
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import RELEASE, Cluster, found
+from tests.unit.doctor.whole_cluster import Cluster, found
 
 ELSEWHERE = "podClasses: {build: {match: {namespaceSelector: {matchLabels: {builds: 'yes'}}}}}\n"
 
@@ -42,7 +43,7 @@ def test_quotas_and_limit_ranges_are_named_in_a_cluster_and_in_a_file(
     file.write_text(
         yaml.safe_dump_all([{"apiVersion": "v1", "kind": kind, **one} for one in bodies])
     )
-    faults = find_faults(str(file), cluster.install.values, RELEASE)
+    faults = find_faults(str(file), cluster.install.values, HUB_RELEASE)
     assert [(one.severity, f"{one.found} {one.fix}") for one in faults] == said
     assert {one.file for one in faults} <= {str(file)}
 

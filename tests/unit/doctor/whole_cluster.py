@@ -19,8 +19,8 @@ from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.pki import Certificate, make_authority, sign_leaf
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, RELEASE_KEY
+from tests.builders import HUB_RELEASE
 
-RELEASE: Final = Release("hub", "jhub", "v1.37.2")
 PODS: Final = "/api/v1/namespaces/jhub/pods"
 ENDPOINTS: Final = "/apis/discovery.k8s.io/v1/namespaces/jhub/endpointslices"
 WEBHOOK: Final = (
@@ -78,7 +78,7 @@ class Cluster:
     `lists`.
     """
 
-    def __init__(self, values: str = "", release: Release = RELEASE) -> None:
+    def __init__(self, values: str = "", release: Release = HUB_RELEASE) -> None:
         merged = parse_values(values.encode(), "values.yaml")
         rendered = [manifest.body for manifest in render(merged.values, release)]
         self.install = Install(cast("Client", self), release, merged.values, rendered)

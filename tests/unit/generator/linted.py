@@ -6,15 +6,13 @@ import pytest
 
 from generator import checks
 from generator.faults import Fault, ValuesError
-from generator.package_data import chart_folder
 from generator.pipeline import render
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
+from tests.builders import CHART_VALUES
 from tests.recorded_data import VALUES
-
-DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 
 
 def table(name: str) -> list[tuple[str, str]]:
@@ -27,7 +25,7 @@ def table(name: str) -> list[tuple[str, str]]:
 
 
 def laid(text: str) -> Merged:
-    return merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")])
+    return merge_values(CHART_VALUES, [load(text.encode(), "prod.yaml")])
 
 
 def merged(text: str) -> Merged:

@@ -18,7 +18,7 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.pull_pods import PopularPull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.release.reader import Reader
-from tests.builders import default_values, release_document
+from tests.builders import HUB_RELEASE, default_values, release_document
 from tests.popular_builders import node_state
 from tests.recorded_data import rows
 from tests.unit.generator.linted import found, merged, said
@@ -143,7 +143,6 @@ def test_a_named_key_counts_as_a_whole_and_every_other_is_the_defaults(
     assert whole == {**usual, **named}
 
 
-RELEASE = Release("hub", "jhub", "v1.37.2")
 EVERYTHING = (
     "{recorder: {enabled: true}, prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}, events:"
     " {enabled: true}"
@@ -154,7 +153,7 @@ OPENSHIFT = (
 
 
 def all_pods(text: str) -> Iterator[tuple[str, Any]]:
-    for manifest in render(merged(text).values, RELEASE):
+    for manifest in render(merged(text).values, HUB_RELEASE):
         body: Any = manifest.body
         if body["kind"] in ("Deployment", "DaemonSet", "StatefulSet"):
             yield f"{body['kind']} {body['metadata']['name']}", body["spec"]["template"]["spec"]

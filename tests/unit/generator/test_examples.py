@@ -15,16 +15,15 @@ from generator.package_data import chart_folder
 from generator.pipeline import find_faults
 from generator.render.manifests import render
 from generator.values.files import read_values
-from generator.values.helm_release import Release
 from generator.values.merge import SetOptions
+from tests.builders import HUB_RELEASE
 
-RELEASE = Release("hub", "jhub", "v1.37.2")
 EXAMPLES = sorted((chart_folder() / "examples").glob("*.yaml"))
 
 
 def bodies(example: str) -> list[Any]:
     path = chart_folder() / "examples" / f"{example}.yaml"
-    return [manifest.body for manifest in render(read_values([str(path)]).values, RELEASE)]
+    return [manifest.body for manifest in render(read_values([str(path)]).values, HUB_RELEASE)]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -35,7 +34,7 @@ def test_an_example_has_no_fault_and_no_warning_and_says_what_it_is(path: Path) 
             values=("image.name=r.example.org/roost", "recorder.image.name=r.example.org/roost-lab")
         ),
     )
-    assert find_faults(merged, RELEASE, with_hints=True) == []
+    assert find_faults(merged, HUB_RELEASE, with_hints=True) == []
     assert path.read_text().startswith("# ")
 
 

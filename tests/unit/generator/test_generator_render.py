@@ -28,17 +28,16 @@ from roost_core.release.policy_mode import (
     gate_mode_by_policy,
 )
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
-from tests.builders import release_document
+from tests.builders import HUB_RELEASE, release_document
 from tests.recorded_data import rows
 
-RELEASE = Release("hub", "jhub", "v1.37.2")
 SEVERAL_SETS = (
     "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu:"
     " 1}}}]"
 )
 
 
-def rendered(text: str = "", release: Release = RELEASE) -> list[Manifest]:
+def rendered(text: str = "", release: Release = HUB_RELEASE) -> list[Manifest]:
     merged = merge_values(read_defaults(), [load(text.encode(), "f")])
     return render(merged.values, release)
 
@@ -63,7 +62,7 @@ def test_a_disabled_chart_renders_nothing() -> None:
 def test_rendering_twice_gives_the_same_bytes_and_leaves_the_values_alone() -> None:
     merged = merge_values(read_defaults(), [load(SEVERAL_SETS.encode(), "f")])
     before = json.dumps(merged.values)
-    assert stream(render(merged.values, RELEASE)) == stream(render(merged.values, RELEASE))
+    assert stream(render(merged.values, HUB_RELEASE)) == stream(render(merged.values, HUB_RELEASE))
     assert json.dumps(merged.values) == before
 
 
@@ -102,7 +101,7 @@ def test_two_objects_of_one_identity_are_an_error(monkeypatch: pytest.MonkeyPatc
         lambda _values, _release: [("x", f"{text}---\n{text}")],
     )
     with pytest.raises(GeneratorError, match="rendered twice"):
-        render({}, RELEASE)
+        render({}, HUB_RELEASE)
 
 
 BAD_NAMES = [{"name": one} for one in ("Upper", "a" * 54, "", "a_b", "a\n")]

@@ -15,15 +15,15 @@ from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, SetOptions, coalesce, merge_values
 from generator.values.sources import LoadedFile, ValueSource
+from tests.builders import CHART_VALUES
 from tests.recorded_data import rows
 from tests.unit.generator.linted import table
 
-DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 SCHEMA = json.loads((chart_folder() / "values.schema.json").read_text())
 
 
 def merged(text: str = "", *sets: str) -> Merged:
-    return merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")], SetOptions(values=sets))
+    return merge_values(CHART_VALUES, [load(text.encode(), "prod.yaml")], SetOptions(values=sets))
 
 
 def faults(text: str = "", *sets: str) -> list[str]:
@@ -43,7 +43,7 @@ def test_every_key_of_the_defaults_is_required_where_a_null_would_break_a_templa
                 missing.append(f"{path}{key}")
             walk(inner, schema["properties"].get(key, {}), f"{path}{key}.")
 
-    walk(DEFAULTS.values, SCHEMA, "")
+    walk(CHART_VALUES.values, SCHEMA, "")
     # Empty lists and maps there: templates read a missing one as none.
     optional = [
         r"(scheduler|webhook|controllers|recorder|prePuller|placeholder\.defaults)\.resources\.(requests|limits)",
@@ -91,7 +91,7 @@ def test_a_key_beside_one_that_is_gone_is_unknown() -> None:
 
 
 def test_the_defaults_fit_the_schema_and_a_fault_has_its_line_or_flag() -> None:
-    assert find_faults(Merged(coalesce({}, DEFAULTS.values), merged().places)) == []
+    assert find_faults(Merged(coalesce({}, CHART_VALUES.values), merged().places)) == []
     assert faults("placeholders:\n  - name: x\n    replicas: five\n")[0].startswith(
         "prod.yaml:3: placeholders[0].replicas"
     )
@@ -142,7 +142,9 @@ def test_what_can_not_be_meant_is_refused(text: str, _reason: str) -> None:
 
 
 def test_control_characters_are_refused_at_any_depth_of_open_values() -> None:
-    values = coalesce({"singleuser": {"profileList": [{"a": [{"b": "\x07"}]}]}}, DEFAULTS.values)
+    values = coalesce(
+        {"singleuser": {"profileList": [{"a": [{"b": "\x07"}]}]}}, CHART_VALUES.values
+    )
     assert find_faults(Merged(values, merged().places)) != []
 
 
@@ -160,7 +162,7 @@ _VALUES = st.recursive(
 @st.composite
 def changed_defaults(draw: st.DrawFn) -> dict[str, object]:
     """The defaults with one to three places replaced, removed or added."""
-    values: Any = json.loads(json.dumps(coalesce({}, DEFAULTS.values)))
+    values: Any = json.loads(json.dumps(coalesce({}, CHART_VALUES.values)))
     for _ in range(draw(st.integers(1, 3))):
         place = values
         while True:
@@ -189,7 +191,7 @@ def changed_defaults(draw: st.DrawFn) -> dict[str, object]:
 def test_every_fault_is_one_line_with_a_place_and_is_found_beside_the_lints(
     values: dict[str, object],
 ) -> None:
-    merged_ = merge_values(DEFAULTS, [LoadedFile(values, ValueSource("f", values))])
+    merged_ = merge_values(CHART_VALUES, [LoadedFile(values, ValueSource("f", values))])
     faults = find_faults(merged_)
     for fault in faults:
         assert "\n" not in str(fault)
@@ -200,7 +202,7 @@ def test_every_fault_is_one_line_with_a_place_and_is_found_beside_the_lints(
 
 def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:
     setting = 'placeholders=[{"replicas": 3}]'
-    (fault,) = find_faults(merge_values(DEFAULTS, [], SetOptions([setting])))
+    (fault,) = find_faults(merge_values(CHART_VALUES, [], SetOptions([setting])))
     assert str(fault).startswith(f"--set-json {setting}: placeholders[0].name: found nothing")
     assert "--set-json replaces the list" in fault.fix
 
@@ -208,14 +210,14 @@ def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:
 def test_a_key_twice_in_json_is_refused() -> None:
     for text in ('webhook={"replicas": 1, "replicas": 2}', 'a={"b": [{"c": 1, "c": 2}]}'):
         with pytest.raises(UsageError, match="is given twice"):
-            merge_values(DEFAULTS, [], SetOptions(json_values=[text]))
+            merge_values(CHART_VALUES, [], SetOptions(json_values=[text]))
 
 
 def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
     text = (
         "scheduler: {replicas: 0, logLevel: high}\nplaceholders: [{name: a}]\nfoo: 1\nwebhook: 3\n"
     )
-    merged_ = merge_values(DEFAULTS, [load(text.encode(), "f")])
+    merged_ = merge_values(CHART_VALUES, [load(text.encode(), "f")])
     found = {(fault.severity, fault.key) for fault in pipeline.find_faults(merged_, Release())}
     keys = (
         "foo",

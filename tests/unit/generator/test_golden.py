@@ -16,15 +16,15 @@ from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
 from roost_core.placement.labels import popular_pull_name
+from tests.builders import HUB_RELEASE
 
 GOLDEN = sorted((Path(__file__).parents[2] / "data" / "golden").glob("*.yaml"))
-RELEASE = Release("hub", "jhub", "v1.37.2")
 
 
 def rendered(text: str) -> dict[tuple[str, str], Any]:
     """What the values render, by kind and name, without what all objects have in their metadata."""
     found: dict[tuple[str, str], Any] = {}
-    for manifest in render(parse_values(text.encode(), "values.yaml").values, RELEASE):
+    for manifest in render(parse_values(text.encode(), "values.yaml").values, HUB_RELEASE):
         body: Any = manifest.body
         labels = body["metadata"].pop("labels")
         assert (labels["app.kubernetes.io/name"], labels["app.kubernetes.io/instance"]) == (

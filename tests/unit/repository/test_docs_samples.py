@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from generator.importing.importer import import_layers
-from generator.package_data import chart_folder
 from generator.pipeline import find_faults, render
 from generator.values.helm_release import Release
 from generator.values.loader import load
@@ -18,10 +17,10 @@ from generator.values.merge import merge_values
 from roost.cli import cli
 from roost_core.release.bookings import Limits, parse_events
 from roost_core.release.reader import Reader
+from tests.builders import CHART_VALUES
 from tests.recorded_data import rows
 from tools.root import ROOT
 
-DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 # values of zero-to-jupyterhub's: below, and test_import_sample.py
 HUBS: Final = frozenset({"jupyterhub", "proxy"})
 OTHERS: Final = frozenset(rows("repository/samples-of-others"))
@@ -81,7 +80,7 @@ def test_samples_are_found() -> None:
 
 @pytest.mark.parametrize("sample", VALUES, ids=lambda sample: sample.place)
 def test_a_sample_of_values_has_no_fault_and_no_warning_and_renders(sample: Sample) -> None:
-    merged = merge_values(DEFAULTS, [load(sample.text.encode(), sample.place)])
+    merged = merge_values(CHART_VALUES, [load(sample.text.encode(), sample.place)])
     assert [
         str(fault)
         for fault in find_faults(merged, Release(), with_hints=True)
@@ -94,7 +93,7 @@ def test_a_sample_of_values_has_no_fault_and_no_warning_and_renders(sample: Samp
 def test_the_pullers_page_names_the_daemon_sets_of_its_sample() -> None:
     sample = next(sample for sample in SAMPLES if sample.place.startswith("docs/puller.md"))
     manifests, _ = render(
-        merge_values(DEFAULTS, [load(sample.text.encode(), "")]), Release("roost")
+        merge_values(CHART_VALUES, [load(sample.text.encode(), "")]), Release("roost")
     )
     names = {
         manifest.identity.name for manifest in manifests if manifest.identity.kind == "DaemonSet"
