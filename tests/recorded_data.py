@@ -12,6 +12,8 @@ import yaml
 DATA: Final = Path(__file__).resolve().parent / "data"
 # POST bodies, and pods as controllers make them.
 PODS: Final = DATA / "pods"
+# How the names of those begin that have no class.
+LEFT_ALONE: Final = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 # AdmissionReview v1 requests as an API server sent them.
 REVIEWS: Final = DATA / "admission-reviews"
 # BinderHub's launch archive of mybinder.org, ten days.

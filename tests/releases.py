@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from pathlib import Path
+from typing import Final
 
 from tests.harness.images import make_image, write_archive
 from tools.release.addresses import REPOSITORIES
@@ -10,6 +11,9 @@ from tools.release.build import RECORD, Part, Record
 from tools.release.checkout import checkout_state
 from tools.release.oci import Archive
 from tools.release.version import version_of
+
+# What Roost's wheel and image hold.
+PACKAGES: Final = ("roost", "roost_core", "generator", "webhook")
 
 
 def small_release(folder: Path) -> Record:

@@ -37,12 +37,23 @@ from tests.harness.waiting import wait_until
 
 ROOST = Path(sys.executable).parent / "roost"
 READY_SECONDS = 60.0
+# Leases are stale after six seconds, from thirty: a partition needn't last minutes to be one.
+FAST_ELECTION = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
 # How late a changed Secret comes to a pod that mounts it; kubelets take up to 90 s.
 MOUNT_SECONDS = 0.3
 CERTIFICATE = "webhook-certificate"
 DAY_SECONDS = 86400.0
 # Of the rendered scheduler's; ports, files and log levels are a test's own affair.
 _SCHEDULER_FLAGS = ("--feature-gates=", "--pod-max-in-unschedulable-pods-duration=")
+
+
+def run_roost(*arguments: str) -> str:
+    """What a command of `roost` prints. Raises RuntimeError with what it says, if it fails."""
+    done = subprocess.run([ROOST, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = f"exit code {done.returncode}: {done.stderr.strip()}"
+        raise RuntimeError(f"roost {' '.join(arguments)}: {said}")
+    return done.stdout
 
 
 def render(
@@ -62,12 +73,9 @@ def render(
     )
     values_path.write_text(json.dumps(values))
     options = ["--release", release, "--namespace", namespace, "--kube-version", minor]
-    command = [str(ROOST), "render", "-f", str(values_path), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"roost render: exit code {done.returncode}: {done.stderr.strip()}")
+    printed = run_roost("render", "-f", str(values_path), *options)
     documents = [
-        document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document
+        document for document in yaml.load_all(printed, Loader=yaml.CSafeLoader) if document
     ]
     for data in (one.get("data") or {} for one in documents if one["kind"] == "ConfigMap"):
         if "release.json" not in data:
@@ -565,17 +573,7 @@ class Stack(Started):
 
     def plan(self) -> str:
         """What `roost controllers --dry-run` prints, as the rendered account."""
-        done = subprocess.run(
-            [ROOST, *self.arguments("controllers"), "--dry-run"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise RuntimeError(
-                f"roost controllers --dry-run: exit code {done.returncode}: {done.stderr.strip()}"
-            )
-        return done.stdout
+        return run_roost(*self.arguments("controllers"), "--dry-run")
 
     # Pods
 

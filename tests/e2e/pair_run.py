@@ -6,7 +6,6 @@ s later; and where an autoscaler adds a node without it, it adds one with it, an
 """
 
 import contextlib
-import subprocess
 import threading
 import time
 from collections import Counter
@@ -41,7 +40,7 @@ from tests.judge.cases import (
     other_pod,
     user_pod,
 )
-from tests.stack import ROOST, Stack
+from tests.stack import Stack, run_roost
 
 RELEASE = "hub"
 STEPS = ("bound", "running")
@@ -115,15 +114,8 @@ class KarpenterPools:
 def imported_values(case: Case, folder: Path) -> JSONObject:
     path = folder / f"{case.name}-hub.yaml"
     path.write_text(yaml.safe_dump(case.hub_values()))
-    done = subprocess.run(
-        [ROOST, "import", path, "--hub-release", RELEASE],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"roost import: exit code {done.returncode}: {done.stderr.strip()}")
-    loaded: JSONObject = yaml.safe_load(done.stdout) or {}
+    printed = run_roost("import", str(path), "--hub-release", RELEASE)
+    loaded: JSONObject = yaml.safe_load(printed) or {}
     return loaded
 
 

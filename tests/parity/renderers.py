@@ -16,6 +16,8 @@ from tests.builders import HUB_RELEASE
 from tools.root import ROOT
 
 CHART = ROOT / "chart"
+# Values files that are seldom written so.
+ODD = sorted((ROOT / "tests" / "parity" / "odd").glob("*.yaml"))
 
 # (apiVersion, kind, namespace, name): what tells objects apart.
 Identity = tuple[str, str, str, str]

@@ -31,7 +31,7 @@ from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import EVERY_MINOR, require_binary
 from tests.harness.waiting import wait_until
-from tests.parity.renderers import CHART, KUBECONFIG, Objects, roost_render, run_helm
+from tests.parity.renderers import CHART, KUBECONFIG, ODD, Objects, roost_render, run_helm
 from tests.recorded_data import rows
 from tests.unit.generator.linted import laid
 from webhook.facts.facts import Facts
@@ -40,7 +40,6 @@ from webhook.webhook_settings import read_settings
 
 pytestmark = pytest.mark.e2e
 
-ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
 # Kinds whose definitions are installed by their own projects; the API server doesn't know them
 # here.
 FOREIGN_GROUPS = (

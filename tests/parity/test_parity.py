@@ -16,7 +16,14 @@ from generator.values.helm_release import Release, check_release
 from tests.builders import CHART_VALUES, HUB_RELEASE
 from tests.harness.fixtures import require_binary
 from tests.parity.drawn_values import overrides
-from tests.parity.renderers import HelmError, assert_same, differences, helm_template, roost_render
+from tests.parity.renderers import (
+    ODD,
+    HelmError,
+    assert_same,
+    differences,
+    helm_template,
+    roost_render,
+)
 from tests.recorded_data import rows
 
 # One example costs about 0.1 s, nearly all of it Helm's. ROOST_PARITY_EXAMPLES=5000 searches for an
@@ -33,7 +40,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # Values files that an operator may well write, and that two YAML readers or two printers could take
 # apart.
-ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("program", ["helm", "helm3"])

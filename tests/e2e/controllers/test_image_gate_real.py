@@ -21,7 +21,7 @@ from roost_core.placement.labels import pulled_label
 from tests.harness.api import Watch
 from tests.harness.binaries import ensure_binary
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import PAUSE, kubelet_cluster, or_give_up
+from tests.harness.fixtures import kubelet_cluster, or_give_up, pause_registry
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
@@ -49,13 +49,11 @@ def cluster() -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="module")
 def registry() -> Iterator[RealRegistry]:
-    with or_give_up():
+    with pause_registry() as registry:
         # All that the puller's init container needs of Roost's image.
         pause = ensure_binary("pause")
-        with RealRegistry() as registry:
-            registry.push_program(_path(PAUSE))
-            registry.push(_path(ROOST), files={"/usr/local/lib/roost/pause": pause})
-            yield registry
+        registry.push(_path(ROOST), files={"/usr/local/lib/roost/pause": pause})
+        yield registry
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ import pytest
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary, require_image
 from tests.harness.images import Image, read_archive
+from tests.releases import PACKAGES
 from tools.image import LAB, build_images
 from tools.root import ROOT
 
@@ -30,7 +31,6 @@ ASYNCHRONOUS = {
     *("aiohappyeyeballs", "aiohttp", "aiohttp-retry", "aiosignal"),
     *("frozenlist", "multidict", "propcache", "yarl"),
 }
-PACKAGES = ("roost", "roost_core", "generator", "webhook")
 # A dependency that isn't locked fails here, in whichever module.
 LOADED = """
 import importlib, importlib.metadata, pkgutil, zoneinfo

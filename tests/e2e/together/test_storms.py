@@ -29,12 +29,10 @@ from tests.harness.pods import PodKeeper
 from tests.harness.ports import ReservedPort
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
-from tests.stack import Stack, Webhook
+from tests.stack import FAST_ELECTION, Stack, Webhook
 
 pytestmark = pytest.mark.e2e
 
-# Stale after six seconds, from thirty: a partition needn't last minutes to be one.
-FAST = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
 LARGE: JSONObject = {"cpu": "64", "memory": "64Gi", "pods": 5000}
 # Placeholders take 240 CPU of a node with 256; each makes room for 48 users.
 FULL: JSONObject = {**LARGE, "cpu": "256"}
@@ -60,7 +58,7 @@ class World:
         proxy: CuttableProxy,
         *,
         values: JSONObject | None = None,
-        leader_election: Mapping[str, str] = FAST,
+        leader_election: Mapping[str, str] = FAST_ELECTION,
         holder: JSONObject = LARGE,
     ) -> None:
         """holder: the node that holds the image."""

@@ -17,15 +17,13 @@ from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
-from tests.recorded_data import PODS
+from tests.recorded_data import LEFT_ALONE, PODS
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
 IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 RELEASE = "hub"
-# The beginnings of the names of those that have no class.
-LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,9 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
-from tests.stack import Stack
+from tests.stack import FAST_ELECTION, Stack
 
 pytestmark = pytest.mark.e2e
-
-# Stale after six seconds.
-FAST = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
 
 
 def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
@@ -26,7 +23,12 @@ def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
     values: JSONObject = {"placeholders": []}
     with (
         Stack(
-            control_plane, namespace, values, scheduler=False, webhook=False, leader_election=FAST
+            control_plane,
+            namespace,
+            values,
+            scheduler=False,
+            webhook=False,
+            leader_election=FAST_ELECTION,
         ) as stack,
         start_scheduler(control_plane) as own,
     ):
@@ -84,7 +86,12 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
     values: JSONObject = {"placeholders": []}
     with (
         Stack(
-            control_plane, namespace, values, scheduler=False, webhook=False, leader_election=FAST
+            control_plane,
+            namespace,
+            values,
+            scheduler=False,
+            webhook=False,
+            leader_election=FAST_ELECTION,
         ) as stack,
         start_scheduler(control_plane),
     ):

@@ -890,17 +890,28 @@ def test_what_cannot_be_read_is_kept_beside_what_is_learned_since() -> None:
     assert "what set other learned" in told.message
 
 
-@pytest.mark.parametrize("sets", [1, 11])
-def test_busy_histories_of_many_sets_fit_one_config_map(sets: int) -> None:
-    names = [f"set-{number}" for number in range(sets)]
+def _many_sets(number: int) -> tuple[list[str], dict[str, Any]]:
+    """The names of so many sets that learn, and their release's document."""
+    names = [f"set-{place}" for place in range(number)]
     document = _document()
     (entry,) = document["placeholders"]
     document["placeholders"] = [
         {**entry, "name": name, "statefulSet": f"hub-roost-placeholder-{name}"} for name in names
     ]
+    return names, document
+
+
+def _busy_history() -> str:
+    """Eight weeks of another level each minute, as stored."""
     chance = Random(4)
     levels = array("i", (chance.randrange(2_000) for _ in range(56 * 1440)))
-    busy = History(int(NOW // 60) - len(levels), levels).as_text()
+    return History(int(NOW // 60) - len(levels), levels).as_text()
+
+
+@pytest.mark.parametrize("sets", [1, 11])
+def test_busy_histories_of_many_sets_fit_one_config_map(sets: int) -> None:
+    names, document = _many_sets(sets)
+    busy = _busy_history()
     # Of a former set, and one that couldn't be read.
     left = {"former": busy, f"set-0{UNUSABLE_SUFFIX}": "x" * 90_000}
     hub = Hub(document, {**dict.fromkeys(names, busy), **left})
@@ -917,15 +928,8 @@ def test_busy_histories_of_many_sets_fit_one_config_map(sets: int) -> None:
 
 
 def test_a_text_that_cannot_be_read_and_busy_histories_fit_one_config_map_at_once() -> None:
-    names = [f"set-{number}" for number in range(11)]
-    document = _document()
-    (entry,) = document["placeholders"]
-    document["placeholders"] = [
-        {**entry, "name": name, "statefulSet": f"hub-roost-placeholder-{name}"} for name in names
-    ]
-    chance = Random(4)
-    levels = array("i", (chance.randrange(2_000) for _ in range(56 * 1440)))
-    busy = History(int(NOW // 60) - len(levels), levels).as_text()
+    names, document = _many_sets(11)
+    busy = _busy_history()
     hub = Hub(document, dict.fromkeys(names, busy))
     hub.turn()
     # Somebody spoils one of them by hand.

@@ -15,9 +15,9 @@ import pytest
 
 from tests.harness.fixtures import require_binary
 from tests.recorded_data import rows
+from tests.releases import PACKAGES
 from tools.root import ROOT
 
-PACKAGES = ("roost", "roost_core", "generator", "webhook")
 # Where the wheel has folders that a checkout has elsewhere.
 DATA = {"templates": "roost/data/templates", "chart": "roost/data/chart"}
 

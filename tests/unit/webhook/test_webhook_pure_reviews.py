@@ -27,7 +27,7 @@ from tests.builders import (
     spread_term,
     user_pod,
 )
-from tests.recorded_data import PODS, REVIEWS, rows
+from tests.recorded_data import LEFT_ALONE, PODS, REVIEWS, rows
 from webhook.admission import ReviewResult
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.facts.facts import Facts
@@ -146,9 +146,6 @@ def test_outcomes_name_class_and_duration() -> None:
     again = Desk(known=desk.facts)
     again.answer(placed)
     assert again.decisions[0].result is ReviewResult.UNCHANGED
-
-
-LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 
 
 def desk_for_fixtures() -> Desk:
