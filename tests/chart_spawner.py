@@ -17,6 +17,7 @@ from traitlets.config import Config
 
 from generator.checks.contract import at, listing, mapping
 from generator.importing.trial_pods import UserPod
+from generator.values.helm_release import Release
 from generator.values.merge import coalesce
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 from tests.e2e.spawned import KUBECONFIG, NOWHERE, SpawnedUser
@@ -103,8 +104,9 @@ def spawner_config(hub: dict[str, Any], scheduler: str, namespace: str) -> Confi
     return c
 
 
-def real_pods(hub: dict[str, Any], scheduler: str, namespace: str = "hub") -> Iterator[UserPod]:
+def real_pods(hub: dict[str, Any], scheduler: str) -> Iterator[UserPod]:
     """A pod of each profile, with its default choices; hub: the hub's values."""
+    namespace = Release().namespace
     count = len(listing(at(hub, "singleuser", "profileList")) or mapping(_profiles_of(hub))) or 1
     for place in range(count):
         config = spawner_config(hub, scheduler, namespace)

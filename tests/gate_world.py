@@ -180,15 +180,15 @@ class GateWorld:
         event = PullEvent(found.name, found.uid, found.node_name, image, "Pulled", "", at)
         self.events[f"{found.name}.{image}"] = event
 
-    def pending_user(self, *images: str, name: str = "jupyter-ada") -> str:
+    def pending_user(self, *images: str) -> str:
         """A user's pod that waits for a node and requires the labels of these images."""
         expressions = tuple(
             Requirement(label(image), "In", frozenset({"true"})) for image in images
         )
         pod = Pod(
             NAMESPACE,
-            name,
-            uid=name,
+            "jupyter-ada",
+            uid="jupyter-ada",
             spec=PodSpec(required_node_terms=(NodeTerm(expressions, ()),)),
         )
         self.pods[pod.key] = pod

@@ -289,9 +289,9 @@ class MoverWorld:
     def marked(self, label: str = LABEL) -> list[str]:
         return sorted(name for name, node in self.nodes.items() if label in node.labels)
 
-    def marked_after(self, seconds: float, label: str = LABEL) -> list[str]:
+    def marked_after(self, seconds: float) -> list[str]:
         self.run(seconds)
-        return self.marked(label)
+        return self.marked()
 
     # Pods
 

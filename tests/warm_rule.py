@@ -86,17 +86,16 @@ class KnownNodes:
 
 
 def choose_warm(
-    nodes: Sequence[WarmNode], *, running: int, spare: int = 0, percent: int = 0, limit: int
+    nodes: Sequence[WarmNode], *, running: int, spare: int = 0, limit: int
 ) -> list[tuple[str, int]]:
     """Nodes that a pod should prefer, with weights 1 to 100, best first; [] when the set is full.
 
     running: pods of the class on these nodes or on none yet. spare: slots that the set has beyond
-    them and this pod; percent: the same, of the slots of its last node; negative: that many too
-    few. limit: nodes named at most.
+    them and this pod; negative: that many too few. limit: nodes named at most.
     """
     facts = cast("WarmFacts", KnownNodes(nodes, running))
     slots = {
         node.name: node.slots for node in sorted(nodes, key=lambda node: (node.created, node.name))
     }
-    warm = Warm(pods_per_node=0, spare=Spare(spare, percent), nodes=limit)
+    warm = Warm(pods_per_node=0, spare=Spare(spare), nodes=limit)
     return order_warm_nodes(warm, Candidates(slots), facts, {IMAGE: frozenset()}).nodes

@@ -157,7 +157,7 @@ def main(argv: list[str] | None = None) -> int:
         page.write_text(
             make_page(gather(store, round(began * US)), "The morning's record."), encoding="utf-8"
         )
-        browser.show_report(driver, page, WIDTH, 900, browser.LIGHT)
+        browser.show_report(driver, page, WIDTH, browser.LIGHT)
         taken["morning-report"] = picture(driver, top=0, height=900, width=WIDTH)
     for name, image in taken.items():
         (folder / f"{name}.png").write_bytes(image)

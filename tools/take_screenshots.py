@@ -39,9 +39,9 @@ def example_store(folder: Path, story: Story | None = None) -> Store:
     return store
 
 
-def example_page(folder: Path, story: Story | None = None) -> Path:
+def example_page(folder: Path) -> Path:
     """Its report, as a file."""
-    store = example_store(folder, story)
+    store = example_store(folder)
     page = folder / "report.html"
     report = gather(store, round(BEGIN * US))
     page.write_text(make_page(report, "Database hub.db, a made-up example."), encoding="utf-8")
@@ -76,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
     too_large = 0
     with tempfile.TemporaryDirectory() as made, browser.open_browser() as driver:
         page = example_page(Path(made))
-        browser.show_report(driver, page, 1000, 900, browser.LIGHT)
+        browser.show_report(driver, page, 1000, browser.LIGHT)
         image = picture(driver, top=0, height=960, width=1000)
         (folder / "report-light.png").write_bytes(image)
         too_large += len(image) > MOST_BYTES

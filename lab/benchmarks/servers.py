@@ -141,11 +141,9 @@ def python_environment() -> dict[str, str]:
     return {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": ""}
 
 
-def run_json(command: Sequence[str], timeout_seconds: float = 300.0) -> JSONObject:
+def run_json(command: Sequence[str]) -> JSONObject:
     """Run one of our load programs and read the JSON object it prints."""
-    done = subprocess.run(
-        list(command), capture_output=True, text=True, timeout=timeout_seconds, check=False
-    )
+    done = subprocess.run(list(command), capture_output=True, text=True, timeout=300, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr.strip()[-2000:]}")
     result: JSONObject = json.loads(done.stdout)

@@ -329,7 +329,7 @@ class ClusterAutoscaler:
         for one in self.added:
             if not one.is_ready and self._now() - one.at >= self._boot_seconds:
                 pool = next(group.pool for group in self._groups if group.pool.name == one.pool)
-                self._nodes.set_ready(one.name, ready=True)
+                self._nodes.set_ready(one.name)
                 self._nodes.set_taints(one.name, pool.taints)
                 one.is_ready = True
 

@@ -63,11 +63,11 @@ def open_browser() -> Iterator[webdriver.Chrome]:
             driver.quit()
 
 
-def show_report(driver: webdriver.Chrome, page: Path, width: int, height: int, scheme: str) -> None:
-    """Open a report at that size (CSS px) and colour scheme, and wait until its figures are
+def show_report(driver: webdriver.Chrome, page: Path, width: int, scheme: str) -> None:
+    """Open a report at that width (CSS px) and colour scheme, and wait until its figures are
     drawn.
     """
-    set_size(driver, width, height)
+    set_size(driver, width, 900)
     set_scheme(driver, scheme)
     driver.get(page.absolute().as_uri())
     wait_drawn(driver, scheme)

@@ -190,9 +190,7 @@ class Karpenter(Started):
     def nodes(self, pool: str | None = None) -> list[JSONObject]:
         return self._cluster.api.list(NODES, labelSelector=_of_pool(pool))
 
-    def wait_for_nodes(
-        self, count: int, pool: str | None = None, timeout_seconds: float = 60.0
-    ) -> list[JSONObject]:
+    def wait_for_nodes(self, count: int) -> list[JSONObject]:
         """Wait until exactly so many Nodes stand, each booted and taken over by Karpenter; returns
         them.
 
@@ -201,16 +199,14 @@ class Karpenter(Started):
         """
 
         def joined() -> list[JSONObject] | None:
-            nodes = self.nodes(pool)
+            nodes = self.nodes()
             return nodes if len(nodes) == count and all(map(has_joined, nodes)) else None
 
         def explain() -> str:
-            found = {
-                node["metadata"]["name"]: node["spec"].get("taints") for node in self.nodes(pool)
-            }
+            found = {node["metadata"]["name"]: node["spec"].get("taints") for node in self.nodes()}
             return f"{found}; the end of Karpenter's log:\n{self.process.tail(8)}"
 
-        return wait_until(joined, timeout_seconds, f"{count} nodes to join", explain=explain)
+        return wait_until(joined, 60, f"{count} nodes to join", explain=explain)
 
     def _is_ready(self, port: int) -> bool:
         if not self.process.is_running:
@@ -285,7 +281,7 @@ class NodeKeeper:
         if not _is_ready(node):
             capacity = {"status": {"capacity": node["status"]["allocatable"]}}
             self._api.patch(f"{NODES}/{name}/status", capacity)
-            self._nodes.set_ready(name, ready=True)
+            self._nodes.set_ready(name)
             node = self._nodes.get(name)
         others = [
             taint for taint in node["spec"].get("taints", []) if taint["key"] != NOT_READY_TAINT

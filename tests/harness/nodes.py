@@ -90,9 +90,9 @@ class FakeNodes:
     def set_images(self, name: str, images: Mapping[str, int]) -> JSONObject:
         return self._api.patch(f"{NODES}/{name}/status", {"status": {"images": _images(images)}})
 
-    def set_ready(self, name: str, *, ready: bool) -> JSONObject:
-        """Change the Ready condition; nobody taints the node for it."""
-        change = {"status": {"conditions": [_ready_condition(ready=ready)]}}
+    def set_ready(self, name: str) -> JSONObject:
+        """Say that the node is Ready; nobody takes a taint off for it."""
+        change = {"status": {"conditions": [_ready_condition(ready=True)]}}
         return self._api.patch(f"{NODES}/{name}/status", change, content_type=STRATEGIC)
 
     def delete(self, name: str) -> None:

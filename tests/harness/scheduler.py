@@ -49,11 +49,11 @@ class Scheduler:
     def wait_for_log(self, text: str, timeout_seconds: float = 30.0) -> str:
         return self.process.wait_for_log(text, timeout_seconds)
 
-    def wait_serving(self, timeout_seconds: float = 30.0) -> None:
+    def wait_serving(self) -> None:
         """Wait until it has accepted its configuration and serves; it may still be waiting for the
         Lease.
         """
-        self.wait_for_log("Serving securely", timeout_seconds)
+        self.wait_for_log("Serving securely")
 
     def wait_leading(self, timeout_seconds: float = 60.0) -> None:
         # client-go's words; 1.33 writes them small

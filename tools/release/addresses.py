@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tools.image import LAB, ROOST
@@ -83,9 +82,9 @@ def parse_target(address: str) -> Target:
     return Target(found[1], found[2].lstrip("/"))
 
 
-def read_addresses(environment: Mapping[str, str], file: Path = FILE) -> Addresses:
+def read_addresses(environment: Mapping[str, str]) -> Addresses:
     """ROOST_REPOSITORY and its like before the file's entries. Raises BuildError."""
-    listed = tomllib.loads(file.read_text(encoding="utf-8"))["addresses"]
+    listed = tomllib.loads(FILE.read_text(encoding="utf-8"))["addresses"]
     found = {}
     for name in Addresses._fields:
         variable = f"ROOST_{name.upper()}"
@@ -93,7 +92,7 @@ def read_addresses(environment: Mapping[str, str], file: Path = FILE) -> Address
         try:
             found[name] = _checked(name, value) if value else ""
         except ValueError as error:
-            raise BuildError(f"{variable}, or addresses.{name} of {file.name}: {error}") from error
+            raise BuildError(f"{variable}, or addresses.{name} of {FILE.name}: {error}") from error
     return Addresses(**found)
 
 

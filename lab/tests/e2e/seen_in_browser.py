@@ -80,7 +80,7 @@ def check_paper(driver: Chrome, page: Path, width: int, scheme: str) -> None:
     """What is printed: each plot whole on one page with its legend, light colours; afterwards the
     page is as it was.
     """
-    browser.show_report(driver, page, width, 900, scheme)
+    browser.show_report(driver, page, width, scheme)
     before = run_script(driver, "plots")
     figures = run_script(driver, "mark")
     pages = printed_colours(print_a4(driver))
@@ -154,7 +154,7 @@ def check(driver: Chrome, page: Path, width: int, scheme: str, *, plots: int) ->
     """Everything that holds for every page; plots: how many there are."""
     browser.console(driver)
     requests(driver)
-    browser.show_report(driver, page, width, 900, scheme)
+    browser.show_report(driver, page, width, scheme)
     driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     texts = run_script(driver, "texts")
     assert len(texts) > 100

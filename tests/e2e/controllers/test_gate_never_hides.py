@@ -59,7 +59,7 @@ class Hub:
         self.nodes.create(node, ready=False, images={PAUSE: 1000}, **details)
         if marked:
             self.wait_for_value(node, "pulling")
-        self.nodes.set_ready(node, ready=True)
+        self.nodes.set_ready(node)
         self.nodes.set_taints(node, taints)
 
     def hold(self, node: str, **details: Any) -> None:

@@ -168,7 +168,7 @@ def check_gate(stack: Stack, mode: str, fake_nodes: FakeNodes) -> None:
     fake_nodes.create("new", cpu="4", images={OTHER_IMAGE: 1000}, ready=False)
     closed = "pulling" if mode == "requireLabel" else None
     wait_until(lambda: says("new", closed), 30, "the controllers to see the new node")
-    fake_nodes.set_ready("new", ready=True)
+    fake_nodes.set_ready("new")
     fake_nodes.set_taints("new", [])
     wait_until(lambda: placeholders_on("new") == 4, 30, "four placeholders to run on the new node")
 

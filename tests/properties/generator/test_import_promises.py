@@ -305,7 +305,7 @@ def broken_promises(hub: dict[str, Any], result: ImportResult) -> list[str]:
     told = {user.chosen[:1]: user for user in reversed(user_pods(result, Release().namespace))}
     broken: list[str] = []
     (scheduler, *_) = [*listing(result.values.get("replaceSchedulers")), "hub-user-scheduler"]
-    for user in real_pods(hub, str(scheduler), Release().namespace):
+    for user in real_pods(hub, str(scheduler)):
         outcome = fare(world, user)
         kept |= outcome.promises
         if PLACEHOLDERS in outcome.promises and not rooms_fit(world, user):
@@ -323,7 +323,7 @@ def broken_promises(hub: dict[str, Any], result: ImportResult) -> list[str]:
 @given(hubs())
 def test_promises_are_true_of_the_pod_that_kubespawner_makes(hub: dict[str, Any]) -> None:
     try:
-        pods = list(real_pods(hub, "hub-user-scheduler", Release().namespace))
+        pods = list(real_pods(hub, "hub-user-scheduler"))
     except Exception:  # noqa: BLE001 - such a hub starts no server
         return
     assert pods

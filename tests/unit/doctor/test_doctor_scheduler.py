@@ -32,11 +32,9 @@ LOG = f"{PODS}/s-1/log"
 REFUSAL = 'E1123 10:00:00.1 1 run.go:72] "command failed" err="unknown plugin Fit"'
 
 
-def with_scheduler(
-    *, changed: float = 600, started: float = 300, checksum: str = "", **status: Any
-) -> Cluster:
-    """A scheduler's pod s-1 that leads; its ConfigMap was changed, and its container started, so
-    many seconds ago.
+def with_scheduler(*, changed: float = 600, checksum: str = "", **status: Any) -> Cluster:
+    """A scheduler's pod s-1 that leads, started 300 s ago; changed: how many seconds ago its
+    ConfigMap was changed.
     """
     cluster = Cluster()
     deployment = cluster.install.component("scheduler")
@@ -48,7 +46,7 @@ def with_scheduler(
     ]
     cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"]["holderIdentity"] = "s-1_abc"
     container = {"name": "kube-scheduler", "image": "k", "ready": True, "restartCount": 0, **status}
-    container.setdefault("state", {"running": {"startedAt": ago(started)}})
+    container.setdefault("state", {"running": {"startedAt": ago(300)}})
     metadata = {"name": "s-1", "labels": labels, "annotations": {"checksum/config": checksum}}
     cluster.lists[PODS] = [
         {"metadata": metadata, "spec": {}, "status": {"containerStatuses": [container]}}

@@ -230,11 +230,11 @@ def test_kinds_that_the_api_server_does_not_serve_are_named() -> None:
     )
 
 
-def with_kubelets(values: str, *configs: dict[str, Any], images: int = 3) -> Cluster:
+def with_kubelets(values: str, *configs: dict[str, Any]) -> Cluster:
     """A cluster of one Ready node for each of these configurations: n0, n1 …"""
     cluster = Cluster(values)
     for number, config in enumerate(configs):
-        cluster.lists[NODES].append(node(f"n{number}", images=images))
+        cluster.lists[NODES].append(node(f"n{number}", images=3))
         cluster.kubelets[f"n{number}"] = config
     return cluster
 

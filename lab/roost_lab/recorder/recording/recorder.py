@@ -80,7 +80,6 @@ class Recording:
         metrics: RecorderMetrics,
         *,
         model: Model | None = None,
-        wall: Callable[[], float] = time.time,
     ) -> None:
         """Reads from the database where an earlier run stopped. Raises StoreError."""
         self._settings = settings
@@ -99,7 +98,6 @@ class Recording:
         # Nodes that were told of.
         self._wrong_clocks: set[str] = set()
         self._model = model
-        self._wall = wall
         failures = metrics.not_recorded.labels
         self._judging = Judging(model, lambda: failures(DecisionRecord.table.name).inc())
         stored = store.read_state()
@@ -136,7 +134,6 @@ class Recording:
                 self._take,
                 position=self._versions.get(kind, ""),
                 on_error=metrics.count_stream_error,
-                wall=wall,
             )
             for kind, path in PATHS.items()
         ]
@@ -166,7 +163,7 @@ class Recording:
         Safe from any thread.
         """
         since = self._waits_since
-        return 0.0 if since is None else max(0.0, self._wall() - since)
+        return 0.0 if since is None else max(0.0, time.time() - since)
 
     def run(self, stop: threading.Event) -> None:
         """Record until `stop`, then store what has arrived, as far as the database accepts it.

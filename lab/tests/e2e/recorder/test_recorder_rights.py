@@ -43,12 +43,10 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
-def recorder_stack(cluster: ControlPlane, release: str = "hub", **values: object) -> Stack:
+def recorder_stack(cluster: ControlPlane, **values: object) -> Stack:
     """A release with nothing but its recorder."""
     named: dict[str, Any] = {"recorder": {"enabled": True}, **values}
-    return Stack(
-        cluster, cluster.create_namespace(), named, release=release, scheduler=False, webhook=False
-    )
+    return Stack(cluster, cluster.create_namespace(), named, scheduler=False, webhook=False)
 
 
 def start_a_user(stack: Stack) -> None:

@@ -119,7 +119,7 @@ def test_on_paper_plots_are_whole_and_light(
 
 
 def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) -> None:
-    browser.show_report(driver, example, DESK, 900, "light")
+    browser.show_report(driver, example, DESK, "light")
     table = driver.find_element("css selector", "#starts-by-image details")
     driver.execute_script("arguments[0].open = true", table)
 
@@ -159,7 +159,7 @@ def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) ->
 def test_axe_has_no_serious_finding(
     driver: Chrome, example: Path, width: int | str, scheme: str
 ) -> None:
-    browser.show_report(driver, example, 700 if width == "A4" else int(width), 900, scheme)
+    browser.show_report(driver, example, 700 if width == "A4" else int(width), scheme)
     if width == "A4":
         browser.set_scheme(driver, scheme, media="print")
         driver.execute_script("dispatchEvent(new Event('beforeprint'))")
@@ -174,7 +174,7 @@ def test_axe_has_no_serious_finding(
 
 
 def test_rows_of_a_long_table_come_when_it_is_opened(driver: Chrome, example: Path) -> None:
-    browser.show_report(driver, example, DESK, 900, "light")
+    browser.show_report(driver, example, DESK, "light")
 
     def rows() -> int:
         return int(

@@ -319,15 +319,9 @@ def node_bytes(number: int) -> int:
     return ROOM[number - 1] * USER_BYTES + DAEMON_BYTES
 
 
-def create_nodes(
-    nodes: FakeNodes,
-    numbers: Iterable[int],
-    more: Mapping[str, str] | None = None,
-    *,
-    ready: bool = True,
-) -> None:
-    """Nodes of the sizes above, in order of age; more: labels."""
-    labels = {NODE_PURPOSE_LABEL: "user", **(more or {})}
+def create_nodes(nodes: FakeNodes, numbers: Iterable[int], *, ready: bool = True) -> None:
+    """Nodes of the sizes above, in order of age."""
+    labels = {NODE_PURPOSE_LABEL: "user", **PULLS_AHEAD}
     for number in numbers:
         nodes.create(
             f"node-{number}",
@@ -459,11 +453,11 @@ def joins(nodes: FakeNodes) -> list[tuple[float, Callable[[], object]]]:
     name = f"node-{LATE}"
 
     def be_ready() -> None:
-        nodes.set_ready(name, ready=True)
+        nodes.set_ready(name)
         nodes.set_taints(name, ())
 
     return [
-        (REGISTERED_SECONDS, lambda: create_nodes(nodes, (LATE,), PULLS_AHEAD, ready=False)),
+        (REGISTERED_SECONDS, lambda: create_nodes(nodes, (LATE,), ready=False)),
         (READY_SECONDS, be_ready),
     ]
 
@@ -506,7 +500,7 @@ def play(kubelets: int = 0) -> Seen:
         )
         exits.enter_context(keeper)
         exits.enter_context(modelled.run(keeper))
-        create_nodes(nodes, range(kubelets + 1, LATE), PULLS_AHEAD)
+        create_nodes(nodes, range(kubelets + 1, LATE))
         stack = exits.enter_context(
             Stack(cluster, namespace, VALUES, controllers=True, scheduler_flags=())
         )

@@ -39,9 +39,9 @@ from tests.recorded_data import rows
 from webhook.facts.facts import Facts
 
 
-def by_policy(name: str, **values: Any) -> Policy:
-    """A shipped policy whose pods are admitted by MutatingAdmissionPolicies."""
-    return policy(name, json.dumps({"admission": {"mode": "policy"}, **values}))
+def by_policy(**values: Any) -> Policy:
+    """Roost as shipped, whose pods are admitted by MutatingAdmissionPolicies."""
+    return policy("roost", json.dumps({"admission": {"mode": "policy"}, **values}))
 
 
 def a_user(rules: Policy, image: str = "a", *nodes: Node) -> Pod:
@@ -52,7 +52,7 @@ def a_user(rules: Policy, image: str = "a", *nodes: Node) -> Pod:
 
 
 def test_admission_policies_give_pods_what_needs_no_facts() -> None:
-    user = a_user(by_policy("roost"))
+    user = a_user(by_policy())
     assert user.scheduler_name == "hub.binder.user"
     assert [weight for weight, _ in user.spec.preferred_affinity] == [100]
     assert WARM_TARGET_ANNOTATION not in user.annotations
@@ -70,7 +70,7 @@ def test_what_breaks_ties_is_left_out_beside_karpenters_nodes_and_by_policies(
     node = make_node(rules, Assumptions(autoscaler=autoscaler), "node", 0.0)
     weights = [weight for weight, _ in a_user(rules, "a", node).spec.preferred_anti_affinity]
     assert weights == ([] if autoscaler is Autoscaler.KARPENTER else [1])
-    assert a_user(by_policy("roost"), "a", node).spec.preferred_anti_affinity == ()
+    assert a_user(by_policy(), "a", node).spec.preferred_anti_affinity == ()
 
 
 def test_without_homes_warm_sets_and_gates_admission_policies_place_as_the_webhook_does() -> None:
@@ -93,12 +93,12 @@ def test_without_homes_warm_sets_and_gates_admission_policies_place_as_the_webho
 
 def test_the_gate_of_an_admission_policy_only_prefers() -> None:
     label = pulled_label("hub", "binder", MANAGED)
-    user = a_user(by_policy("roost"), MANAGED)
+    user = a_user(by_policy(), MANAGED)
     assert user.spec.required_node_terms is None
     assert label in str(user.spec.preferred_node_terms)
     # Nobody keeps labels up without controllers.
-    without = a_user(by_policy("roost", controllers={"enabled": False}), MANAGED)
-    for one in (without, a_user(by_policy("roost"), "another")):
+    without = a_user(by_policy(controllers={"enabled": False}), MANAGED)
+    for one in (without, a_user(by_policy(), "another")):
         assert one.spec.required_node_terms is None
         assert label not in str(one.spec.preferred_node_terms)
 
