@@ -211,7 +211,7 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
     Over four weeks, or two years where it names days of the month or months; (0, 0) for a window by
     dates.
     """
-    if DATE_TIME.fullmatch(window.start) or DATE_TIME.fullmatch(window.end):
+    if DATE_TIME.fullmatch(window.start):
         return 0, 0
     is_yearly = any(text.split()[2:4] != ["*", "*"] for text in (window.start, window.end))
     begin = _moment_of(_SOME_DAY, _zone(window.time_zone))

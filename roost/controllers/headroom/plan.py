@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from math import ceil
-from operator import itemgetter
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import (
@@ -187,12 +187,11 @@ def _in_turn(notices: Iterable[Notice]) -> Sequence[Notice]:
     """One of each ConfigMap, then another of each: whoever books much doesn't keep others from
     their answer.
     """
-    turns = Counter[tuple[str, str]]()
-    ranked: list[tuple[int, Notice]] = []
-    for notice in sorted(notices, key=lambda notice: (notice.name, notice.message)):
-        ranked.append((turns[notice.namespace, notice.name], notice))
-        turns[notice.namespace, notice.name] += 1
-    return [notice for _, notice in sorted(ranked, key=itemgetter(0))]
+    of_each: dict[tuple[str, str], list[Notice]] = {}
+    for notice in sorted(notices, key=attrgetter("name", "message")):
+        of_each.setdefault((notice.namespace, notice.name), []).append(notice)
+    turns = zip_longest(*of_each.values())
+    return [notice for turn in turns for notice in turn if notice is not None]
 
 
 class _Number(NamedTuple):
@@ -342,7 +341,7 @@ class _Plan:
             reasons.append(f"so that nobody is refused for them: {cut.why}")
         if number.cut_elsewhere is not None:
             reasons.append(f"no more than people whom {number.cut_elsewhere.why}")
-        if lost and reasons:
+        if lost:
             after = self._tell_of_cut(number, keeper, allowed, reasons, after)
         return after
 

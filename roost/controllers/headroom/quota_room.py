@@ -201,7 +201,7 @@ def cut_by(
             for demand in counted:
                 if not placeholders[demand.name].amount(key):
                     continue
-                replicas = demand.replicas * tight.room // asked if asked else 0
+                replicas = demand.replicas * tight.room // asked
                 before = cuts.get(demand.name)
                 if before is None or replicas < before.replicas:
                     cuts[demand.name] = Cut(replicas, tight.why)

@@ -1,5 +1,6 @@
 """What a set that learns has: the forecast, its windows, its bookings and its bounds together."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -112,6 +113,18 @@ def test_room_beside_users_is_taken_off_where_no_node_has_to_come(
 ) -> None:
     learned = known(worth, view=view(room, spare), accounting=Accounting(idle=(idle,) * 3))
     assert number(learned, values=0)[0] == expected
+
+
+@pytest.mark.parametrize("worth", [8, 7])
+def test_where_all_find_room_beside_users_there_is_no_placeholder_but_those_of_min(
+    worth: int,
+) -> None:
+    for least in (0, 1):
+        learn = replace(LEARN, min=least)
+        learned = known(worth, view=view(room=8))
+        none = Period(0, (), None)
+        now = Moment(1e9, 1000.0)
+        assert learned_number(learn, learned, none, 0, present=9, now=now)[0] == least
 
 
 @pytest.mark.parametrize(

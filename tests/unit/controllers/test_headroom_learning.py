@@ -3,6 +3,7 @@ absent or wrong.
 """
 
 import json
+import re
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,12 @@ from hypothesis import strategies as st
 from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom import learning
+from roost.controllers.headroom.accounting import week_begin
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Owner, Pod, PodSpec
 from roost_core.objects.selectors import Taint
-from roost_core.placement.headroom_account import Account, Why
+from roost_core.placement.headroom_account import Account, Week, Why
 from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_history import UNUSABLE_SUFFIX, History, read_history
 from roost_core.placement.headroom_windows import parse_moment
@@ -333,12 +335,58 @@ def test_where_the_ceiling_cuts_a_class_an_event_names_it_once_a_day() -> None:
     assert [notice.reason for notice in told] == ["HeadroomCeiling"]
     assert "Tue 2026-10-06 11:56 UTC (40 people, seats for 0)" in told[0].message
     assert "node-hours" in told[0].message
+    # Five of the week's seven are named.
+    assert told[0].message.count(" people, seats") == 5
+    assert " and 2 more. Room for all" in told[0].message
+    # A node-hour is 0.40.
+    cost = re.search(r"about ([0-9.]+) node-hours \(([0-9.]+)\)", told[0].message)
+    assert cost is not None
+    assert float(cost[2]) == pytest.approx(0.4 * float(cost[1]), abs=0.03)
     assert hub.replicas == 1
     assert hub.gauges["headroom_ceiling_left"]["default",] == 0
     assert hub.gauges["headroom_cut_people"]["default",] == 7 * 40
     hub.now += 86_400
     told = [action for action in hub.pass_minutes(3) if isinstance(action, Notice)]
     assert [notice.reason for notice in told] == ["HeadroomCeiling"]
+
+
+def test_where_the_ceiling_cuts_five_classes_all_are_named() -> None:
+    document = _document(replicas=0, prices={**PRICES, "monthlyCeiling": 0})
+    history = _history([40, 40, 40, 40, 40, 0, 0])
+    hub = Hub(document, {"default": history}, now=NOW - 7200)
+    (notice,) = [action for action in hub.turn() if isinstance(action, Notice) and action.warning]
+    assert notice.message.count(" people, seats") == 5
+    assert " more. Room" not in notice.message
+    # Of a set that is gone there is nobody to tell, and nothing goes wrong.
+    planner = planner_from(HEADROOM, document)
+    alone = Snapshot(RELEASE, NAMESPACE, hub.nodes, histories={"default": history})
+    actions = planner.plan(alone, Moment(NOW - 7200, 0.0)).actions
+    assert not [action for action in actions if not isinstance(action, KeepHistory)]
+
+
+def test_what_this_week_and_the_last_saved_and_cost_is_shown() -> None:
+    begins = [week_begin(int(NOW // 60) - 10_080 * back, "UTC") for back in (2, 1, 0)]
+    weeks = tuple(
+        Week(begin, waited_without=hours, node_hours=10 * hours)
+        for begin, hours in zip(begins, (100.0, 2.0, 1.0), strict=True)
+    )
+    history = replace(read_history(_history(40)), account=Account(weeks, until=int(NOW // 60)))
+    hub = Hub(stored={"default": history.as_text()})
+    hub.turn()
+    assert hub.gauges["headroom_saved_hours"]["default",] == pytest.approx(3)
+    assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(30)
+
+
+def test_while_there_is_no_node_as_many_fit_one_as_fitted_the_last() -> None:
+    hub = Hub()
+    hub.nodes["n"] = replace(
+        hub.nodes["n"], allocatable={"cpu": 10**6, "memory": 2**50, "pods": 17}
+    )
+    hub.turn()
+    hub.nodes.clear()
+    hub.pass_minutes(60)
+    assert hub.stored is not None
+    assert read_history(hub.stored["default"]).per_node == 17
 
 
 def test_who_waits_because_of_the_ceiling_is_counted_each_hour() -> None:

@@ -53,6 +53,7 @@ class Cluster:
         now = Moment(self.now, self.steady)
         planned = self.planner.plan(snapshot, now)
         self.wait_seconds = planned.wake_after_seconds
+        self.gauges = planned.gauges
         for action in planned.actions:
             if isinstance(action, ScaleSet) and self.outcome is Outcome.DONE:
                 self.replicas = action.replicas
@@ -82,6 +83,20 @@ def test_a_set_is_scaled_when_a_window_begins_and_when_it_ends_and_not_between()
     assert cluster.pass_time(6 * 3600 - 30) == []
     down = only(ScaleSet, cluster.pass_time(60))
     assert (down.replicas, down.why) == (3, "no window is active")
+
+
+def test_a_window_ends_at_the_very_second_and_until_then_it_is_counted_down() -> None:
+    cluster = Cluster(_planner(windows=[DAY]))
+    for seconds, replicas, seconds_left in (
+        (0.0, 30, 6 * 3600),
+        (6 * 3600 - 0.5, 30, 0.5),
+        (6 * 3600, 3, 14 * 3600),
+    ):
+        begin = parse_moment("2026-10-05T12:00", "Europe/Berlin")
+        cluster.now = begin + seconds
+        cluster.turn()
+        assert cluster.replicas == replicas
+        assert cluster.gauges["headroom_next_change_seconds"] == {("default",): seconds_left}
 
 
 def test_of_windows_that_give_the_same_number_all_are_named_and_a_smaller_one_is_not() -> None:

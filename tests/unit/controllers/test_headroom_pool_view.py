@@ -1,6 +1,7 @@
 """What headroom sees of a set's nodes: whose each is, who uses it or waits for it, what is left."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -179,6 +180,7 @@ def test_who_is_larger_than_an_empty_node_waits_for_none(
         # Overfull, and without what placeholders ask for.
         ({**ROOM, "cpu": 1000}, {}, ["build", "user"], (0, 0, 0)),
         ({"memory": 20 * GIB, "pods": 30}, {}, [], (0, 0, 0)),
+        ({"cpu": 10_000, "memory": 20 * GIB}, {}, [], (0, 0, 0)),
         (ROOM, {"unschedulable": True}, ["user"], (0, 0, 0)),
         (ROOM, {"ready": False}, [], (0, 0, 0)),
     ],
@@ -215,6 +217,24 @@ def test_sizes_are_reckoned_by_the_largest_node_that_was_ever_seen() -> None:
         assert (later.roomiest, later.level) == ((10_000, 5 * GIB), 2.0)
     unknown = see([], waits)
     assert (unknown.roomiest, unknown.level) == ((0, 0), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("requests", "size"), [({"cpu": "1"}, 5.0), ({"memory": "1Gi"}, 10.0), ({}, 1.0)]
+)
+def test_a_user_is_measured_by_the_share_of_a_node_that_both_take(
+    requests: dict[str, str], size: float
+) -> None:
+    user = Pod(
+        NAMESPACE,
+        "user",
+        labels={"is": "user"},
+        node_name="n",
+        spec=PodSpec(requests=(("cpu", 1000), ("memory", 10 * GIB))),
+    )
+    snapshot = Snapshot(RELEASE, NAMESPACE, {"n": node("n")}, {user.key: user})
+    seen = see_pool(replace(SET, requests=requests), snapshot, SETTINGS, None)
+    assert seen.level == size
 
 
 def taint(key: str) -> Taint:

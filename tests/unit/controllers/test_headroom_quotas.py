@@ -1,5 +1,6 @@
 """Placeholders and ResourceQuotas: nobody is refused for a placeholder."""
 
+from array import array
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,7 +14,13 @@ from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
-from roost.controllers.headroom.quota_room import Demand, TakenAsTold, cut_by
+from roost.controllers.headroom.quota_room import (
+    CutElsewhere,
+    Demand,
+    TakenAsTold,
+    cut_by,
+    joint_cut,
+)
 from roost.controllers.runtime.watching.quotas import WatchedQuotas
 from roost.controllers.runtime.watching.stateful_sets import read_stateful_set
 from roost_core.kube.watches import Watches
@@ -25,6 +32,7 @@ from roost_core.objects.quotas import (
     read_container_defaults,
     read_quota,
 )
+from roost_core.placement.headroom_history import History
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.release.bookings import Limits, parse_events
@@ -98,6 +106,7 @@ def _plan(
     knows_quotas: bool = True,
     is_scaled_by_us: bool = False,
     steady: float = 1000.0,
+    histories: dict[str, str] | None = None,
 ) -> Planned[Any]:
     states = {}
     for name in sets:
@@ -117,6 +126,7 @@ def _plan(
         stateful_sets=states,
         quotas={quota.name: quota for quota in quotas} if knows_quotas else None,
         container_defaults={} if defaults is None else {"limits": defaults},
+        histories=histories,
     )
     return planner.plan(snapshot, Moment(NOW, steady))
 
@@ -198,6 +208,45 @@ def test_pods_that_only_the_quota_counts_take_room_and_our_placeholders_take_non
     quota = replace(_quota(count__pods=60), used={"count/pods": 20})
     planned = _plan(_planner(NONE, events=BOOKED), quota, pods=_placeholders(8), replicas=8)
     assert _number(planned) == 18
+
+
+def test_of_quotas_that_leave_as_much_the_first_is_told() -> None:
+    quotas = [_quota(name, pods=50, requests_cpu="5") for name in ("b", "a")]
+    planned = _plan(_planner(NONE, events=BOOKED), *quotas)
+    (scale,) = [action for action in planned.actions if isinstance(action, ScaleSet)]
+    assert scale.replicas == 20
+    assert "ResourceQuota a allows 50 pods" in scale.why
+    first = CutElsewhere(3, 5, "first")
+    for people, why in ((4, "second"), (5, "first"), (6, "first")):
+        both = joint_cut(first, CutElsewhere(4, people, "second"))
+        assert both == CutElsewhere(7, min(people, 5), why)
+
+
+def test_a_quota_of_placeholders_alone_needs_no_room_for_people() -> None:
+    alone = {"scopeName": "PriorityClass", "operator": "In", "values": [CLASS]}
+    quota = _quota(scopes={"scopeSelector": {"matchExpressions": [alone]}}, pods=30)
+    demand = Demand("default", 30, 30, TINY, CLASS)
+    assert cut_by([demand], [quota], (), TakenAsTold()) == {}
+
+
+def test_a_set_without_placeholders_is_told_of_no_quota() -> None:
+    planner = _planner(NONE, {"name": "other", "replicas": 30})
+    planned = _plan(planner, _quota(pods=25), sets=("default", "other"), replicas=0)
+    told = _told(planned)
+    assert len(told) == 1
+    assert "placeholders of set other" in told[0]
+
+
+def test_who_is_there_already_is_not_awaited_once_more() -> None:
+    learns = {"name": "default", "replicas": 30, "learn": {"min": 0, "max": 99, "timeZone": "UTC"}}
+    planner = _planner(learns)
+    # A hundred were there at most, on a single day, which forecasts nothing.
+    levels = array("i", [100] + [0] * 1439)
+    history = History(int(NOW // 60) - len(levels), levels).as_text()
+    for users, number in ((60, 30), (61, 30), (60, 29)):
+        quota = _quota(pods=100 + number)
+        planned = _plan(planner, quota, pods=_users(users), histories={"default": history})
+        assert _number(planned) == number
 
 
 @given(pods=st.integers(0, 90), used=st.none() | st.integers(0, 90))
@@ -359,6 +408,12 @@ def test_no_placeholders_for_people_whom_the_quota_of_their_own_namespace_keeps_
     planned = _plan_hubs(planner, _quota(pods=12, namespace="physics"), bookings=both)
     (scale,) = (action for action in planned.actions if isinstance(action, ScaleSet))
     assert "ResourceQuota team of namespace physics lets in: it allows 12 pods" in scale.why
+    # One that counts no user keeps nobody out.
+    others = {"scopeName": "PriorityClass", "operator": "In", "values": ["batch"]}
+    of_others = _quota(
+        scopes={"scopeSelector": {"matchExpressions": [others]}}, pods=1, namespace="physics"
+    )
+    assert _number(_plan_hubs(planner, of_others, bookings=both)) == 60
     # Another team's quota is nobody's affair, and a quota of the release's own has its own rule.
     for namespace in ("team", "elsewhere"):
         other = _quota(pods=0, namespace=namespace)
@@ -388,6 +443,11 @@ def test_what_is_learned_is_bounded_by_the_quotas_of_all_hubs_together() -> None
     quotas = [_quota(pods=12, namespace="physics"), _quota(pods=10, namespace="biology")]
     assert _number(_plan_hubs(planner, quotas[0])) == 40
     assert _number(_plan_hubs(planner, *quotas)) == 22
+    # Where they let in just as many, they are no reason.
+    enough = [_quota(pods=20, namespace=namespace) for namespace in ("physics", "biology")]
+    planned = _plan_hubs(planner, *enough)
+    (scale,) = (action for action in planned.actions if isinstance(action, ScaleSet))
+    assert (scale.replicas, "no more people" in scale.why) == (40, False)
 
 
 def test_what_quotas_of_hubs_leave_is_told_with_the_tightest_and_what_to_ask_for() -> None:
@@ -530,7 +590,8 @@ def test_sets_share_what_is_left() -> None:
 def test_nothing_grows_before_quotas_are_known_but_for_a_minute_at_most() -> None:
     planner = _planner({**NONE, "replicas": 3}, events=BOOKED)
     assert _number(_plan(planner, knows_quotas=False, replicas=2), 2) == 2
-    assert _number(_plan(planner, knows_quotas=False, replicas=2, steady=1061.0), 2) == 33
+    assert _number(_plan(planner, knows_quotas=False, replicas=2, steady=1059.5), 2) == 2
+    assert _number(_plan(planner, knows_quotas=False, replicas=2, steady=1060.0), 2) == 33
 
 
 def test_nothing_grows_before_quotas_of_hubs_are_known_but_for_a_minute_at_most() -> None:

@@ -84,6 +84,10 @@ def test_a_window_by_dates_comes_once_and_has_no_hours_a_week() -> None:
     assert longest_and_hours(_window("2024-01-24T09:00", "2024-01-24T11:00")) == (0, 0)
 
 
+def test_a_window_that_never_holds_has_no_hours() -> None:
+    assert longest_and_hours(_window("0 9 * * *", "0 9 * * *")) == (0, 0)
+
+
 # What can be read
 
 
@@ -123,6 +127,12 @@ def test_where_windows_overlap_the_most_replicas_win_also_below_the_sets_own_num
     )
     wanted = {"02 12": 5, "02 20": 0, "02 22": 50, "03 02": 0, "03 06": 5}
     assert found == [(f"2026-10-{at}:00 CEST", replicas) for at, replicas in wanted.items()]
+
+
+def test_changes_are_listed_before_the_end_and_none_at_it() -> None:
+    night = _window("0 20 * * *", "0 6 * * *", replicas=0, zone="UTC")
+    for end, number in (("19:59", 1), ("20:00", 1), ("20:01", 2)):
+        assert len(_changes([night], "2026-10-02T12:00", f"2026-10-02T{end}", "UTC")) == number
 
 
 @pytest.mark.parametrize(("zone", "text", "utc"), rows("roost_core/local-times"))
