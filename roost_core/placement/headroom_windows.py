@@ -228,8 +228,7 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
         if _holds(window, start):
             longest = max(longest, moment - start)
             active += moment - start
-    seconds = max(moment - begin, 1)
-    return longest / 3600, active / 3600 * window.replicas * 7 * 86_400 / seconds
+    return longest / 3600, active / 3600 * window.replicas * 7 * 86_400 / (moment - begin)
 
 
 def next_time(text: str, time_zone: str, moment: int) -> int | None:
