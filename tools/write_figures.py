@@ -392,10 +392,9 @@ def gains_short() -> str:
     """README's first line of figures: what learning gives a hub with classes."""
     term = _Term()
     return (
-        "- **Gain:** with classes at set times, from the second week on,"
-        f" {term.late(IMPORTED):.1f} % of people wait longer than 30 s, and"
-        f" {term.late(NONE):.0f} % without Roost, for {term.change(NONE).lstrip('+')} more"
-        " node-hours"
+        "- **Gain:** at classes from the second week on,"
+        f" {term.late(NONE):.0f} % of people wait longer than 30 s without Roost. With Roost,"
+        f" {term.late(IMPORTED):.1f} % do. It costs {term.change(NONE).lstrip('+')} more node-hours"
         " ([your kind of hub](#what-your-hub-gains))."
     )
 
