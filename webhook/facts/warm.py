@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence, Set
 from copy import copy
+from dataclasses import dataclass, field
 from itertools import islice, repeat
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from roost_core.objects.node import MAX_IMAGES, Node
 from roost_core.scheduler.node_rows import bump
 from webhook.facts.placed_pod import PlacedPod
 
-# Makes a table that may be changed of one that may not: a copy, or the table itself.
+# Gives a table that may be changed, for one that may not: a copy, or the table itself.
 _ToChange = Callable[[Any], dict[Any, Any]]
 
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
-# An image, a node, and whether the image came there or is no longer remembered.
-_Move = tuple[str, str, bool]
+
+
+class _Move(NamedTuple):
+    """A change of what is known of a node's images."""
+
+    image: str
+    node: str
+    # False: it is no longer remembered.
+    came: bool
+
+
+class _NodeImages(NamedTuple):
+    """What is known of the images of one node."""
+
+    # By image: how many had come when it was used last; that used last at the end.
+    images: dict[str, int]
+    # How many have come so far.
+    brought: int
 
 
 class WarmFacts:
@@ -140,11 +157,12 @@ class WarmFacts:
         """The facts without the images of these nodes: one that comes back under its name may be a
         new machine.
         """
-        if not (gone := self._images.keys() & set(names)):
+        gone = self._images.keys() & set(names)
+        if not gone:
             return self
         new = copy(self)
-        moved = [(image, node, False) for node in gone for image in self._images[node]]
-        new._remember(dict.fromkeys(gone, ({}, 0)), moved, dict)
+        moved = [_Move(image, node, False) for node in gone for image in self._images[node]]
+        new._remember(dict.fromkeys(gone, _NodeImages({}, 0)), moved, dict)
         return new
 
     def with_reports(self, reports: Mapping[str, tuple[Node | None, Node]]) -> Self:
@@ -156,54 +174,79 @@ class WarmFacts:
         it, or names of images may be cut. A report of none says nothing: a kubelet that starts
         hasn't looked yet.
         """
-        images_of_nodes: dict[str, tuple[dict[str, int], int]] = {}
+        known: dict[str, _NodeImages] = {}
         moved: list[_Move] = []
+        needed = self._needed_where_images_went(reports)
+        unproven = self._unproven
+        for node, (before, now) in reports.items():
+            if before and before.images == now.images and node not in needed:
+                continue
+            names = now.image_names
+            if not names:
+                continue
+            unproven = {
+                (on, image): None for on, image in unproven if on != node or image not in names
+            }
+            images = self._with_report(node, before, names, needed.get(node), moved)
+            if images is not None:
+                known[node] = images
+        if not known and len(unproven) == len(self._unproven):
+            return self
+        changed = copy(self)
+        changed._unproven = unproven
+        changed._remember(known, moved, dict)
+        return changed
+
+    def _needed_where_images_went(
+        self, reports: Mapping[str, tuple[Node | None, Node]]
+    ) -> Mapping[str, set[str]]:
+        """The nodes whose report says what is gone from them, each with the images that its pods
+        need.
+        """
         needed: dict[str, set[str]] = {
             node: set()
             for node, (before, now) in reports.items()
             if before and now.image_count < before.image_count and not now.has_cut_names
         }
-        unproven = self._unproven
         if needed:
             for pod in self.pods.values():
                 if pod.node in needed:
                     needed[pod.node].update(pod.images)
-        for node, (before, now) in reports.items():
-            if before and before.images == now.images and node not in needed:
-                continue
-            known = self._images.get(node, _NO_IMAGES)
-            if not (names := now.image_names):
-                continue
-            unproven = {
-                (on, image): None for on, image in unproven if on != node or image not in names
-            }
-            reported = frozenset(before.image_names) if before else frozenset[str]()
-            new = [image for image in names if image not in reported and image not in known]
-            gone: list[str] = []
-            if node in needed:
-                listed = frozenset(names)
-                gone = [
-                    image for image in known if image not in listed and image not in needed[node]
-                ]
-            if not new and not gone:
-                continue
-            brought = self._brought.get(node, 0)
-            if reported:
-                # Before the first report nobody knows when images came. A digest is another name of
-                # an image.
-                brought += sum("@" not in image for image in new)
-            # First, as if not used for long: of too many, those that pods showed are remembered.
-            images = {**dict.fromkeys(new, brought), **known}
-            moved += [(image, node, True) for image in new]
-            _drop(gone, images, node, moved)
-            _drop(_surplus(images), images, node, moved)
-            images_of_nodes[node] = images, brought
-        if not images_of_nodes and len(unproven) == len(self._unproven):
-            return self
-        changed = copy(self)
-        changed._unproven = unproven
-        changed._remember(images_of_nodes, moved, dict)
-        return changed
+        return needed
+
+    def _with_report(
+        self,
+        node: str,
+        before: Node | None,
+        names: Sequence[str],
+        needed: Set[str] | None,
+        moved: list[_Move],
+    ) -> _NodeImages | None:
+        """What is known of a node's images after its report; None: no other than before.
+
+        needed: images that stay although the report lacks them; None: whatever it lacks stays.
+        moved: gets what changes.
+        """
+        known = self._images.get(node, _NO_IMAGES)
+        reported = frozenset(before.image_names) if before else frozenset[str]()
+        new = [image for image in names if image not in reported and image not in known]
+        gone: list[str] = []
+        if needed is not None:
+            listed = frozenset(names)
+            gone = [image for image in known if image not in listed and image not in needed]
+        if not new and not gone:
+            return None
+        brought = self._brought.get(node, 0)
+        if reported:
+            # Before the first report nobody knows when images came. A digest is another name of
+            # an image.
+            brought += sum("@" not in image for image in new)
+        # First, as if not used for long: of too many, those that pods showed are remembered.
+        images = {**dict.fromkeys(new, brought), **known}
+        moved += [_Move(image, node, True) for image in new]
+        _drop(gone, images, node, moved)
+        _drop(_surplus(images), images, node, moved)
+        return _NodeImages(images, brought)
 
     @property
     def nodes_with_images(self) -> Set[str]:
@@ -213,81 +256,41 @@ class WarmFacts:
     def _change(self, changes: Mapping[str, PlacedPod | None], to_change: _ToChange) -> None:
         """Apply changes. to_change: gives a table that may be changed; `dict` for a copy."""
         self.mark = object()
-        pods, loads, unproven = (
-            to_change(self.pods),
-            to_change(self._loads),
-            to_change(self._unproven),
+        changing = _PodChanges(
+            pods=to_change(self.pods),
+            loads=to_change(self._loads),
+            in_use=to_change(self._in_use),
+            pulling=to_change(self._pulling),
+            pulls=to_change(self._pulls),
+            unproven=to_change(self._unproven),
+            known=self._images,
         )
-        pulling, pulls, in_use = (
-            to_change(self._pulling),
-            to_change(self._pulls),
-            to_change(self._in_use),
-        )
-        given_up: set[tuple[str, str]] = set()
-        used_on: dict[str, dict[str, None]] = {}
-        failed: dict[str, list[str]] = {}
         for key, pod in changes.items():
-            before = pods.pop(key, None)
-            if was_pulling := key in pulling:
-                bump(pulls, pulling.pop(key), -1)
-            if before is not None:
-                bump(loads, before.node, -1)
-                for image in before.images:
-                    bump(in_use, image, -1)
-                if before.is_starting:
-                    still = pod.images if pod is not None and pod.node == before.node else ()
-                    given_up |= {
-                        (before.node, image) for image in before.images if image not in still
-                    }
-                if pod is None and before.images:
-                    # As kubelets count: used until now. But the node may be a new machine under the
-                    # old one's name.
-                    known = self._images.get(before.node, _NO_IMAGES)
-                    used = [image for image in before.images if image in known]
-                    used_on.setdefault(before.node, {}).update(dict.fromkeys(used))
-            if pod is not None:
-                # Also at first sight, as after a list: what ran there before may be gone.
-                if pod.failing:
-                    failed.setdefault(pod.node, []).extend(pod.failing)
-                pods[key] = pod
-                bump(loads, pod.node, 1)
-                for image in pod.images:
-                    bump(in_use, image, 1)
-                if pod.node and pod.images:
-                    known = self._images.get(pod.node, _NO_IMAGES)
-                    on_node = used_on.setdefault(pod.node, {})
-                    missing = [
-                        image for image in pod.images if image not in known and image not in on_node
-                    ]
-                    if pod.is_starting and (was_pulling or missing):
-                        pulling[key] = pod.node
-                        bump(pulls, pod.node, 1)
-                        unproven.update(dict.fromkeys((pod.node, image) for image in missing))
-                    if not pod.is_starting:
-                        for image in pod.images:
-                            unproven.pop((pod.node, image), None)
-                    on_node.update(dict.fromkeys(pod.images))
-        for node, image in given_up & unproven.keys():
-            # It may never have come.
-            del unproven[node, image]
-            failed.setdefault(node, []).append(image)
-        self.pods, self._loads, self._unproven = pods, loads, unproven
-        self._pulling, self._pulls, self._in_use = pulling, pulls, in_use
+            changing.apply(key, pod)
+        changing.forget_given_up()
+        self.pods = changing.pods
+        self._loads = changing.loads
+        self._in_use = changing.in_use
+        self._pulling = changing.pulling
+        self._pulls = changing.pulls
+        self._unproven = changing.unproven
         moved: list[_Move] = []
-        images_of_nodes = {
-            node: self._use(node, images, moved, to_change) for node, images in used_on.items()
+        known = {
+            node: self._use(node, images, moved, to_change)
+            for node, images in changing.used_on.items()
         }
-        for node, images in failed.items():
-            known, brought = images_of_nodes.get(node) or self._use(node, (), moved, to_change)
-            _drop([image for image in dict.fromkeys(images) if image in known], known, node, moved)
-            images_of_nodes[node] = known, brought
-        self._remember(images_of_nodes, moved, to_change)
+        for node, failed in changing.failed.items():
+            if node not in known:
+                known[node] = self._use(node, (), moved, to_change)
+            images = known[node].images
+            absent = [image for image in dict.fromkeys(failed) if image in images]
+            _drop(absent, images, node, moved)
+        self._remember(known, moved, to_change)
 
     def _use(
         self, node: str, images: Iterable[str], moved: list[_Move], to_change: _ToChange
-    ) -> tuple[dict[str, int], int]:
-        """What is known of a node's images once these were used last there; how many have come to
-        it by then.
+    ) -> _NodeImages:
+        """What is known of a node's images once these were used last there.
 
         moved: gets what came and what is no longer remembered.
         """
@@ -296,40 +299,40 @@ class WarmFacts:
         for image in images:
             if now.pop(image, None) is None:
                 brought += 1
-                moved.append((image, node, True))
+                moved.append(_Move(image, node, True))
             now[image] = brought
         _drop(_surplus(now), now, node, moved)
-        return now, brought
+        return _NodeImages(now, brought)
 
     def _remember(
-        self,
-        known: Mapping[str, tuple[dict[str, int], int]],
-        moved: Iterable[_Move],
-        to_change: _ToChange,
+        self, known: Mapping[str, _NodeImages], moved: Collection[_Move], to_change: _ToChange
     ) -> None:
-        """Replace what is known of these nodes' images, and how many have come to each. moved: what
-        that changes.
-        """
+        """Replace what is known of these nodes' images. moved: what that changes."""
         if not known:
             return
         self.mark = object()
-        everywhere, brought_to = to_change(self._images), to_change(self._brought)
+        everywhere = to_change(self._images)
+        brought_to = to_change(self._brought)
         for node, (images, brought) in known.items():
             if images:
-                everywhere[node], brought_to[node] = images, brought
+                everywhere[node] = images
+                brought_to[node] = brought
             else:
                 everywhere.pop(node, None)
                 brought_to.pop(node, None)
-        self._images, self._brought = everywhere, brought_to
+        self._images = everywhere
+        self._brought = brought_to
         if not moved:
-            # Mostly: thousands of holders needn't be copied then.
+            # So it is mostly: thousands of holders needn't be copied then.
             return
         holders = to_change(self._holders)
         # By image, at once: thousands of nodes may report the same ones.
         changed: dict[str, set[str]] = {}
         for image, node, came in moved:
-            if (names := changed.get(image)) is None:
-                names = changed[image] = set(holders.get(image, ()))
+            names = changed.get(image)
+            if names is None:
+                names = set(holders.get(image, ()))
+                changed[image] = names
             if came:
                 names.add(node)
             else:
@@ -342,6 +345,84 @@ class WarmFacts:
         self._holders = holders
 
 
+@dataclass(slots=True)
+class _PodChanges:
+    """Applies changes of pods to tables, and notes what they tell of nodes' images."""
+
+    # These may be changed; WarmFacts says what they are.
+    pods: dict[str, PlacedPod]
+    loads: dict[str, int]
+    in_use: dict[str, int]
+    pulling: dict[str, str]
+    pulls: dict[str, int]
+    unproven: dict[tuple[str, str], None]
+    # The images of nodes before the changes: `WarmFacts._images`.
+    known: Mapping[str, Mapping[str, int]]
+    # By node: images that its pods use or have just used, in that order.
+    used_on: dict[str, dict[str, None]] = field(default_factory=dict)
+    # By node: images that can't be pulled there, or may never have come.
+    failed: dict[str, list[str]] = field(default_factory=dict)
+    # (node, image) of pods that went while they were starting.
+    _given_up: set[tuple[str, str]] = field(default_factory=set)
+
+    def apply(self, key: str, pod: PlacedPod | None) -> None:
+        """Take in one pod's change; None: it is gone or finished."""
+        before = self.pods.pop(key, None)
+        was_pulling = key in self.pulling
+        if was_pulling:
+            bump(self.pulls, self.pulling.pop(key), -1)
+        if before is not None:
+            self._take_out(before, pod)
+        if pod is not None:
+            self._put_in(key, pod, was_pulling=was_pulling)
+
+    def forget_given_up(self) -> None:
+        """After all changes: an image of a start that was given up may never have come."""
+        for node, image in self._given_up & self.unproven.keys():
+            del self.unproven[node, image]
+            self.failed.setdefault(node, []).append(image)
+
+    def _take_out(self, before: PlacedPod, now: PlacedPod | None) -> None:
+        bump(self.loads, before.node, -1)
+        for image in before.images:
+            bump(self.in_use, image, -1)
+        if before.is_starting:
+            kept = now.images if now is not None and now.node == before.node else ()
+            for image in before.images:
+                if image not in kept:
+                    self._given_up.add((before.node, image))
+        if now is None and before.images:
+            # As kubelets count: used until now. But the node may be a new machine under the old
+            # one's name.
+            known = self.known.get(before.node, _NO_IMAGES)
+            used = [image for image in before.images if image in known]
+            self.used_on.setdefault(before.node, {}).update(dict.fromkeys(used))
+
+    def _put_in(self, key: str, pod: PlacedPod, *, was_pulling: bool) -> None:
+        # Also at first sight, as after a list: what ran there before may be gone.
+        if pod.failing:
+            self.failed.setdefault(pod.node, []).extend(pod.failing)
+        self.pods[key] = pod
+        bump(self.loads, pod.node, 1)
+        for image in pod.images:
+            bump(self.in_use, image, 1)
+        if not pod.node or not pod.images:
+            return
+        known = self.known.get(pod.node, _NO_IMAGES)
+        on_node = self.used_on.setdefault(pod.node, {})
+        if pod.is_starting:
+            missing = [image for image in pod.images if image not in known and image not in on_node]
+            if was_pulling or missing:
+                self.pulling[key] = pod.node
+                bump(self.pulls, pod.node, 1)
+                for image in missing:
+                    self.unproven[pod.node, image] = None
+        else:
+            for image in pod.images:
+                self.unproven.pop((pod.node, image), None)
+        on_node.update(dict.fromkeys(pod.images))
+
+
 def _surplus(images: Mapping[str, int]) -> list[str]:
     """The oldest of more images than are remembered."""
     return list(islice(images, max(0, len(images) - MAX_IMAGES)))
@@ -350,4 +431,4 @@ def _surplus(images: Mapping[str, int]) -> list[str]:
 def _drop(gone: Iterable[str], images: dict[str, int], node: str, moved: list[_Move]) -> None:
     for image in gone:
         del images[image]
-        moved.append((image, node, False))
+        moved.append(_Move(image, node, False))
