@@ -116,7 +116,8 @@ def decide(
             for verdict in requests.RULE.apply(case)
             if isinstance(verdict, RequestByDefault)
         ]
-        if not (operations := patch_for(pod, by_default)):
+        operations = patch_for(pod, by_default)
+        if not operations:
             return _skipped(name, DAEMON_SET)
         audit = {"class": name, "requests": DAEMON_SET}
         return Decision(

@@ -145,7 +145,8 @@ class WebhookMetrics:
             return
         pod_class = decision.pod_class or NO_CLASS
         key = (pod_class, decision.result)
-        if (child := self._review_children.get(key)) is None:
+        child = self._review_children.get(key)
+        if child is None:
             child = self._review_children[key] = self._reviews.labels(*key)
         child.inc()
         self._durations.observe(seconds)

@@ -237,7 +237,8 @@ def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
 def _patch_annotations(
     pod: PodBody, annotations: dict[str, str], operations: list[Operation]
 ) -> None:
-    if (metadata := pod.body.get("metadata")) is None:
+    metadata = pod.body.get("metadata")
+    if metadata is None:
         operations.append(_add("/metadata", {"annotations": annotations}))
     elif metadata.get("annotations") is None:
         operations.append(_add("/metadata/annotations", annotations))
@@ -269,22 +270,28 @@ def _new(
     return new_terms
 
 
-# One part of an affinity: what it is when it isn't there yet, and what to do to the one that is.
-_Branch = tuple[JSONObject, "Sequence[Operation]"]
+class _Branch(NamedTuple):
+    """What the changes make of one part of an affinity."""
+
+    # The whole part, for a pod that doesn't have it; {}: it needs none.
+    if_absent: JSONObject
+    # What to do to the part of a pod that has it.
+    if_there: Sequence[Operation]
 
 
 def _patch_affinity(
     pod: PodBody, branches: Mapping[str, _Branch], operations: list[Operation]
 ) -> None:
     if pod.spec.get("affinity") is None:
-        if affinity := {name: if_absent for name, (if_absent, _) in branches.items() if if_absent}:
+        affinity = {name: branch.if_absent for name, branch in branches.items() if branch.if_absent}
+        if affinity:
             operations.append(_add(_AFFINITY, affinity))
         return
-    for name, (if_absent, parts) in branches.items():
-        if if_absent and pod.affinity.get(name) is None:
-            operations.append(_add(f"{_AFFINITY}/{name}", if_absent))
+    for name, branch in branches.items():
+        if branch.if_absent and pod.affinity.get(name) is None:
+            operations.append(_add(f"{_AFFINITY}/{name}", branch.if_absent))
         else:
-            operations.extend(parts)
+            operations.extend(branch.if_there)
 
 
 def _node_affinity(
@@ -294,7 +301,8 @@ def _node_affinity(
     operations: list[Operation] = []
     if_absent: JSONObject = {}
     if required:
-        if (terms := pod.required_node_terms) is None:
+        terms = pod.required_node_terms
+        if terms is None:
             if_absent[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
             operations.append(_add(f"{path}/{REQUIRED}", if_absent[REQUIRED]))
         else:
@@ -308,7 +316,7 @@ def _node_affinity(
     if added := _new(preferred, remaining, "preference", node_rule):
         if_absent[PREFERRED] = added
         _append(pod.node_affinity, path, added, operations)
-    return if_absent, operations
+    return _Branch(if_absent, operations)
 
 
 def _removals(
@@ -330,9 +338,11 @@ def _require_in_every_term(
     for index, term in enumerate(terms):
         if is_empty_term(term):
             continue
-        if not (missing := [expression for expression in required if not _holds(term, expression)]):
+        missing = [expression for expression in required if not _holds(term, expression)]
+        if not missing:
             continue
-        if (expressions := term.get("matchExpressions")) is None:
+        expressions = term.get("matchExpressions")
+        if expressions is None:
             operations.append(_add(f"{path}/{index}/matchExpressions", missing))
         elif type(expressions) is not list:
             raise MalformedObjectError("a node selector term.matchExpressions is not a list")
@@ -355,11 +365,12 @@ def _pod_affinity(
     pod: PodBody, name: str, preferred: list[JSONObject], *, drop_spread: bool
 ) -> _Branch:
     if not preferred and not drop_spread:
-        return {}, ()
-    if (present := pod.preferred_pod_terms.get(name)) is None:
-        return (
-            {PREFERRED: _new(preferred, (), "podAffinityTerm", pod_rule)} if preferred else {}
-        ), ()
+        return _Branch({}, ())
+    present = pod.preferred_pod_terms.get(name)
+    if present is None:
+        if not preferred:
+            return _Branch({}, ())
+        return _Branch({PREFERRED: _new(preferred, (), "podAffinityTerm", pod_rule)}, ())
     path = f"{_AFFINITY}/{name}"
     operations: list[Operation] = []
     remaining: Sequence[object] = present
@@ -368,7 +379,7 @@ def _pod_affinity(
         remaining = [term for term in remaining if not is_binderhub_spread_term(term)]
     if added := _new(preferred, remaining, "podAffinityTerm", pod_rule):
         _append(pod.affinity[name], path, added, operations)
-    return {}, operations
+    return _Branch({}, operations)
 
 
 def _patch_requests(
@@ -396,5 +407,6 @@ def _patch_requests(
         limits = child_object(resources, "limits", "spec.containers[].resources") or {}
         # What has a limit and no request is requested at its limit: Kubernetes' own default, and a
         # request above a limit would make the pod invalid.
-        if missing := {name: amount for name, amount in requests.items() if name not in limits}:
+        missing = {name: amount for name, amount in requests.items() if name not in limits}
+        if missing:
             operations.append(_add(f"{path}/requests", missing))

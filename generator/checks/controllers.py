@@ -190,14 +190,16 @@ def _lint_profiles(report: LintReport) -> None:
             (group.required_terms, lint_required_term),
         ):
             for entry in entries:
-                if to_json(entry) not in own_entries and (wrong := why(entry)):
-                    report.refuse(
-                        path,
-                        f"a profile's {describe(entry)} {wrong}.",
-                        "The API server rejects such pods.",
-                    )
-                own_entries.add(to_json(entry))
-    if (count := len(report.pullers)) > _MANY_PULLERS:
+                written = to_json(entry)
+                if written in own_entries:
+                    continue
+                own_entries.add(written)
+                wrong = why(entry)
+                if wrong:
+                    reason = f"a profile's {describe(entry)} {wrong}."
+                    report.refuse(path, reason, "The API server rejects such pods.")
+    count = len(report.pullers)
+    if count > _MANY_PULLERS:
         say, more = (
             (report.refuse, f"more than {MOST_PULLERS}")
             if count > MOST_PULLERS

@@ -41,7 +41,8 @@ def read_what_loads(
     for name in files:
         try:
             file = load(read_file(name), name)
-            if (hub := _fault_of_hub_values(file, name)) is None:
+            hub = _fault_of_hub_values(file, name)
+            if hub is None:
                 loaded.append(file)
             else:
                 faults.append(hub)

@@ -103,9 +103,11 @@ def _coalesce_maps(given: Values, defaults: Mapping[str, object]) -> None:
             continue
         if key not in given:
             given[key] = _without_nulls(default)
-        elif given[key] is None:
+            continue
+        value = given[key]
+        if value is None:
             del given[key]
-        elif isinstance(value := given[key], dict) and isinstance(default, dict):
+        elif isinstance(value, dict) and isinstance(default, dict):
             _coalesce_maps(value, default)
 
 

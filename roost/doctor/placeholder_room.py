@@ -84,7 +84,8 @@ class PlaceholderRoom:
                 ),
             )
         pools = self._pools(client)
-        if pools and (most := sum(pools.values())) < people:
+        most = sum(pools.values())
+        if pools and most < people:
             reason = (
                 f"{some(sorted(pools))}: never room for more than {most} of {people} placeholders"
                 " of set "
@@ -122,13 +123,16 @@ class PlaceholderRoom:
         for key, hard in sorted((quota["spec"].get("hard") or {}).items()):
             kind, _, name = key.removeprefix("count/").partition(".")
             name = name or kind
-            if amount := (self._limits if kind == "limits" else self._requests).get(name):
-                most = round_up(name, parse_quantity(hard))
-                taken = round_up(name, parse_quantity(used.get(key, 0)))
-                if (room := (most - taken) // amount) < people:
-                    fits = min(fits, max(0, room))
-                    needed = taken + people * amount
-                    wanted.append(f"{key} to {show_amount(name, needed)}")
+            amount = (self._limits if kind == "limits" else self._requests).get(name)
+            if not amount:
+                continue
+            most = round_up(name, parse_quantity(hard))
+            taken = round_up(name, parse_quantity(used.get(key, 0)))
+            room = (most - taken) // amount
+            if room < people:
+                fits = min(fits, max(0, room))
+                needed = taken + people * amount
+                wanted.append(f"{key} to {show_amount(name, needed)}")
         if wanted:
             reason = (
                 f"{named('ResourceQuota', [quota])} has room for {fits} of {people}"

@@ -1,7 +1,7 @@
 """Parse the API's timestamps into Unix time, and durations as Go writes them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -31,14 +31,20 @@ def read_moment(text: object) -> float | None:
 
 def event_moment(event: Mapping[str, object]) -> float:
     """Unix time of an Event of the core API, of its last repetition; 0 when it has none."""
-    times = (event.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp"))
-    return next((moment for time in times if (moment := read_moment(time))), 0.0)
+    return _first_moment(event, ("lastTimestamp", "eventTime", "firstTimestamp"))
 
 
 def event_beginning(event: Mapping[str, object]) -> float:
     """Unix time of an Event of the core API, of its first occurrence; 0 when it has none."""
-    times = (event.get(key) for key in ("firstTimestamp", "eventTime", "lastTimestamp"))
-    return next((moment for time in times if (moment := read_moment(time))), 0.0)
+    return _first_moment(event, ("firstTimestamp", "eventTime", "lastTimestamp"))
+
+
+def _first_moment(event: Mapping[str, object], keys: Iterable[str]) -> float:
+    for key in keys:
+        moment = read_moment(event.get(key))
+        if moment:
+            return moment
+    return 0.0
 
 
 # An object repeats the same timestamps each time that it changes.

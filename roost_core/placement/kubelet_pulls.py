@@ -96,7 +96,8 @@ def read_pull_event(item: Mapping[str, Any]) -> PullEvent | None:
     """Read an Event of the core API; None if it names no image."""
     about = item.get("involvedObject") or {}
     message = str(item.get("message") or "")[:4096]  # not a megabyte of each
-    if not (image := image_in_message(message)):
+    image = image_in_message(message)
+    if not image:
         return None
     return PullEvent(
         pod=str(about.get("name") or ""),

@@ -256,9 +256,10 @@ def _read_list(read: Reader, listed: Sequence[object], zone: str, at: str) -> Li
 def _read_start(read: Reader, body: Mapping[str, object], zone: str, at: str) -> LocalStarts:
     """Read `start` and `until`, where `start` is a text; faults go to the reader."""
     start = read.text(body.get("start"), f"{at}.start")
-    if fault := start_fault(start) or (
-        "" if in_range(start) else f"a year from {FIRST_YEAR} to {LAST_YEAR}"
-    ):
+    fault = start_fault(start)
+    if not fault and not in_range(start):
+        fault = f"a year from {FIRST_YEAR} to {LAST_YEAR}"
+    if fault:
         read.fault(f"{at}.start", body.get("start"), fault)
     # YAML reads a date without quotation marks as one.
     until = str(body.get("until") or "")

@@ -314,7 +314,8 @@ class ClusterState:
             else:
                 self._place(row, pod)
             return
-        if (row := self.rows.get(pod.nominated_node)) is not None:
+        row = self.rows.get(pod.nominated_node)
+        if row is not None:
             row.nominated[pod.key] = pod
 
     def remove_pod(self, key: str) -> Pod:

@@ -70,7 +70,8 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
     if phase in FINISHED_PHASES:
         return None
     spec, metadata = _object(pod, "spec"), _object(pod, "metadata")
-    if not (bound := spec.get("nodeName")):
+    bound = spec.get("nodeName")
+    if not bound:
         annotations = _object(metadata, "annotations")
         target = str(
             annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or ""

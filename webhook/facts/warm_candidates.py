@@ -114,7 +114,8 @@ class Candidates:
 
         What each number of nodes reaches is worked out once for each spare.
         """
-        if (reach := self._reaches.get(spare)) is None:
+        reach = self._reaches.get(spare)
+        if reach is None:
             # A set is large enough once its slots are, less the part of its last node that is to
             # be free.
             needed = [

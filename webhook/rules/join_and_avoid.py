@@ -48,7 +48,8 @@ def join_and_avoid(case: Case) -> Iterator[PreferPods | Note]:
         if name in case.settings.classes
     }
     ties = [name for name, weight in avoid.items() if weight == TIE_BREAK]
-    if ties and (why := _why_more_than_ties(case, ties)):
+    why = _why_more_than_ties(case, ties) if ties else ""
+    if why:
         yield Note("avoid", f"no term of weight {TIE_BREAK}: {why}")
         avoid = {name: weight for name, weight in avoid.items() if weight > TIE_BREAK}
     if avoid and failing_nodes(case):
@@ -67,7 +68,8 @@ def _why_more_than_ties(case: Case, others: Iterable[str]) -> str:
         return "another scheduler binds the pod, by other weights"
     if not all(own_scheduler_name(case.settings, case.settings.classes[name]) for name in others):
         return "another scheduler binds the pods to avoid, by other weights"
-    if (nodes := case.facts.nodes) is None:
+    nodes = case.facts.nodes
+    if nodes is None:
         return "nodes can't be read, so some may be Karpenter's"
     if nodes.of_karpenter:
         return "Karpenter, which has nodes here, takes a preference for a requirement"

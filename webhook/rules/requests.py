@@ -48,7 +48,8 @@ def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
 
 def _why_none(case: Case) -> str:
     """Why the pod gets no requests; "" if it does."""
-    if (quotas := case.facts.quotas) is None:
+    quotas = case.facts.quotas
+    if quotas is None:
         return _UNKNOWN
     limited = quotas.get(case.pod.namespace, frozenset())
     if NOT_BEST_EFFORT in limited or (

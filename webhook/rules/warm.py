@@ -52,7 +52,8 @@ def prefer_warm(case: Case) -> Iterator[RuleResult]:
     """Prefer the warm nodes; where no set is used, nodes with pods of the classes that the pod's
     class joins.
     """
-    if (choice := choose_warm_nodes(case)) is None:
+    choice = choose_warm_nodes(case)
+    if choice is None:
         return
     if isinstance(choice, str):
         yield Note("warm", f"nothing preferred: {choice}")

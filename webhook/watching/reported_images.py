@@ -30,11 +30,10 @@ class ReportedImages:
 
     def note_replaced(self, known: Nodes, changes: Mapping[str, Node | None]) -> None:
         """Note the names of nodes that were replaced by other machines within these changes."""
-        self._replaced |= {
-            name
-            for name, now in changes.items()
-            if now and (before := known.get_node(name)) and before.uid != now.uid
-        }
+        for name, now in changes.items():
+            before = known.get_node(name)
+            if now and before and before.uid != now.uid:
+                self._replaced.add(name)
 
     def follow(
         self,

@@ -72,7 +72,8 @@ class Bookings:
             )
         self._found = client.find(f"{self._folder}/{self.name}")
         labels = ((self._found or {}).get("metadata") or {}).get("labels") or {}
-        if (other := labels.get(EVENTS_LABEL, release)) != release:
+        other = labels.get(EVENTS_LABEL, release)
+        if other != release:
             raise UsageError(
                 f"ConfigMap {namespace}/{self.name} books for release {other}: say --release"
                 f" {other}"

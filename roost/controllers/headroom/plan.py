@@ -271,7 +271,8 @@ class _Plan:
         replicas = period.replicas + extra
         why = ""
         learned = None
-        if (learn := placeholder_set.learn) is not None:
+        learn = placeholder_set.learn
+        if learn is not None:
             learned = before.learned or Learned(now.steady)
             learned, actions = observe(
                 placeholder_set,

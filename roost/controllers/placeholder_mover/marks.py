@@ -118,12 +118,10 @@ def _current(
     carrying: Sequence[Node], before: NodeMark | None, snapshot: Snapshot, now: Moment
 ) -> NodeMark | None:
     """Return the last plan's mark, whose label may be on its way; else the newest marked node's."""
-    if (
-        before is not None
-        and (node := snapshot.nodes.get(before.node)) is not None
-        and node.uid == before.uid
-    ):
-        return before
+    if before is not None:
+        node = snapshot.nodes.get(before.node)
+        if node is not None and node.uid == before.uid:
+            return before
     newest = max(carrying, key=lambda node: (node.created, node.name), default=None)
     return None if newest is None else NodeMark(newest.name, newest.uid, now.steady)
 

@@ -79,7 +79,8 @@ def why_placeholder_stays(
     node = view.snapshot.nodes.get(pod.node_name)
     if node is None:
         return Reason("their node: gone")
-    if (unfit := judge.why_unmoved(node)) is not None:
+    unfit = judge.why_unmoved(node)
+    if unfit is not None:
         return Reason(f"their node: {unfit.text}", unfit.seconds_left)
     # Users need room where most of them are: placeholders never go where more users are.
     if view.count_users(node.name) < view.count_users(mark.node):
@@ -188,7 +189,8 @@ def _choose_moves(
         if pod.node_name in repelled:
             held[_ELSEWHERE] += 1
             continue
-        if (reason := why_placeholder_stays(view, judge, pod, mark)) is not None:
+        reason = why_placeholder_stays(view, judge, pod, mark)
+        if reason is not None:
             held[reason] += 1
             continue
         profile = view.settings.profiles.get(pod.scheduler_name)

@@ -157,10 +157,8 @@ def in_turn(first: Estimate, *rest: Spread) -> Estimate:
     """One after the other: medians add up, and so do the distances from them, as far as they go
     together.
     """
-    waits = [
-        first,
-        *(wait_in_full for spread in rest if (wait_in_full := spread.left(0.0)) is not None),
-    ]
+    in_full = [spread.left(0.0) for spread in rest]
+    waits = [first, *(wait for wait in in_full if wait is not None)]
     median = sum(wait.median for wait in waits)
     below = _together([wait.median - wait.low for wait in waits])
     return Estimate(

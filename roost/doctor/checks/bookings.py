@@ -44,7 +44,8 @@ def check(install: Install) -> CheckReport:
     # By set ("": all) and beginning.
     booked: dict[str, dict[int, list[Event]]] = {}
     for event in _seen(unseen, _booked, install, document, place) if events.get("enabled") else ():
-        if (start := first_start_after(event, int(time.time()))) is not None:
+        start = first_start_after(event, int(time.time()))
+        if start is not None:
             for name in ("", event.set_name):
                 booked.setdefault(name, {}).setdefault(start, []).append(event)
     yield "the hub's limits, quotas and pools, for what is booked and what was learned"

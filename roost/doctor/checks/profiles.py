@@ -138,10 +138,10 @@ def _is_stale(install: Install, pod: JSONObject, config_map: JSONObject) -> bool
     running_seconds = evidence.age_seconds(
         install, ((status.get("state") or {}).get("running") or {}).get("startedAt")
     )
-    changed = [
-        age
+    ages = [
+        evidence.age_seconds(install, entry.get("time"))
         for entry in config_map["metadata"].get("managedFields") or []
         if "f:data" in (entry.get("fieldsV1") or {})
-        and (age := evidence.age_seconds(install, entry.get("time"))) is not None
     ]
+    changed = [age for age in ages if age is not None]
     return running_seconds is not None and bool(changed) and min(changed) < running_seconds

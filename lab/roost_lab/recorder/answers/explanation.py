@@ -39,7 +39,8 @@ def explain(story: PodStory) -> str:
         _doubts(story),
     )
     # Names and messages are the cluster's: none may break a line or command the terminal.
-    return "\n\n".join(text for part in parts if (text := "\n".join(map(show_plain, part)))) + "\n"
+    texts = ["\n".join(map(show_plain, part)) for part in parts]
+    return "\n\n".join(text for text in texts if text) + "\n"
 
 
 def _head(story: PodStory) -> Iterator[str]:
@@ -335,7 +336,8 @@ def _waits(story: PodStory) -> Iterator[str]:
     are_steps_known = accepted_us is not None or initialized_us is not None
     if after is not None and not (are_steps_known and after.is_over):
         yield from _rest(story, after)
-    if (answer := story.wait_us(Phase.STARTED, Phase.ANSWERED)) is not None:
+    answer = story.wait_us(Phase.STARTED, Phase.ANSWERED)
+    if answer is not None:
         yield f"  {show_range(*answer)} until it answered"
     for row in story.pulling:
         so_far = f", {show_span(story.heard_us - row['at_us'])} so far" if story.heard_us else ""

@@ -166,10 +166,12 @@ class PodStory:
         """How its start failed, given up by its hub or gone before it answered; None: it answered,
         or nobody said.
         """
-        sources = (
-            phase for phase in (Phase.ANSWERED, Phase.FAILED, Phase.ABANDONED) if self.at(phase)
-        )
-        return None if (first := next(sources, None)) is Phase.ANSWERED else first
+        if self.at(Phase.ANSWERED):
+            return None
+        for phase in (Phase.FAILED, Phase.ABANDONED):
+            if self.at(phase):
+                return phase
+        return None
 
     @property
     def gone_us(self) -> int | None:

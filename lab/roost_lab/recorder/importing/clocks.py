@@ -37,10 +37,11 @@ def clocks_behind(events: Iterable[JSONObject]) -> Clocks:
     differences_us: dict[_Clock, list[int]] = defaultdict(list)
     for event in events:
         clock = _clock_of(event)
-        own_us = next((at for key in _FIRST if (at := micros(event.get(key))) is not None), None)
-        if clock is not None and own_us is not None:
+        own_times = [micros(event.get(key)) for key in _FIRST]
+        known_times = [at for at in own_times if at is not None]
+        if clock is not None and known_times:
             created_us = micros(event["metadata"]["creationTimestamp"]) or 0
-            differences_us[clock].append(created_us - own_us)
+            differences_us[clock].append(created_us - known_times[0])
     return {clock: behind_us(found) for clock, found in differences_us.items()}
 
 
@@ -50,12 +51,12 @@ def corrected(event: JSONObject, clocks: Clocks) -> JSONObject:
     behind = clocks.get(clock, 0) if clock is not None else 0
     if not behind:
         return event
-    shift = timedelta(microseconds=behind)
-    moved = {
-        key: (_EPOCH + timedelta(microseconds=at) + shift).isoformat().replace("+00:00", "Z")
-        for key in _TIMES
-        if (at := micros(event.get(key))) is not None and 0 < at + behind <= MAX_US
-    }
+    moved = {}
+    for key in _TIMES:
+        at = micros(event.get(key))
+        if at is not None and 0 < at + behind <= MAX_US:
+            moment = _EPOCH + timedelta(microseconds=at + behind)
+            moved[key] = moment.isoformat().replace("+00:00", "Z")
     return {**event, **moved}
 
 

@@ -49,7 +49,8 @@ def find_objects(value: Any, layers: int = 0) -> Iterator[tuple[str, Any]]:  # n
     elif isinstance(value, HubNews):
         yield HUB_NEWS, value
     elif isinstance(value, str) and is_hub_line(value):
-        if (news := read_hub_line(value.rstrip())) is not None:
+        news = read_hub_line(value.rstrip())
+        if news is not None:
             yield HUB_NEWS, news
     elif isinstance(value, str):
         inner = read_text(value.strip().encode("utf-8", "replace"))

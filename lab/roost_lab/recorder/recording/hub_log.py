@@ -115,7 +115,8 @@ def log_checkpoint(namespace: str) -> str:
     That checkpoint's version is the time (µs) from which the log is read; an empty version: it
     isn't.
     """
-    if len(kind := f"log:{namespace}") <= _MAX_KIND:
+    kind = f"log:{namespace}"
+    if len(kind) <= _MAX_KIND:
         return kind
     # Long names with the same beginning stay different.
     return f"{kind[: _MAX_KIND - 9]}-{sha256(namespace.encode()).hexdigest()[:8]}"

@@ -107,7 +107,8 @@ class HubLogs:
                 for raw in self._client.lines(path, query, SILENCE_SECONDS):
                     text = raw.decode(errors="replace").rstrip("\n")
                     stamp = text.partition(" ")[0]
-                    if (told_us := micros(stamp)) is not None:
+                    told_us = micros(stamp)
+                    if told_us is not None:
                         since = stamp
                         begin_us = begin_us or told_us
                     lines = lines + 1

@@ -226,7 +226,8 @@ class Store:
             rows.setdefault(type(record), []).append(record)
             if isinstance(record, PodRecord):
                 pods.add(record.uid)
-            if (uid := start_rows.pod_of(record)) is not None:
+            uid = start_rows.pod_of(record)
+            if uid is not None:
                 started_pods.add(uid)
         with self._faults(), self.engine.begin() as connection:
             dialect = connection.dialect.name

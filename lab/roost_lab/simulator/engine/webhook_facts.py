@@ -59,7 +59,8 @@ class WebhookFacts:
         ):
             # A webhook without a warm set doesn't read what images it has.
             return
-        self._known_nodes = nodes = self._known_nodes.updated({name: node})
+        nodes = self._known_nodes.updated({name: node})
+        self._known_nodes = nodes
         # What pods brought comes first, as for the webhook: a report that shrank must not lose it.
         self._apply()
         warm = self._facts.warm
@@ -68,14 +69,14 @@ class WebhookFacts:
                 pod_class: warm_set.without_nodes((name,)) for pod_class, warm_set in warm.items()
             }
             self._reported.pop(name, None)
-        elif node.images and (
-            (last := self._reported.get(name)) is None or node.images is not last.images
-        ):
-            warm = {
-                pod_class: known.with_reports({name: (last, node)})
-                for pod_class, known in warm.items()
-            }
-            self._reported[name] = node
+        elif node.images:
+            last = self._reported.get(name)
+            if last is None or node.images is not last.images:
+                warm = {
+                    pod_class: known.with_reports({name: (last, node)})
+                    for pod_class, known in warm.items()
+                }
+                self._reported[name] = node
         # A builder is Ready on every node.
         builders = dict.fromkeys(self._maker.homes, nodes.names)
         visible = nodes if self._reads_nodes else None

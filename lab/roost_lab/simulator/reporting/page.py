@@ -125,10 +125,8 @@ def _course(summary: Summary, policy: str) -> dict[str, Any]:
         "p95_us": "wait_p95",
         "node_hours": "node_hours",
     }
-    amounts = {
-        name: value.median if (value := summary.value(key, policy)) else 0
-        for name, key in keys.items()
-    }
+    values = {name: summary.value(key, policy) for name, key in keys.items()}
+    amounts = {name: value.median if value else 0 for name, value in values.items()}
     rounded = {name: round(amounts[name]) for name in ("count", "cold_count")}
     until = f"until {summary.worlds[0].assumptions.waits_end}"
     return {**amounts, **rounded, "p95_us": as_shown(amounts["p95_us"] * US), "until": until}

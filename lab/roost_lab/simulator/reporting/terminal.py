@@ -62,7 +62,8 @@ def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[Ren
     yield Text(_head(summary, context))
     yield Text("")
     for measure in MEASURES:
-        if measure.is_headline and (block := _block(summary, measure, width)) is not None:
+        block = _block(summary, measure, width) if measure.is_headline else None
+        if block is not None:
             yield block
             yield Text("")
     yield from _side_by_side(summary, width)
