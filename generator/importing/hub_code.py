@@ -538,13 +538,23 @@ class _HubCode:
             ]
             # `asyncio.to_thread(move, spawner)` calls what it is given.
             is_passed_on = bool({*roots} & (self._imported - self._known))
-            if called not in self._known | owners or is_passed_on:
+            is_read = _is_of_a_text(call.func) or called in self._known | owners
+            if is_passed_on or not is_read:
                 given |= {ast.unparse(argument) for argument in arguments}
         return bool(given & (owners - {"self"}))
 
 
 def _is_in_hook(statement: Statement) -> bool:
     return "spawner" in statement.owners
+
+
+def _is_of_a_text(called: ast.expr) -> bool:
+    """Whether what is called is a method of a text, or of what such a method returned."""
+    if not isinstance(called, ast.Attribute):
+        return False
+    owner = called.value
+    is_text = isinstance(owner, ast.Constant | ast.JoinedStr)
+    return is_text or (isinstance(owner, ast.Call) and _is_of_a_text(owner.func))
 
 
 def _patches_kubespawner(line: ast.AST, *, is_read: bool) -> bool:

@@ -22,6 +22,7 @@ from generator.importing.traits import (
     SetTraits,
     entries,
     entries_of,
+    is_unfilled,
     known_of,
     overridden,
 )
@@ -305,7 +306,8 @@ def _override(
     }
     choice: dict[str, object] = {}
     image = text(child(override, "image"))
-    if image and ("{" in image or is_reference(image)):
+    is_typed = "{" in image and not is_unfilled(image)
+    if image and (is_typed or is_reference(image)):
         choice["image"] = image
     labels = mapping(child(override, "node_selector"))
     if labels:

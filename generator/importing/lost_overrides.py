@@ -26,7 +26,7 @@ from generator.importing.profile_pools import SIZES
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
 from generator.importing.source import child, kind_of
-from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait
+from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait, is_unfilled
 from generator.render.managed_images import RESOURCE_TRAITS
 from roost_core.objects.image_references import is_reference
 
@@ -129,10 +129,10 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
             yield (written,), value, no_trait_reason(key)
             continue
         key = OLD_NAMES.get(key, key)
-        is_typed = isinstance(value, str) and "{" in value
+        is_typed = isinstance(value, str) and "{" in value and not is_unfilled(value)
         if value in (None, 0, "", "0") or is_typed:
             continue
-        if key in ("image", "image_spec"):
+        if key == "image":
             if not isinstance(value, str):
                 reason = "expected text: KubeSpawner takes an image as one reference, NAME:TAG"
                 yield (key,), value, reason

@@ -57,6 +57,8 @@ _FEW: Final = 8
 LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
 # Why a set has no replicas of its own: each is a node with a device, or most of one.
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
+# Values of a label by which nodes have no such thing.
+_FALSE: Final = ("false", "no", "none", "0")
 # An hour of a node with a GPU costs 0.5 to 4 on the large clouds, for courses mostly 1 to 3.
 GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3, "monthlyCeiling": 200}
 COSTLY: Final = (
@@ -376,7 +378,25 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
 
 
 def _parts(nodes: object) -> list[str]:
-    """Each label of a node selector, or each toleration or term of a list."""
-    return [to_json({key: item}) for key, item in mapping(nodes).items()] + [
-        to_json(term) for term in listing(nodes)
+    """Each label of a node selector, or each toleration or term of a list; not what it keeps pods
+    away from.
+    """
+    return [to_json({key: item}) for key, item in mapping(nodes).items() if item not in _FALSE] + [
+        to_json(_without_negations(term)) for term in listing(nodes)
     ]
+
+
+def _without_negations(term: object) -> object:
+    """A node selector term without expressions that nodes with a GPU don't match."""
+    expressions = at(term, "matchExpressions")
+    if not isinstance(term, Mapping) or not isinstance(expressions, list):
+        return term
+    asked = [expression for expression in expressions if not _is_negation(expression)]
+    return {**term, "matchExpressions": asked}
+
+
+def _is_negation(expression: object) -> bool:
+    operator = at(expression, "operator")
+    values = listing(at(expression, "values"))
+    is_false = operator == "In" and all(value in _FALSE for value in values)
+    return is_false or operator in ("NotIn", "DoesNotExist")

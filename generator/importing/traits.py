@@ -213,6 +213,7 @@ NAMES: Final = frozenset(
 # Names of older versions, which an override still takes.
 OLD_NAMES: Final[Mapping[str, str]] = {
     "image_spec": "image",
+    "singleuser_image_spec": "image",
     **{
         f"singleuser_{name}": name
         for name in [
@@ -223,7 +224,7 @@ OLD_NAMES: Final[Mapping[str, str]] = {
             "extra_pod_config",
             "fs_gid",
             "image_pull_policy",
-            "image_spec",
+            "image_pull_secrets",
             "init_containers",
             "node_selector",
             "privileged",
@@ -291,6 +292,13 @@ def pod_config_of(traits: SetTraits) -> dict[str, object]:
         for key, item in pod_config.value.items()
         if is_known(item) and item is not None
     }
+
+
+def is_unfilled(value: object) -> bool:
+    """Whether a text is a tool's template, `${image}` or `{{ image }}`. KubeSpawner's own have one
+    brace: `{username}`.
+    """
+    return isinstance(value, str) and ("${" in value or "{{" in value)
 
 
 def is_trait(name: str) -> bool:

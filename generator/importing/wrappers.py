@@ -40,7 +40,7 @@ WITHOUT_RELEASE: Final = ("Application", "ApplicationSet", KUSTOMIZE)
 # The hub's Secret has all values, with what the chart adds to them.
 MADE_BY_CHART: Final = "the Secret of a hub"
 _ADDED: Final = ("Chart", "Release")
-_TEMPLATE: Final = re.compile(r"\{\{|\{%")
+_TEMPLATE: Final = re.compile(r"\{\{|\{%|%\{|\$\{")
 _CHARTS: Final = ("jupyterhub", "binderhub", "basehub", "daskhub")
 _NEBARI: Final = ("nebari_version", "qhub_version", "default_images", "provider", "profiles")
 

@@ -12,6 +12,7 @@ from generator.importing.traits import LISTS, NAMES, OLD_NAMES, nearest_trait
 def test_the_names_are_those_of_the_installed_kubespawner() -> None:
     assert set(KubeSpawner.class_trait_names(config=True)) == NAMES
     assert all(isinstance(getattr(KubeSpawner, old), property) for old in OLD_NAMES)
+    assert {*OLD_NAMES.values()} <= NAMES
 
 
 def test_lists_are_traits_that_take_both_forms() -> None:
