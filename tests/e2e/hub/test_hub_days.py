@@ -118,14 +118,6 @@ class Day:
             require_binary("helm"), *arguments, space, kubeconfig=self.cluster.kubeconfig
         )
 
-    def replace_hub(self) -> None:
-        """A new pod for the hub; its proxy stays, and with it what the hub knows of use."""
-        (old,) = self.pods("hub")
-        path = f"/api/v1/namespaces/{self.namespace}/pods/{old['metadata']['name']}"
-        self.cluster.api.delete(path)
-        space = f"--namespace={self.namespace}"
-        self.cluster.kubectl("rollout", "status", "deployment/hub", space, "--timeout=3m")
-
     def import_values(self, *, installed: bool = True) -> str:
         """Make Roost's values of what the hub's release has, or will have; what `roost import` said
         beside them.
@@ -325,7 +317,7 @@ def test_a_class_is_seated_by_the_lines_of_the_page(new_day: Callable[[str], Day
     of_hub, of_roost = lines_of_the_page()
     assert _roost("import", "--seating").stdout == of_hub
     day.add_values(HUB, CLASS.read_text())
-    day.add_values(HUB, of_hub)
+    day.add_values(HUB, for_one_group(of_hub))
     day.import_values(installed=False)
     made = yaml.safe_load(day.made())
     assert (made["events"]["enabled"], made["seating"]) == (True, {"enabled": True})
@@ -333,6 +325,9 @@ def test_a_class_is_seated_by_the_lines_of_the_page(new_day: Callable[[str], Day
     # The least grace that the chart takes.
     day.add_values(ROOST, "seating: {graceMinutes: 5}")
     day.helm("install", HUB, *SWITCHES.values())
+    # The chart replaces the proxy at the first upgrade, since it makes the proxy's token at random.
+    # Now that is over.
+    day.helm("upgrade", HUB, f"{CHANGES[HUB]}0")
     day.start("eve", "zoe")
     own = uids_of(day.servers())
     day.helm("install", ROOST)
@@ -342,8 +337,12 @@ def test_a_class_is_seated_by_the_lines_of_the_page(new_day: Callable[[str], Day
     begin = at + 60 - at % 60
     when = f"{datetime.fromtimestamp(begin, UTC):%Y-%m-%d %H:%M}"
     words = ["--zone", "UTC", "--name", "biology", "--group", "bio101", "--profile", "Other"]
-    day.book(str(len(LISTED)), *when.split(), *words)
-    wait_until_said(day, begin - time.time(), f" {len(SEATED)} seated", " 1 by themselves")
+    # Zoe isn't in the group of the token's role.
+    listed = day.folder / "listed.txt"
+    listed.write_text("zoe\n")
+    day.book(str(len(LISTED)), *when.split(), *words, f"--users={listed}")
+    parts = f" {len(SEATED)} seated", " 1 by themselves", " 1 skipped", "servers of 1 listed people"
+    wait_until_said(day, begin - time.time(), *parts)
     seated = day.servers()
     assert seated.keys() == {*LISTED, "zoe"}
     assert own.items() <= uids_of(seated).items()
@@ -351,11 +350,20 @@ def test_a_class_is_seated_by_the_lines_of_the_page(new_day: Callable[[str], Day
         assert what_is_theirs(seated[name]) == (name, name, "quay.io/hub/other:1", day.scheduler)
         assert day.owner(environment_of(seated[name])["JUPYTERHUB_API_TOKEN"]) == name
 
-    day.replace_hub()
+    before = {part: day.pods(part)[0]["metadata"]["uid"] for part in ("hub", "proxy")}
+    # The role is for everybody's servers now. That replaces the hub. Its proxy stays, and with it
+    # what the hub knows of use.
+    scopes = ",".join(scopes_of(of_hub))
+    day.helm("upgrade", HUB, f"hub.loadRoles.roost-seating.scopes={{{scopes}}}")
+    after = {part: day.pods(part)[0]["metadata"]["uid"] for part in ("hub", "proxy")}
+    assert after["hub"] != before["hub"]
+    assert after["proxy"] == before["proxy"]
+    # So Zoe may be seated, and has a server.
+    wait_until_said(day, SECONDS, f" {len(SEATED)} seated", " 2 by themselves")
     visits = day.start(*CAME)
     # Nobody waits for a start.
     assert [visit.pages for visit in visits] == [[] for _ in CAME]
-    wait_until_said(day, SECONDS, f" {len(CAME)} came", " 1 seated", " 1 by themselves")
+    wait_until_said(day, SECONDS, f" {len(CAME)} came", " 1 seated", " 2 by themselves")
     wait_until(
         lambda: ABSENT not in day.servers(),
         begin + GRACE_SECONDS - time.time() + 60,
@@ -383,6 +391,18 @@ def lines_of_the_page() -> tuple[str, str]:
     page = (CHART.parent / "docs/seated.md").read_text()
     blocks = re.findall(r"```yaml\n(.*?)```\n", page.partition("## Book")[0], re.DOTALL)
     return blocks[0], blocks[1]
+
+
+def for_one_group(of_hub: str) -> str:
+    """The hub's values with the narrower scope that the lines name."""
+    narrow = re.sub(r"- servers +# or (servers!group=bio101), .*", r"- \1", of_hub)
+    assert scopes_of(narrow)[-1] == "servers!group=bio101"
+    return narrow
+
+
+def scopes_of(of_hub: str) -> list[str]:
+    scopes: list[str] = yaml.safe_load(of_hub)["hub"]["loadRoles"]["roost-seating"]["scopes"]
+    return scopes
 
 
 def wait_until_said(day: Day, timeout_seconds: float, *parts: str) -> None:
