@@ -17,6 +17,7 @@ from generator.values.helm_release import Release
 from generator.values.loader import load
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
+from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.placement.labels import RELEASE_KEY, base_name, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.release.release_settings import ReleaseSettings
@@ -205,10 +206,6 @@ def spread_term() -> JSONObject:
         "topologyKey": "kubernetes.io/hostname",
     }
     return {"weight": 100, "podAffinityTerm": term}
-
-
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def prefers_nodes(*terms: JSONObject) -> JSONObject:

@@ -44,7 +44,6 @@ from benchmarks.figures import say
 from benchmarks.term_figures import (
     FIXED,
     IMPORTED,
-    LATE_SECONDS,
     NONE,
     ORACLE,
     Run,
@@ -75,6 +74,7 @@ from benchmarks.term_playing import (
 )
 from benchmarks.terms import VARIANTS
 from generator.faults import ValuesError
+from roost_core.placement.headroom_account import LATE_SECONDS
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep import run as sweep
 from roost_lab.simulator.sweep.run import SweepError

@@ -27,8 +27,9 @@ from typing import Any, Final, NamedTuple, cast
 from benchmarks import term_playing as playing
 from benchmarks import terms as drawn
 from benchmarks.figures import table
-from benchmarks.term_figures import IMPORTED, LATE_SECONDS, NEVER_SECONDS, percentile, side_of
+from benchmarks.term_figures import IMPORTED, NEVER_SECONDS, percentile, side_of
 from benchmarks.terms import EXAM, Launch, Term
+from roost_core.placement.headroom_account import LATE_SECONDS
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import make_assumptions

@@ -14,14 +14,13 @@ from typing import Final, NamedTuple
 
 from benchmarks.figures import table
 from benchmarks.terms import EXAM, Launch, Term
+from roost_core.placement.headroom_account import LATE_SECONDS
 
 # Arms that `benchmarks.learned_headroom` has as well.
 NONE: Final = "none"
 FIXED: Final = "fixed"
 IMPORTED: Final = "imported"
 ORACLE: Final = "oracle"
-# Who waits longer is late.
-LATE_SECONDS: Final = 30.0
 # The wait of who never got a server.
 NEVER_SECONDS: Final = 999.0
 SECONDS_AN_HOUR: Final = 3600.0

@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 
 from benchmarks import terms as drawn
 from benchmarks.drawing import svg, text
-from benchmarks.term_figures import DAY_NAMES, IMPORTED, LATE_SECONDS, NONE, SECONDS_AN_HOUR, Waits
+from benchmarks.term_figures import DAY_NAMES, IMPORTED, NONE, SECONDS_AN_HOUR, Waits
 from benchmarks.terms import Term
+from roost_core.placement.headroom_account import LATE_SECONDS
 from roost_lab.simulator.setup.assumptions import Assumptions
 
 PICTURE_WEEK: Final = 3

@@ -30,7 +30,7 @@ TRIED: Final = (USER_CLASS, "build")
 CONFIG_KEY: Final = "config.yaml"
 # Of a log: lines that are read, how long it may be silent, characters told of a line.
 _LOG_LINES: Final = 500
-_SILENCE_SECONDS: Final = 15.0
+SILENCE_SECONDS: Final = 15.0
 LINE_LENGTH: Final = 300
 AUTOSCALER_STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 NODE_POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
@@ -196,7 +196,7 @@ def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any
     """
     path = f"/api/v1/namespaces/{install.release.namespace}/pods/{pod}/log"
     lines = install.client.lines(
-        path, {"container": container, "tailLines": _LOG_LINES, **span}, _SILENCE_SECONDS
+        path, {"container": container, "tailLines": _LOG_LINES, **span}, SILENCE_SECONDS
     )
     return [text for line in lines if (text := line.decode(errors="replace").rstrip())]
 

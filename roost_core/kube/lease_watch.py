@@ -15,13 +15,12 @@ from collections.abc import Callable
 from typing import Final
 
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.kube.leader_election import steady_seconds
+from roost_core.kube.leader_election import READ_SECONDS, steady_seconds
 from roost_core.placement.beliefs import LOOK_SECONDS
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
 
 log = logging.getLogger(__name__)
 
-READ_SECONDS: Final = 4.0
 # The account's token or its rights are gone.
 REFUSED: Final = frozenset({401, 403})
 

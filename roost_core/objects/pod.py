@@ -18,6 +18,8 @@ from roost_core.objects.selectors import NodeTerm, Requirement, Toleration
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+# The greatest weight of a preferred term. Source: Kubernetes' API, PreferredSchedulingTerm.weight.
+MAX_WEIGHT: Final = 100
 FINISHED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 

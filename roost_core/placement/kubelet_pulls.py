@@ -14,6 +14,8 @@ from roost_core.objects.timestamps import event_moment, read_span
 
 # The reason of an Event that an image was pulled, or was already present.
 PULLED: Final = "Pulled"
+# Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
+LONGEST_PULL_SECONDS: Final = 1800.0
 # Why a container waits: the image is not present.
 PULL_FAULTS: Final = frozenset(
     {

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from roost_core.objects.pod import MAX_WEIGHT
+
 MAX_NODES: Final = 30
 # Holders, the emptiest first, whose doubt is computed: limits the time of a review.
 MAX_HOLDERS: Final = 200
@@ -19,7 +21,6 @@ MAX_HOLDERS: Final = 200
 NEW_NODE_IMAGES: Final = 30
 # This many images fit on any node's disk.
 SURE_IMAGES: Final = 16
-_MAX_WEIGHT: Final = 100
 _PODS: Final = "pods"
 
 
@@ -48,7 +49,7 @@ def with_weights(names: Sequence[str]) -> list[tuple[str, int]]:
     apart when other terms of the pod, of weight 200 together, are scaled down to 100 with them.
     """
     count = len(names)
-    return [(name, _MAX_WEIGHT * (count - place) // count) for place, name in enumerate(names)]
+    return [(name, MAX_WEIGHT * (count - place) // count) for place, name in enumerate(names)]
 
 
 def slots_of(allocatable: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> int:

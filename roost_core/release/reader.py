@@ -11,15 +11,14 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Final, Protocol, TypeVar
 
+from roost_core.objects.pod import MAX_WEIGHT
+
 DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?", re.ASCII)
 DNS_NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*", re.ASCII
 )
 LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
-# The greatest weight of a pod's preferred term. Source: Kubernetes' API,
-# PreferredSchedulingTerm.weight.
-MAX_WEIGHT: Final = 100
 # A reader keeps no more: each is described, and a document can have hundreds of thousands.
 MAX_FAULTS: Final = 50
 _MAX_KEY_LETTERS: Final = 500

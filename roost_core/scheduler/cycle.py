@@ -28,7 +28,7 @@ _MIN_FEASIBLE: Final = 100
 _MIN_FEASIBLE_PERCENT: Final = 5
 # The longest message of an Event.
 _MAX_NOTE: Final = 1024
-_NOTE_END: Final = " ..."
+_CUT: Final = b" ..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,15 @@ class SchedulingDecision:
     @property
     def note(self) -> str:
         """The message as in an Event: cut after 1024 bytes."""
-        if len(self.message.encode()) <= _MAX_NOTE:
-            return self.message
-        return (
-            self.message.encode()[: _MAX_NOTE - len(_NOTE_END)].decode(errors="ignore") + _NOTE_END
-        )
+        return as_note(self.message).decode(errors="ignore")
+
+
+def as_note(message: str) -> bytes:
+    """A message as kube-scheduler's Event has it: UTF-8, cut after 1024 bytes, be it within a
+    letter.
+    """
+    encoded = message.encode()
+    return encoded if len(encoded) <= _MAX_NOTE else encoded[: _MAX_NOTE - len(_CUT)] + _CUT
 
 
 def schedule(

@@ -9,7 +9,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Self
@@ -18,9 +17,8 @@ from roost_core.kube.pki import Certificate, make_authority, sign_leaf
 from tests.builders import policy_document, review, user_pod
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
-from tests.stack import read_page
+from tests.stack import ROOST, read_page
 
-ROOST = Path(sys.executable).parent / "roost"
 DAY = 86400.0
 
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from roost_core.objects.fields import JSONObject
-from tests.builders import PREFERRED, REQUIRED
+from roost_core.objects.pod import PREFERRED, REQUIRED
 
 MIB = 1024**2
 ZONES = ("z1", "z2", "z3")

@@ -14,10 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
-CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
-LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
-INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
+from tools.release.oci import CONFIG_TYPE, INDEX_TYPE, LAYER_TYPE, MANIFEST_TYPE
+
 # Go's name of the machine's architecture.
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 

@@ -18,10 +18,11 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.harness.binaries import ensure_binary
-from tests.harness.images import MANIFEST_TYPE, Image, digest_of, make_image
+from tests.harness.images import Image, digest_of, make_image
 from tests.harness.life import Started
 from tests.harness.open_sockets import OpenSockets
 from tests.harness.ports import LOOPBACK, ReservedPort
+from tools.release.oci import MANIFEST_TYPE
 
 LARGEST_CHUNK = 64 * 1024
 # A slow pull moves in steps of about this long, so that a change of speed is felt at once.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from generator.values.helm_release import Release
+from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.placement import labels
 from roost_core.release.class_of_pod import Classes
 from tests.builders import HUB_RELEASE
@@ -21,8 +22,6 @@ from webhook.webhook_settings import read_settings
 pytestmark = pytest.mark.e2e
 
 Pod = dict[str, Any]
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 VALUES: dict[str, Any] = object_of("values-of-policies")
 USER_TERMS = VALUES["podClasses"]["user"]["preferredNodeTerms"]
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
+from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
@@ -14,7 +15,7 @@ from roost_core.placement.labels import (
     POLICY_REVISION_ANNOTATION,
 )
 from roost_core.placement.nodes import Nodes
-from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
+from tests.builders import IMAGE, held, node, spread_term, sticky_term
 from webhook.facts.facts import Facts
 
 IMAGES = [IMAGE, "quay.io/jupyter/r-notebook:1", "example.org/own:1", "busybox"]

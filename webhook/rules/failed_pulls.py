@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
+from roost_core.objects.pod import MAX_WEIGHT
 from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.warm_sets import MAX_NODES
-from roost_core.release.reader import MAX_WEIGHT
 from webhook.facts.placed_pod import FailedPull, pull_secrets
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Reads, Rule

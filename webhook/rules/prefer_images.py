@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from roost_core.objects.pod import MAX_WEIGHT
 from roost_core.placement.labels import HELD
 from roost_core.release.image_gate import GateMode
-from roost_core.release.reader import MAX_WEIGHT
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
 from webhook.rules.image_gate import gate_mode, pulled_labels

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from roost_lab.traces.counts import show
-from roost_lab.traces.launch_line import LaunchDetails, UnusableLine
+from roost_lab.traces.launch_line import LONGEST, LaunchDetails, UnusableLine
 
 SCHEMA: Final = "binderhub.jupyter.org/launch"
 VERSIONS: Final = range(1, 7)
@@ -37,7 +37,6 @@ PROVIDERS: Final = frozenset(
 )
 # Providers that ignore the case of repositories' names.
 _FOLDING: Final = frozenset({"GitHub", "Gist", "GitLab"})
-_LONGEST: Final = 4096
 _HASH: Final = re.compile(r"[0-9a-f]{40}", re.ASCII)
 _FAILED: Final = "`status` is failure: played all the same, somebody asked"
 _MOST_CACHED: Final = 50_000
@@ -63,9 +62,9 @@ def read_launch(provider: object, spec: object, ref: object) -> LaunchDetails:
     hashes names as typed. With a resolved ref (from version 4 on) the image is that of the ref,
     whatever branch was asked for.
     """
-    if not isinstance(provider, str) or not 0 < len(provider) <= _LONGEST:
+    if not isinstance(provider, str) or not 0 < len(provider) <= LONGEST:
         raise UnusableLine("`provider` isn't a name")
-    if not isinstance(spec, str) or not 0 < len(spec) <= _LONGEST:
+    if not isinstance(spec, str) or not 0 < len(spec) <= LONGEST:
         raise UnusableLine("`spec` isn't a text of 1 to 4096 characters")
     typed, asked = split_spec(provider, spec)
     repository = unquote(typed).removesuffix(".git")
@@ -73,7 +72,7 @@ def read_launch(provider: object, spec: object, ref: object) -> LaunchDetails:
         repository = repository.casefold()
     image = f"{provider}/{spec}"
     notes: tuple[str, ...] = ()
-    if isinstance(ref, str) and 0 < len(ref) <= _LONGEST:
+    if isinstance(ref, str) and 0 < len(ref) <= LONGEST:
         image = f"{provider}/{typed}@{ref}"
     elif _HASH.fullmatch(asked):
         image = f"{provider}/{typed}@{asked}"

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 EXACT: Final = 0
 SECOND: Final = 1
 MINUTE: Final = 60
+# The longest text that says what was launched, in characters.
+LONGEST: Final = 4096
 _EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
 

@@ -8,12 +8,11 @@ from typing import Any, Final
 from roost_core.placement.labels import USER_CLASS
 from roost_core.release.reader import DNS_LABEL
 from roost_lab.traces.counts import show
-from roost_lab.traces.launch_line import LaunchDetails, UnusableLine
+from roost_lab.traces.launch_line import LONGEST, LaunchDetails, UnusableLine
 
 SCHEMA: Final = "roost.hub.jupyter.org/launch"
 VERSIONS: Final = range(3, 4)
 _TIMES: Final = ("seconds", "ready_seconds")
-_LONGEST: Final = 4096
 _GITHUB: Final = "https://github.com/"
 _MOST_IMAGE_BYTES: Final = 10**13
 _MOST_MILLICORES: Final = 10**7
@@ -72,8 +71,8 @@ def _text(entry: Mapping[str, Any], key: str) -> str:
     text = entry.get(key)
     if text is None:
         return ""
-    if not isinstance(text, str) or len(text) > _LONGEST:
-        raise UnusableLine(f"`{key}` isn't a text of up to {_LONGEST} characters")
+    if not isinstance(text, str) or len(text) > LONGEST:
+        raise UnusableLine(f"`{key}` isn't a text of up to {LONGEST} characters")
     return text
 
 

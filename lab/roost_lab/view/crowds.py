@@ -9,11 +9,10 @@ from itertools import accumulate
 from statistics import median
 from typing import Final, NamedTuple
 
-from roost_lab.pages.dates import US, as_date
+from roost_lab.pages.dates import MINUTE_US, US, as_date
 from roost_lab.pages.phrases import show_span
 from roost_lab.report.statistics import Span
 
-MINUTE_US: Final = 60 * US
 # People of a class come within about this time, around its begin.
 CROWD_US: Final = 15 * MINUTE_US
 # Fewer people in that time are no crowd.

@@ -25,7 +25,7 @@ from roost_core.release.class_of_pod import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
 from roost_core.release.release_settings import ReleaseSettings
-from roost_lab.pages.dates import US
+from roost_lab.pages.dates import MINUTE_US, US
 from roost_lab.recorder.recording.assembler import Classify
 from roost_lab.recorder.recording.hub_log_followers import HubLogs
 from roost_lab.recorder.recording.model import USER
@@ -37,7 +37,6 @@ from roost_lab.report.statistics import Span
 from roost_lab.view.course import Course
 from roost_lab.view.moment import (
     GATED,
-    MINUTE_US,
     ClusterMoment,
     PodState,
     Rows,

@@ -26,12 +26,12 @@ from roost_core.placement.labels import (
     attract_prefix,
     pulled_label,
 )
+from roost_lab.pages.dates import MINUTE_US
 from roost_lab.pages.names import shorten
 from roost_lab.pages.phrases import plural
 from roost_lab.recorder.recording.model import USER
 
 Row = Mapping[str, Any]
-MINUTE_US: Final = 60_000_000
 # How long a choice counts: afterwards the warm set may be another one.
 WARM_US: Final = 10 * MINUTE_US
 # Images that get a chip on each node: those that most users run.

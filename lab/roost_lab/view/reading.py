@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
+from roost_lab.pages.dates import MINUTE_US
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import nodes_there, read_story, spellings
 from roost_lab.recorder.recording.hub_log import LONGEST_US, log_checkpoint
@@ -24,7 +25,6 @@ from roost_lab.view.course import Course, read_course
 from roost_lab.view.moment import (
     ATTRACT_LABEL_PREFIX,
     GATED,
-    MINUTE_US,
     ClusterMoment,
     Rows,
     images_of_interest,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final, NamedTuple
 
+from roost.controllers.headroom.boot_clock import LONGEST_LOOK_SECONDS
 from roost.controllers.headroom.pool_view import PoolUser, PoolView
 from roost_core.placement.headroom_account import LATE_SECONDS, Account, LateClass, Week, Why
 from roost_core.placement.headroom_history import GUESSED_BOOT_SECONDS, MINUTE_SECONDS, History
@@ -36,8 +37,6 @@ KNOWN_SHARE: Final = 0.25
 # It had its seats if so much of it was: not all of a class come while a node boots.
 SEATED_SHARE: Final = 0.75
 _HOUR_SECONDS: Final = 3600.0
-# If the last look was longer ago, nobody knows what happened meanwhile.
-_LONGEST_LOOK_SECONDS: Final = 300.0
 
 
 class Minute(NamedTuple):
@@ -89,7 +88,7 @@ def count_since_last_look(
     if not history.per_node:
         # No node was seen yet: what others would have been like isn't known.
         return replace(before, without=None, looked_at=now)
-    if before.without is None or not 0 <= seconds <= _LONGEST_LOOK_SECONDS:
+    if before.without is None or not 0 <= seconds <= LONGEST_LOOK_SECONDS:
         return replace(_begun(view, now), idle=before.idle, minutes=before.minutes)
     pool_before = before.without
     people_before = pool_before.people()

@@ -40,6 +40,7 @@ from roost.controllers.popular_images.user_counts import ImageDemand, count_user
 from roost_core.objects.node import node_admits
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import PODS
+from roost_core.placement.kubelet_pulls import LONGEST_PULL_SECONDS
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 
 NAME: Final = "popular-images"
@@ -262,10 +263,10 @@ class _Work:
             return f"no room on {pull.node} for a pod that requests nothing"
         if (
             not (failure and (age >= FAILING_SECONDS or pod.is_finished))
-            and age < pull_pods.PULL_SECONDS
+            and age < LONGEST_PULL_SECONDS
         ):
             return ""
-        failure = _cut(failure or f"not pulled within {pull_pods.PULL_SECONDS / 60:.0f} minutes")
+        failure = _cut(failure or f"not pulled within {LONGEST_PULL_SECONDS / 60:.0f} minutes")
         # Pulls of one image that started together fail together, and count once. A node is at fault
         # if it fails again.
         if not self._is_resting(pull.image):

@@ -17,7 +17,7 @@ from roost.controllers.popular_images.settings import PopularSettings, PullMetho
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
-from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
+from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, LONGEST_PULL_SECONDS, PULL_FAULTS
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
     OWN_INSTANCE_LABEL,
@@ -32,8 +32,6 @@ from roost_core.placement.labels import (
     popular_pull_name,
 )
 
-# Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
-PULL_SECONDS: Final = 1800.0
 # After this much longer, the pod ends by itself: there may be no leader to delete it.
 PULL_SLACK_SECONDS: Final = 600.0
 # The status.reason of a pod that reached its activeDeadlineSeconds.
@@ -97,7 +95,7 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
         },
         "tolerations": [dict(toleration) for toleration in settings.pod_tolerations],
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": int(PULL_SECONDS + PULL_SLACK_SECONDS),
+        "activeDeadlineSeconds": int(LONGEST_PULL_SECONDS + PULL_SLACK_SECONDS),
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from roost.doctor.evidence import count, mounts_images, some
+from roost.doctor.evidence import SILENCE_SECONDS, count, mounts_images, some
 from roost.doctor.findings import CheckReport, error, unknown
 from roost.doctor.install import Install
 from roost_core.kube.client import ApiError
 
 # One line of the API server's metrics for each feature gate that it knows.
 _GATE_LINE: Final = re.compile(rb'kubernetes_feature_enabled\{[^}]*name="(\w+)"[^}]*\} (\d)')
-_SILENCE_SECONDS: Final = 15.0
 _FIXES: Final = {
     "ImageVolume": "Switch it on in the API server and on nodes, or set prePuller.method: noop.",
     "MutatingAdmissionPolicy": "Switch it on in the API server, or set admission.mode: webhook.",
@@ -51,7 +50,7 @@ def check(install: Install) -> CheckReport:
 
 def _find_off(install: Install, gates: list[str]) -> CheckReport:
     try:
-        matches = map(_GATE_LINE.match, install.client.lines("/metrics", {}, _SILENCE_SECONDS))
+        matches = map(_GATE_LINE.match, install.client.lines("/metrics", {}, SILENCE_SECONDS))
         known = {match[1].decode(): match[2] == b"1" for match in matches if match}
     except ApiError as refusal:
         yield unknown(

@@ -1,14 +1,11 @@
 """Labels of nodes go with what their kubelets report."""
 
-from typing import Final
-
 from roost.doctor.conditions import State, conditions
 from roost.doctor.evidence import age_seconds, count, labelled, node_age_seconds, path_of, some
 from roost.doctor.findings import CheckReport, warning
 from roost.doctor.install import Install
+from roost_core.placement.kubelet_pulls import LONGEST_PULL_SECONDS
 from roost_core.placement.labels import PULLING, pulled_prefix
-
-_PULL_SECONDS: Final = 1800.0
 
 
 def check(install: Install) -> CheckReport:
@@ -18,7 +15,7 @@ def check(install: Install) -> CheckReport:
         node
         for node in install.nodes
         if any(key.startswith(prefix) and value == PULLING for key, value in node.labels.items())
-        and node_age_seconds(install, node) > _PULL_SECONDS
+        and node_age_seconds(install, node) > LONGEST_PULL_SECONDS
     ]
     if not waiting:
         return
@@ -28,7 +25,7 @@ def check(install: Install) -> CheckReport:
     if old and not _has_changed(install):
         yield warning(
             f"{count(len(old), 'node')} without an image that users need, for more than"
-            f" {_PULL_SECONDS / 60:.0f} minutes: {some(old)}.",
+            f" {LONGEST_PULL_SECONDS / 60:.0f} minutes: {some(old)}.",
             "kubectl describe node shows Roost's Events. Does the puller run there, and can the"
             " node pull it?",
             follows=conditions(State.UNLED, "controllers") | conditions(State.BROKEN, "puller"),
@@ -60,4 +57,4 @@ def _has_changed(install: Install) -> bool:
 
 def _is_recent(install: Install, time: str | None) -> bool:
     age = age_seconds(install, time)
-    return age is not None and age <= _PULL_SECONDS
+    return age is not None and age <= LONGEST_PULL_SECONDS

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.pod import REQUIRED
 from roost_core.placement import labels
 from roost_core.release.bookings import MOST_TEXT
-from tests.builders import REQUIRED
 from tests.e2e.together.test_one_release import (
     IMAGE,
     SOON_SECONDS,

@@ -13,8 +13,8 @@ from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.account import connect
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
+from roost_core.objects.pod import PREFERRED
 from roost_core.placement.labels import RELEASE_KEY, pulled_label, startup_taint
-from tests.builders import PREFERRED
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.pod import PREFERRED
 from tests.builders import IMAGE, Desk, build_pod, user_pod
 from tests.properties.controllers.test_isolation import (
     DOCUMENT,
@@ -22,7 +23,6 @@ from tests.unit.webhook.test_server_facts import FakeServer, Kept
 from webhook.webhook_settings import parse_settings
 
 RULES = parse_settings(DOCUMENT, "revision0001")
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Cluster(FakeServer):

@@ -16,11 +16,11 @@ from roost.controllers.popular_images.plan import (
     plan_popular_images,
 )
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
-from roost.controllers.popular_images.pull_pods import PULL_SECONDS
 from roost.controllers.popular_images.user_counts import ImageDemand, count_users
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Taint
+from roost_core.placement.kubelet_pulls import LONGEST_PULL_SECONDS
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
     PULLING,
@@ -66,7 +66,7 @@ def test_the_pod_that_pulls_asks_for_nothing_holds_nobody_and_passes_the_restric
     assert "component" not in metadata["labels"]
     assert spec["automountServiceAccountToken"] is False
     # It ends by itself after any pull that isn't given up while nobody leads.
-    assert PULL_SECONDS < spec["activeDeadlineSeconds"] <= 2 * PULL_SECONDS
+    assert LONGEST_PULL_SECONDS < spec["activeDeadlineSeconds"] <= 2 * LONGEST_PULL_SECONDS
     assert spec["serviceAccountName"] == "hub-roost-puller"
     assert spec["priorityClassName"] == "hub.jhub.roost-puller"
     assert spec["imagePullSecrets"] == [{"name": "regcred"}]
@@ -130,7 +130,10 @@ def later(
 
 @pytest.mark.parametrize(
     ("details", "seconds", "told", "is_resting"),
-    [*rows("controllers/popular-ends"), ({}, 120 + PULL_SECONDS, ["PopularImageFailed"], False)],
+    [
+        *rows("controllers/popular-ends"),
+        ({}, 120 + LONGEST_PULL_SECONDS, ["PopularImageFailed"], False),
+    ],
 )
 def test_what_becomes_of_a_pod_that_pulls_is_told_and_it_is_cleared_away_once(
     details: dict[str, Any], seconds: int, told: list[str], is_resting: bool

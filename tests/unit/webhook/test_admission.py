@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.pod import PREFERRED
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.release_settings import SCHEDULER
 from tests.builders import (
     NAMESPACE,
-    PREFERRED,
     Desk,
     build_pod,
     expression,

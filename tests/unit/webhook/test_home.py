@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from roost_core.objects.node import Node
+from roost_core.objects.pod import PREFERRED
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from tests.builders import (
-    PREFERRED,
     REPOSITORY,
     Desk,
     build_pod,

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.pod import PREFERRED
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     PLACEHOLDER_SET_LABEL,
@@ -19,7 +20,6 @@ from roost_core.release.release_settings import SCHEDULER
 from tests.builders import (
     IMAGE,
     NAMESPACE,
-    PREFERRED,
     RELEASE,
     Desk,
     build_pod,

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+from roost_core.objects.pod import PREFERRED
 from roost_core.objects.pod_reader import read_pod
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
-from tests.builders import PREFERRED, Desk, facts, settings, user_pod
+from tests.builders import Desk, facts, settings, user_pod
 from tests.builders import pod as pod_body
 from tests.mover_world import MoverWorld
 

@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.objects.fields import MAX_NAME, JSONObject
+from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.selectors import Taint
 from roost_core.placement.warm_sets import Spare
 from roost_core.release.pod_classes import Warm
 from tests.builders import (
     IMAGE,
-    PREFERRED,
-    REQUIRED,
     Desk,
     allowed,
     build_pod,

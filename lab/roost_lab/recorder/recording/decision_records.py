@@ -8,6 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
+from roost_core.scheduler.cycle import as_note
 from roost_lab.recorder.recording.reading import Step
 from roost_lab.recorder.store.records import (
     MAX_ID,
@@ -21,9 +22,6 @@ from roost_lab.recorder.store.records import (
 Judged = tuple[DecisionRecord, CandidatesRecord | None]
 _AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
 _REASON: Final = re.compile(r"(\d+) (.+)")
-# Bytes of an Event's note; kube-scheduler truncates longer ones and ends them like this.
-_MAX_NOTE: Final = 1024
-_ELLIPSIS: Final = b" ..."
 
 
 def decision(
@@ -67,7 +65,7 @@ def failed_attempt(
     """
     total, reasons = read_reasons(message)
     # The same message in the pod's condition and in the Event is one failure.
-    digest = sha256(_as_note(message)).hexdigest()[:16]
+    digest = sha256(as_note(message)).hexdigest()[:16]
     kind = DecisionKind.FAIL
     last_us = last_us or when.at_us
     return replace(
@@ -102,11 +100,3 @@ def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
         if match:
             reasons[match[2]] = reasons.get(match[2], 0) + int(match[1])
     return total, reasons
-
-
-def _as_note(message: str) -> bytes:
-    """A message as an Event has it; the pod's condition has all of it."""
-    encoded = message.encode()
-    return (
-        encoded if len(encoded) <= _MAX_NOTE else encoded[: _MAX_NOTE - len(_ELLIPSIS)] + _ELLIPSIS
-    )
