@@ -32,6 +32,7 @@ from tests.e2e.scheduler_clusters import HOSTNAME, ZONE, Drawing, cluster_wide
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
+from tests.harness.pods import path_of
 from tests.harness.scheduler import Scheduler, start_scheduler
 from tests.harness.waiting import WaitError
 
@@ -239,7 +240,7 @@ class World:
         if (created := self._create(body)) is not None:
             self._start_pod(created, started)
             if "finalizers" in body["metadata"]:
-                self._api.delete(_path(created), gracePeriodSeconds=0)
+                self._api.delete(path_of(created), gracePeriodSeconds=0)
 
     def _draw_pod(self, *, at_first: bool = False) -> JSONObject:
         self._names += 1
@@ -266,7 +267,7 @@ class World:
 
     def _start_pod(self, pod: JSONObject, started: str) -> JSONObject:
         return self._api.patch(
-            f"{_path(pod)}/status", {"status": {"phase": "Running", "startTime": started}}
+            f"{path_of(pod)}/status", {"status": {"phase": "Running", "startTime": started}}
         )
 
     def _begin(self, scheduler: Scheduler, log: Log) -> None:
@@ -355,7 +356,7 @@ class World:
         self._waiting = None
         # What came of the last change for it shows within moments.
         time.sleep(0.02)
-        if self._api.get(_path(created))["spec"].get("nodeName"):
+        if self._api.get(path_of(created))["spec"].get("nodeName"):
             self._state.remove_pod(pod.key)
             self._catch_up(created, log)
             return
@@ -595,7 +596,7 @@ class World:
         )
 
     def _give_up(self, created: JSONObject, log: Log) -> None:
-        self._api.delete(_path(created), gracePeriodSeconds=0)
+        self._api.delete(path_of(created), gracePeriodSeconds=0)
         log.wait(
             "Delete event for unscheduled pod", "Delete event for scheduled pod", pod=_key(created)
         )
@@ -623,7 +624,3 @@ def _told(decision: SchedulingDecision) -> str:
 
 def _key(pod: Mapping[str, Any]) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def _path(pod: Mapping[str, Any]) -> str:
-    return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

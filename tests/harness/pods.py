@@ -165,12 +165,12 @@ class PodKeeper(Started):
             number = next(self._addresses)
         address = f"10.{128 + number // 65536 % 128}.{number // 256 % 256}.{number % 256}"
         self._api.patch(
-            f"{_path(pod)}/status", _of(pod, running_status(pod, address)), content_type=STRATEGIC
+            f"{path_of(pod)}/status", _of(pod, running_status(pod, address)), content_type=STRATEGIC
         )
 
     def _complete_deletion(self, pod: JSONObject) -> None:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
-        self._api.delete(_path(pod), options)
+        self._api.delete(path_of(pod), options)
 
     def _note(self, error: BaseException) -> None:
         if not self._stopping.is_set():
@@ -230,5 +230,10 @@ def _of(pod: JSONObject, status: JSONObject) -> JSONObject:
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
 
 
-def _path(pod: JSONObject) -> str:
+def is_ready(pod: JSONObject) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def path_of(pod: JSONObject) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

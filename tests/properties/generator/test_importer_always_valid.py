@@ -3,7 +3,6 @@ was meant.
 """
 
 import json
-from functools import cache
 from typing import Any
 
 import yaml
@@ -14,14 +13,14 @@ from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
 from generator.importing.yaml_printer import print_yaml
-from generator.package_data import chart_folder
 from generator.pipeline import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
-from generator.values.sources import CONTROL, LoadedFile
+from generator.values.sources import CONTROL
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
+from tests.builders import CHART_VALUES
 from tests.recorded_data import VALUES
 
 # What an operator may write by mistake at any key, besides what belongs there.
@@ -91,11 +90,6 @@ FILES = st.one_of(
 )
 
 
-@cache
-def defaults() -> LoadedFile:
-    return load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-
-
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(FILES)
 def test_any_hubs_values_become_valid_values_or_a_fault(values: object) -> None:
@@ -105,7 +99,7 @@ def test_any_hubs_values_become_valid_values_or_a_fault(values: object) -> None:
         return
     printed = load(result.to_yaml().encode(), "imported.yaml")
     assert printed.values == result.values
-    merged = merge_values(defaults(), [printed])
+    merged = merge_values(CHART_VALUES, [printed])
     faults = find_faults(merged, Release())
     assert [str(fault) for fault in faults if fault.severity == "error"] == []
     assert all(note.reason for note in result.unmapped)

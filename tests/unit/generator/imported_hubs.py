@@ -1,6 +1,5 @@
 """Import values of hubs, check that the result is valid, and read it as Roost would."""
 
-from functools import cache
 from textwrap import dedent
 
 import pytest
@@ -9,13 +8,12 @@ from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
 from generator.importing.source import child
-from generator.package_data import chart_folder
 from generator.pipeline import find_faults
 from generator.render.functions import complete_placeholder_set, core_pod, items
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
-from generator.values.sources import LoadedFile
+from tests.builders import CHART_VALUES
 from tests.recorded_data import VALUES
 
 PURPOSE_USER = {
@@ -30,16 +28,11 @@ def hub(name: str) -> str:
     return (VALUES / f"hub-{name}.yaml").read_text()
 
 
-@cache
-def defaults() -> LoadedFile:
-    return load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-
-
 def merged(result: ImportResult) -> Merged:
     """What Roost makes of the printed document; it must be valid and say what the result says."""
     printed = load(result.to_yaml().encode(), "imported.yaml")
     assert printed.values == result.values
-    whole = merge_values(defaults(), [printed])
+    whole = merge_values(CHART_VALUES, [printed])
     faults = find_faults(whole, Release())
     # `validate --strict` passes, but where the hub itself has its profiles' images not pulled.
     assert [

@@ -19,8 +19,9 @@ from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from roost.__main__ import main
+from tests.builders import CHART_VALUES
 from tests.recorded_data import printed, rows
-from tests.unit.generator.imported_hubs import defaults, hub, imported, merged
+from tests.unit.generator.imported_hubs import hub, imported, merged
 
 OFF = """
 scheduling: {userScheduler: {enabled: false}, userPlaceholder: {enabled: false}}
@@ -41,7 +42,7 @@ def proposed(text: str, release: str = "hub") -> list[Proposal]:
     imported = load(result.to_yaml().encode(), "imported.yaml")
     over = [load(yaml.safe_dump(dict(one.values)).encode(), "more.yaml") for one in found]
     for chosen in (*([one] for one in over), over):
-        whole = merge_values(defaults(), [imported, *chosen])
+        whole = merge_values(CHART_VALUES, [imported, *chosen])
         faults = find_faults(whole, Release())
         assert [str(fault) for fault in faults if fault.severity == "error"] == []
     return found
@@ -64,7 +65,7 @@ def test_a_hub_with_everything_off_is_proposed_puller_then_placeholders_then_sch
     assert entry["resources"]["requests"]["memory"] == "2Gi", "as large as the hub's users"
     assert found[2].values["scheduler"] == {"target": "deploy"}
     assert values_of(found, "podClasses.user.warm") == [
-        child(defaults().values, "podClasses", "user", "warm")
+        child(CHART_VALUES.values, "podClasses", "user", "warm")
     ]
     assert values_of(found, "replaceSchedulers") == []
 
@@ -206,7 +207,7 @@ def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -
     ).split("1. Keep")[1]
     assert yaml.safe_load(values.partition("\n")[2]) == found.values
     over = merge_values(
-        defaults(), [load(yaml.safe_dump(dict(found.values)).encode(), "more.yaml")]
+        CHART_VALUES, [load(yaml.safe_dump(dict(found.values)).encode(), "more.yaml")]
     )
     assert [str(fault) for fault in find_faults(over, Release()) if fault.severity != "hint"] == []
 

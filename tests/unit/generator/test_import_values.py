@@ -6,9 +6,9 @@ import yaml
 from generator.importing.result import ImportResult
 from generator.importing.seating import HUB_LINES
 from generator.importing.source import child
+from tests.builders import CHART_VALUES
 from tests.unit.generator.imported_hubs import (
     PURPOSE_USER,
-    defaults,
     hub,
     imported,
     placeholder,
@@ -86,7 +86,7 @@ def test_a_null_for_a_whole_section_is_absent() -> None:
 def test_programs_tolerate_the_taints_of_the_nodes_that_they_are_sent_to(section: str) -> None:
     core = {"key": "core", "operator": "Exists"}
     result = imported(section % {"nodeSelector": {"pool": "core"}, "tolerations": [core]})
-    usual = child(defaults().values, "corePods", "tolerations")
+    usual = child(CHART_VALUES.values, "corePods", "tolerations")
     for program in PROGRAMS[1:]:
         assert value(result, f"{program}.nodeSelector") == {"pool": "core"}
         assert value(result, f"{program}.tolerations") == [*usual, core]  # type: ignore[misc]

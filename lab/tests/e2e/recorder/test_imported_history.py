@@ -24,6 +24,7 @@ from roost_lab.recorder.store.phases import WHOLE
 from roost_lab.recorder.store.records import Phase, PodSource
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
+from tests.harness.pods import is_ready
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
@@ -113,7 +114,7 @@ def _play(
     time.sleep(3)
     cluster.api.patch(f"/api/v1/nodes/{node.name}", {"metadata": {"labels": {"late": "true"}}})
     for name in names:
-        cluster.wait_for_pod(name, namespace, _is_ready, "become ready", 180)
+        cluster.wait_for_pod(name, namespace, is_ready, "become ready", 180)
     leaving = names[::2]
     for name in leaving:
         cluster.api.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
@@ -142,11 +143,6 @@ def _play(
     exported.pods.write_text(json.dumps(cluster.api.get("/api/v1/pods"), indent=4))
     exported.audit.write_bytes((cluster.folder / "audit.log").read_bytes())
     return exported
-
-
-def _is_ready(pod: JSONObject) -> bool:
-    conditions = pod["status"].get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def _is_stored(database: Path, namespace: str, gone: int) -> bool:

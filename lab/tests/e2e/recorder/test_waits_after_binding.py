@@ -18,6 +18,7 @@ from roost.cli import run
 from roost_core.objects.fields import JSONObject
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
+from tests.harness.pods import is_ready
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
@@ -62,11 +63,6 @@ def seconds_of(line: str) -> float:
     seconds = re.search(r"([\d.]+) s\b", line)
     assert minutes or seconds, line
     return 60 * int(minutes[1] if minutes else 0) + float(seconds[1] if seconds else 0)
-
-
-def is_ready(pod: JSONObject) -> bool:
-    conditions = pod["status"].get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
 
 def test_a_volume_and_an_init_container_are_what_a_start_waited_for(
