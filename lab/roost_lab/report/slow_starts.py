@@ -1,5 +1,6 @@
 """When starts were slow: over time, and the slowest ones. Users' starts, where there are users."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Final, NamedTuple, Self
@@ -29,6 +30,8 @@ from roost_lab.report.timeline import time_figure
 
 MAX_SLOWEST: Final = 20
 LEAST_PULL_US: Final = US
+# How long a start took, as a column.
+_WHOLE_US: Final = whole_to - whole_from
 # Of single starts: whether it was cold, its colour, its name.
 _KINDS: Final = (
     (False, "--warm", "its image was on the node"),
@@ -93,30 +96,28 @@ class StartTimes:
 
     @classmethod
     def read(cls, query: Query) -> Self:
-        """A count, and the slowest rows."""
+        """Sum up a window's starts: their counts, single ones, and the slowest."""
         classes = leading_classes(query)
         start = schema.start.c
         kind = schema.start_kind.c
-        whole_us = whole_to - whole_from
         kinds = sa.select(kind.id).where(kind.pod_class.in_(classes))
-        created = start.created_us
-        of_window = query.within(created, start.pod_uid)
+        of_window = query.within(start.created_us, start.pod_uid)
         chosen = sa.and_(of_window, is_peoples, whole_to.is_not(None), start.kind_id.in_(kinds))
         numbers = cls(classes, [Spans() for _ in range(query.steps.number)])
-        pull = schema.pull.c
-        # A pull that nobody notices is no wait, as that of an init container's small image.
-        took_us = sa.func.coalesce(pull.pull_and_wait_us, LEAST_PULL_US)
-        waited = start.pod_uid.in_(
-            sa.select(pull.pod_uid)
-            .where(pull.at_us >= query.window.from_us, sa.not_(pull.warm))
-            .where(took_us >= LEAST_PULL_US)
-        )
-        is_cold = sa.case((waited, 1), else_=0)
+        numbers._count(query, chosen)
+        numbers.pulled = _pulled(query, chosen)
+        few = [place for place, spans in enumerate(numbers.by_step) if 0 < spans.count < FEWEST]
+        numbers.single = _starts_of_steps(query, chosen, few)
+        numbers.slowest = _slowest(query, chosen)
+        return numbers
+
+    def _count(self, query: Query, chosen: sa.ColumnElement[bool]) -> None:
+        """Add the chosen starts to the counts, by step, and by whether they were cold."""
         # Step, index of the span, and whether it was cold, in one number.
-        step = sa.cast(query.step(start.created_us), sa.BigInteger)
-        key = (step * INDEXES + step_index(whole_us)) * 2 + is_cold
+        step = sa.cast(query.step(schema.start.c.created_us), sa.BigInteger)
+        key = (step * INDEXES + step_index(_WHOLE_US)) * 2 + _is_cold(query)
         spans = (
-            sa.select(key.label("key"), bounded(whole_us).label("span_us"))
+            sa.select(key.label("key"), bounded(_WHOLE_US).label("span_us"))
             .where(chosen)
             .offset(0)
             .subquery()
@@ -126,67 +127,91 @@ class StartTimes:
         )
         for row in query.rows(counts):
             place_of_step, index = divmod(row.key // 2, INDEXES)
-            of_kind = numbers.cold if row.key % 2 else numbers.others
-            for totals in (numbers.by_step[place_of_step], of_kind):
+            of_kind = self.cold if row.key % 2 else self.others
+            for totals in (self.by_step[place_of_step], of_kind):
                 totals.add(edge_at(index), row.number, row.sum_us)
-        numbers.pulled = _pulled(query, chosen)
-        few = [place for place, spans in enumerate(numbers.by_step) if 0 < spans.count < FEWEST]
-        pulled = start.pod_uid.in_(sa.select(pull.pod_uid).where(pull.pod_uid == start.pod_uid))
-        starts_of_few = (
+
+
+def _is_cold(query: Query) -> sa.ColumnElement[int]:
+    """1 for a start that waited for an image, else 0."""
+    pull = schema.pull.c
+    # A pull that nobody notices is no wait, as that of an init container's small image.
+    took_us = sa.func.coalesce(pull.pull_and_wait_us, LEAST_PULL_US)
+    waited = schema.start.c.pod_uid.in_(
+        sa.select(pull.pod_uid)
+        .where(pull.at_us >= query.window.from_us, sa.not_(pull.warm))
+        .where(took_us >= LEAST_PULL_US)
+    )
+    return sa.case((waited, 1), else_=0)
+
+
+def _starts_of_steps(
+    query: Query, chosen: sa.ColumnElement[bool], steps: Sequence[int]
+) -> list[OneStart]:
+    """The chosen starts of these steps, one by one, in the order of their beginning."""
+    start = schema.start.c
+    pull = schema.pull.c
+    pulled = start.pod_uid.in_(sa.select(pull.pod_uid).where(pull.pod_uid == start.pod_uid))
+    starts = (
+        sa.select(
+            start.created_us,
+            bounded(_WHOLE_US).label("whole_us"),
+            _is_cold(query).label("cold"),
+            sa.case((pulled, 1), else_=0).label("has_pull"),
+        )
+        .where(chosen, query.step(start.created_us).in_(steps))
+        .order_by(start.created_us)
+    )
+    # Without a pull on record it isn't known whether a start was cold.
+    return [
+        OneStart(row.created_us, row.whole_us, bool(row.cold) if row.has_pull else None)
+        for row in query.rows(starts)
+    ]
+
+
+def _slowest(query: Query, chosen: sa.ColumnElement[bool]) -> list[SlowStart]:
+    """The slowest of the chosen starts, with what each waited for."""
+    start = schema.start.c
+    pod = schema.pod.c
+    place = schema.start_place.c
+    slowest = (
+        sa.select(
+            start.pod_uid,
+            start.place_id,
+            start.created_us,
+            start.bound_us,
+            _WHOLE_US.label("whole_us"),
+            (start.bound_us - exact_creation).label("node_us"),
+            (start.started_us - start.bound_us).label("containers_us"),
+            (start.ready_us - start.started_us).label("ready_us"),
+            (start.answered_us - start.started_us).label("answer_us"),
+        )
+        .where(chosen)
+        .order_by(_WHOLE_US.desc(), start.created_us, start.pod_uid)
+        .limit(MAX_SLOWEST)
+        .subquery()
+    )
+    rows = list(
+        query.rows(
             sa.select(
-                start.created_us,
-                bounded(whole_us).label("whole_us"),
-                is_cold.label("cold"),
-                sa.case((pulled, 1), else_=0).label("has_pull"),
+                slowest,
+                pod.namespace,
+                pod.name,
+                pod.image,
+                sa.func.coalesce(place.node_name, "").label("node"),
             )
-            .where(chosen, query.step(start.created_us).in_(few))
-            .order_by(start.created_us)
+            .join(schema.pod, pod.uid == slowest.c.pod_uid)
+            .outerjoin(schema.start_place, place.id == slowest.c.place_id)
+            .order_by(slowest.c.whole_us.desc(), slowest.c.created_us, slowest.c.pod_uid)
         )
-        # Without a pull on record it isn't known whether a start was cold.
-        numbers.single = [
-            OneStart(row.created_us, row.whole_us, bool(row.cold) if row.has_pull else None)
-            for row in query.rows(starts_of_few)
-        ]
-        pod = schema.pod.c
-        place = schema.start_place.c
-        slowest = (
-            sa.select(
-                start.pod_uid,
-                start.place_id,
-                start.created_us,
-                start.bound_us,
-                whole_us.label("whole_us"),
-                (start.bound_us - exact_creation).label("node_us"),
-                (start.started_us - start.bound_us).label("containers_us"),
-                (start.ready_us - start.started_us).label("ready_us"),
-                (start.answered_us - start.started_us).label("answer_us"),
-            )
-            .where(chosen)
-            .order_by(whole_us.desc(), start.created_us, start.pod_uid)
-            .limit(MAX_SLOWEST)
-            .subquery()
-        )
-        rows = list(
-            query.rows(
-                sa.select(
-                    slowest,
-                    pod.namespace,
-                    pod.name,
-                    pod.image,
-                    sa.func.coalesce(place.node_name, "").label("node"),
-                )
-                .join(schema.pod, pod.uid == slowest.c.pod_uid)
-                .outerjoin(schema.start_place, place.id == slowest.c.place_id)
-                .order_by(slowest.c.whole_us.desc(), slowest.c.created_us, slowest.c.pod_uid)
-            )
-        )
-        starts = [StartSpans(*(getattr(row, name) for name in StartSpans._fields)) for row in rows]
-        read = [name for name in SlowStart._fields if name != "cause"]
-        numbers.slowest = [
-            SlowStart(**{name: getattr(row, name) for name in read}, cause=cause)
-            for row, cause in zip(rows, read_causes(query, starts), strict=True)
-        ]
-        return numbers
+    )
+    spans = [StartSpans(*(getattr(row, name) for name in StartSpans._fields)) for row in rows]
+    causes = read_causes(query, spans)
+    read = [name for name in SlowStart._fields if name != "cause"]
+    return [
+        SlowStart(**{name: getattr(row, name) for name in read}, cause=cause)
+        for row, cause in zip(rows, causes, strict=True)
+    ]
 
 
 def _pulled(query: Query, chosen: sa.ColumnElement[bool]) -> Spans:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from generator.faults import Path as FieldPath
@@ -42,10 +43,22 @@ _MANAGER: Final = "roost-doctor"
 # rule of alerts keeps one from it.
 _NEEDED_TO_START: Final = frozenset(
     (
-        *("Deployment", "DaemonSet", "StatefulSet", "Service", "NetworkPolicy"),
-        *("ConfigMap", "Secret", "PersistentVolumeClaim", "Lease"),
-        *("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
-        *("PriorityClass", "MutatingWebhookConfiguration"),
+        "Deployment",
+        "DaemonSet",
+        "StatefulSet",
+        "Service",
+        "NetworkPolicy",
+        "ConfigMap",
+        "Secret",
+        "PersistentVolumeClaim",
+        "Lease",
+        "ServiceAccount",
+        "Role",
+        "RoleBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "PriorityClass",
+        "MutatingWebhookConfiguration",
     )
 )
 # Commands that are told at a time.
@@ -77,82 +90,121 @@ class _Trial(NamedTuple):
 
 def check(install: Install) -> CheckReport:
     yield f"{len(install.rendered)} objects of release {install.release.name}"
-    there: list[JSONObject] = []
-    missing: list[_Wrong] = []
-    refused: list[_Wrong] = []
-    fixed: list[str] = []
-    denied: list[str] = []
-    trials: dict[Identity, _Trial] = {}
-    foreign: list[tuple[JSONObject, list[ForeignField]]] = []
+    applied = _try_all(install)
+    yield from _find_broken(install, applied)
+    yield from _find_fixed_priorities(install, applied)
+    yield from _find_added(install, applied)
+    yield from _find_foreign(applied)
+    if applied.denied:
+        fix = "Run it with an account that may patch these objects."
+        yield unknown(f"Not allowed to compare: {some(applied.denied, 1)}.", fix)
+
+
+@dataclass(slots=True)
+class _Applied:
+    """What a dry run of the whole release showed."""
+
+    # The objects that are there.
+    there: list[JSONObject] = field(default_factory=list)
+    missing: list[_Wrong] = field(default_factory=list)
+    # Objects that the API server refuses as the values render them.
+    refused: list[_Wrong] = field(default_factory=list)
+    # Objects that aren't as the values render them.
+    differing: list[_Wrong] = field(default_factory=list)
+    # PriorityClasses with another value, which can't be changed.
+    fixed: list[str] = field(default_factory=list)
+    # Objects that may not be compared.
+    denied: list[str] = field(default_factory=list)
+    trials: dict[Identity, _Trial] = field(default_factory=dict)
+
+
+def _try_all(install: Install) -> _Applied:
+    applied = _Applied()
     for body in install.rendered:
         live = install.client.find(path_of(body))
         name = name_of(body)
         if live is None:
-            missing.append(_Wrong(name, _needed_by(body)))
+            applied.missing.append(_Wrong(name, _needed_by(body)))
             continue
-        there.append(live)
+        applied.there.append(live)
         try:
             trial = _try_apply(install, body, live)
         except ApiError as refusal:
             text = f"{name} ({refusal})"
             if refusal.status in (401, 403):
-                denied.append(text)
+                applied.denied.append(text)
             elif refusal.status == UNPROCESSABLE and body["kind"] == "PriorityClass":
-                fixed.append(text)
+                applied.fixed.append(text)
             else:
-                refused.append(_Wrong(text, _needed_by(body)))
+                applied.refused.append(_Wrong(text, _needed_by(body)))
             continue
-        trials[Identity(body["apiVersion"], body["kind"], "", name)] = trial
-        if trial.by_hand:
-            foreign.append((body, trial.by_hand))
-    differing = _find_differing(trials)
-    total = len(install.rendered)
+        applied.trials[Identity(body["apiVersion"], body["kind"], "", name)] = trial
+    applied.differing = _divide_changes(applied.trials)
+    return applied
+
+
+def _find_broken(install: Install, applied: _Applied) -> CheckReport:
+    """Objects that are missing, refused or different: what they are for may not work."""
+    missing = applied.missing
+    differing = applied.differing
     for wrong, evidence in (
-        (missing, f"{len(missing)} of {total} objects are missing"),
-        (refused, "As the values render them, the API server refuses"),
+        (missing, f"{len(missing)} of {len(install.rendered)} objects are missing"),
+        (applied.refused, "As the values render them, the API server refuses"),
         (differing, f"{count(len(differing), 'object')} not as the values render"),
     ):
         if wrong:
             yield error(
                 f"{evidence}: {some([wrong_object.text for wrong_object in wrong])}.",
-                apply_again(install, there),
+                apply_again(install, applied.there),
                 _broken(wrong_object.component for wrong_object in wrong),
                 CUT_OFF | NO_NAMESPACE,
             )
-    if fixed:
-        names = [text.split()[1] for text in fixed]
+
+
+def _find_fixed_priorities(install: Install, applied: _Applied) -> CheckReport:
+    if applied.fixed:
+        names = [text.split()[1] for text in applied.fixed]
         yield error(
-            f"A PriorityClass has another value than the values say: {some(fixed)}. Its value can't"
-            " be changed.",
+            "A PriorityClass has another value than the values say:"
+            f" {some(applied.fixed)}. Its value can't be changed.",
             f"`kubectl delete priorityclass {' '.join(names)}` (pods that are there keep their"
-            f" priority), then {command_of(install, there)}.",
+            f" priority), then {command_of(install, applied.there)}.",
         )
-    number = sum(len(trial.added) for trial in trials.values())
-    if number:
-        texts = []
-        for trial in trials.values():
-            paths = [show_path(path) for path, _ in trial.added]
-            managers = sorted({manager for _, manager in trial.added})
-            if paths:
-                texts.append(f"{name_of(trial.body)} ({some(paths)}, by {', '.join(managers)})")
+
+
+def _find_added(install: Install, applied: _Applied) -> CheckReport:
+    """Fields beside the values that whoever installs wrote."""
+    number = 0
+    texts = []
+    for trial in applied.trials.values():
+        if not trial.added:
+            continue
+        number += len(trial.added)
+        paths = [show_path(path) for path, _ in trial.added]
+        managers = sorted({manager for _, manager in trial.added})
+        texts.append(f"{name_of(trial.body)} ({some(paths)}, by {', '.join(managers)})")
+    if texts:
         yield warning(
             f"{count(number, 'field')} that these values don't render, and that whoever installs"
             f" wrote: {some(texts)}.",
             "What kustomize or a post-renderer adds may stay. What other values rendered:"
-            f" {apply_again(install, there)}",
+            f" {apply_again(install, applied.there)}",
         )
-    if foreign:
-        number = sum(len(fields) for _, fields in foreign)
-        evidence = some([in_words(body, fields) for body, fields in foreign])
-        commands = [patch_command(body, fields) for body, fields in foreign[:_SHOWN]]
-        yield warning(
-            f"{count(number, 'field')} that the values don't render: {evidence}. Installing again"
-            " leaves them.",
-            f"Write them into the values, or take them back: `{'; '.join(commands)}`.",
-        )
-    if denied:
-        fix = "Run it with an account that may patch these objects."
-        yield unknown(f"Not allowed to compare: {some(denied, 1)}.", fix)
+
+
+def _find_foreign(applied: _Applied) -> CheckReport:
+    """Fields beside the values that anybody else wrote."""
+    foreign = [(trial.body, trial.by_hand) for trial in applied.trials.values() if trial.by_hand]
+    if not foreign:
+        return
+    number = sum(len(fields) for _, fields in foreign)
+    evidence = some([in_words(body, fields) for body, fields in foreign])
+    commands = [patch_command(body, fields) for body, fields in foreign[:_SHOWN]]
+    yield warning(
+        f"{count(number, 'field')} that the values don't render: {evidence}. Installing again"
+        " leaves them.",
+        f"Write them into the values, or take them back: `{'; '.join(commands)}`.",
+    )
 
 
 def _try_apply(install: Install, body: JSONObject, live: JSONObject) -> _Trial:
@@ -171,27 +223,26 @@ def _try_apply(install: Install, body: JSONObject, live: JSONObject) -> _Trial:
     )
 
 
-def _find_differing(trials: Mapping[Identity, _Trial]) -> list[_Wrong]:
-    """The objects that aren't as the values render them.
-
-    Adds to a trial's `added` what its applier applied and the values no longer render.
+def _divide_changes(trials: Mapping[Identity, _Trial]) -> list[_Wrong]:
+    """Divide what applying again would change. What the applier applied and the values no longer
+    render goes to the trial's `added`. Returns the objects with any other change.
     """
     before = {identity: trial.before for identity, trial in trials.items()}
     after = {identity: trial.after for identity, trial in trials.items()}
-    changes = {change.identity: change.fields for change in compare(before, after)}
+    changes = {changed.identity: changed.fields for changed in compare(before, after)}
     differing = []
     for identity, trial in trials.items():
         paths = []
-        for field in changes.get(identity, ()):
-            if field.path == ("spec", "replicas"):
+        for change in changes.get(identity, ()):
+            if change.path == ("spec", "replicas"):
                 # The check programs tells of replicas.
                 continue
             # Without an applier, or with nothing there, it goes with a rendered field.
-            is_added = trial.applier != _MANAGER and field.before is not ABSENT
-            if is_added and not _is_rendered(trial.body, field.path):
-                trial.added.append((field.path, trial.applier))
+            is_added = trial.applier != _MANAGER and change.before is not ABSENT
+            if is_added and not _is_rendered(trial.body, change.path):
+                trial.added.append((change.path, trial.applier))
             else:
-                paths.append(show_path(field.path))
+                paths.append(show_path(change.path))
         if paths:
             text = f"{name_of(trial.body)} ({some(paths)})"
             differing.append(_Wrong(text, _needed_by(trial.body)))
