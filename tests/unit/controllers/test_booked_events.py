@@ -182,8 +182,14 @@ def test_all_events_together_get_no_more_than_the_values_allow_the_first_most() 
 
 
 def test_who_came_to_one_booking_leaves_another_sets_booking_its_placeholders() -> None:
-    lab = {**LECTURE, "name": "lab", "people": 40, "set": "gpu", "image": "quay.io/me/lab:1"}
-    document = events_document(LECTURE, lab)
+    tutorial = {
+        **LECTURE,
+        "name": "tutorial",
+        "people": 40,
+        "set": "gpu",
+        "image": "quay.io/me/lab:1",
+    }
+    document = events_document(LECTURE, tutorial)
     gpu = {**document["placeholders"][0], "name": "gpu", "statefulSet": "gpu"}
     document["placeholders"].append(gpu)
     planned = _plan(planner_from(HEADROOM, document), 2, *_users(60))
