@@ -25,6 +25,7 @@ from roost_core.objects.pod import Owner, Pod, PodSpec
 from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_account import Account, Week, Why
 from roost_core.placement.headroom_cut import cut_classes
+from roost_core.placement.headroom_forecast import steady_needs
 from roost_core.placement.headroom_history import UNUSABLE_SUFFIX, History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
@@ -241,6 +242,43 @@ def test_as_people_come_their_placeholders_go_and_what_nobody_takes_goes_within_
     assert late.replicas == 1
 
 
+def test_who_was_there_before_is_nobody_who_came_early() -> None:
+    history = read_history(_history(40, end=NOW - 86_400))
+    with_ten = array("i", [level + 10 for level in history.levels])
+    text = History(history.first, with_ten).as_text()
+    hub = Hub(_document(replicas=0), {"default": text}, now=NOW - 1200)
+    for index in range(10):
+        hub.add(f"user-{index}")
+    # Two minutes before the hour all of the forty are awaited.
+    hub.pass_minutes(18)
+    assert hub.now == NOW - 120
+    assert hub.replicas == 40
+
+
+def test_an_own_text_that_is_seen_late_is_not_read_again_and_one_brought_back_is() -> None:
+    begin = NOW - 3600
+    before = {"default": _history(40, end=begin)}
+    hub = Hub(stored=before, now=begin)
+    hub.pass_minutes(60)
+    written = hub.stored
+    assert written != before
+
+    def minutes_seen() -> float:
+        return hub.gauges["headroom_learned_hours"]["default",] * 60
+
+    # The watch still shows what was there before, for ten minutes.
+    hub.stored = before
+    hub.pass_minutes(10)
+    seen = minutes_seen()
+    hub.stored = written
+    hub.pass_minutes(1)
+    assert minutes_seen() == seen + 1
+    # Somebody puts the former text back: then what was seen since is unknown.
+    hub.stored = before
+    hub.pass_minutes(1)
+    assert minutes_seen() == 21 * 1440 + 1
+
+
 def test_the_values_number_stands_for_a_week_then_as_far_as_a_day_needed_it_in_an_hour() -> None:
     # Three come each day at noon; it's an hour and a half, or less, before.
     for days, minutes, replicas in ((7, -90, 9), (8, -90, 1), (8, -50, 4)):
@@ -401,6 +439,15 @@ def test_who_waits_because_of_the_ceiling_is_counted_each_hour() -> None:
         told = [action for action in hub.pass_minutes(60) if isinstance(action, Notice)]
     assert told == []
     assert counted.call_count == 1
+
+
+def test_what_the_hours_around_need_is_worked_out_every_six_minutes() -> None:
+    hub = Hub(stored={"default": _history(40)})
+    hub.turn()
+    with mock.patch.object(learning, "steady_needs", wraps=steady_needs) as worked_out:
+        hub.pass_minutes(18)
+    first = int(NOW // 60)
+    assert [call.args[1] - first for call in worked_out.call_args_list] == [6, 12, 18]
 
 
 def test_nobody_counts_as_cut_once_what_was_spent_is_long_ago() -> None:
@@ -987,6 +1034,8 @@ def test_a_text_that_cannot_be_read_and_busy_histories_fit_one_config_map_at_onc
     assert hub.stored is not None
     assert read_history(hub.stored["set-0"]).seen_minutes >= 1440
     assert hub.stored[f"set-0{UNUSABLE_SUFFIX}"] == "x" * 90_000
+    # What can't be read takes of the room of all.
+    assert len(hub.stored["set-0"]) <= (700_000 - 90_000) // 11
     # The admission policy's bound.
     assert sum(map(len, hub.stored.values())) <= 786_432
 
