@@ -65,7 +65,7 @@ PARTS: Final[dict[str, Part]] = {
         (
             "tests/unit/controllers/test_headroom*.py",
             "tests/unit/controllers/test_booked_events.py",
-            "tests/unit/controllers/test_shared_pools.py",
+            "tests/unit/controllers/test_set_of_user.py",
             "tests/unit/roost_core/test_headroom*.py",
             "tests/unit/roost_core/test_pool_without.py",
         ),

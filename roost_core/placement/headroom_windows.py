@@ -121,7 +121,7 @@ def period_at(windows: Sequence[Window], otherwise: int, moment: float) -> Perio
     edges: list[int] = []
     for window in windows:
         for text in (window.start, window.end):
-            edge = _next(window, text, now)
+            edge = _next(text, _zone(window.time_zone), now)
             if edge:
                 edges.append(edge)
     return Period(
@@ -138,13 +138,13 @@ def changes_between(
     before `end`.
     """
     moment = begin
-    before: tuple[int, tuple[str, ...]] | None = None
+    last_state: tuple[int, tuple[str, ...]] | None = None
     while moment < end:
         period = period_at(windows, otherwise, moment)
-        now = (period.replicas, period.windows)
-        if now != before:
+        state = (period.replicas, period.windows)
+        if state != last_state:
             yield ReplicaChange(moment, period.replicas, period.windows)
-        before = now
+        last_state = state
         if period.until is None:
             return
         moment = period.until
@@ -172,10 +172,10 @@ def parse_moment(text: str, time_zone: str) -> float:
 
     Raises ValueError.
     """
-    time = datetime.fromisoformat(text)
-    if time.tzinfo is not None:
-        return (time - _EPOCH).total_seconds()
-    return float(_moment_of(time, _zone(time_zone)))
+    given = datetime.fromisoformat(text)
+    if given.tzinfo is not None:
+        return (given - _EPOCH).total_seconds()
+    return float(_moment_of(given, _zone(time_zone)))
 
 
 def utc_offset_seconds(moment: int, time_zone: str) -> int:
@@ -195,7 +195,7 @@ def never_holds(window: Window) -> bool:
     begin = _moment_of(_SOME_DAY, _zone(window.time_zone))
     moment = begin
     for _ in range(_MOST_STARTS):
-        start = _next(window, window.start, moment)
+        start = _next(window.start, _zone(window.time_zone), moment)
         if start is None or start > begin + _LONG_DAYS * 86_400:
             return True
         if _holds(window, start):
@@ -214,20 +214,25 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
     if DATE_TIME.fullmatch(window.start):
         return 0, 0
     is_yearly = any(text.split()[2:4] != ["*", "*"] for text in (window.start, window.end))
-    begin = _moment_of(_SOME_DAY, _zone(window.time_zone))
+    zone = _zone(window.time_zone)
+    begin = _moment_of(_SOME_DAY, zone)
     end = begin + (_YEARLY_SAMPLE_DAYS if is_yearly else _SAMPLE_DAYS) * 86_400
     moment = begin
     longest = 0
     active = 0
     for _ in range(_MOST_STARTS):
-        start = moment if _holds(window, moment) else _next(window, window.start, moment)
+        start = moment if _holds(window, moment) else _next(window.start, zone, moment)
         if start is None or start >= end:
             moment = end
             break
-        moment = min(_next(window, window.end, start) or end, end)
-        if _holds(window, start):
-            longest = max(longest, moment - start)
-            active += moment - start
+        if not _holds(window, start):
+            # It is an end, too. The next start may come before the next end.
+            moment = start
+            continue
+        stop = min(_next(window.end, zone, start) or end, end)
+        longest = max(longest, stop - start)
+        active += stop - start
+        moment = stop
     return longest / 3600, active / 3600 * window.replicas * 7 * 86_400 / (moment - begin)
 
 
@@ -235,7 +240,7 @@ def next_time(text: str, time_zone: str, moment: int) -> int | None:
     """Return the first time of a cron expression or local date-time later than `moment`; None:
     there is none.
     """
-    return _next(Window("", 0, time_zone, text, text), text, moment)
+    return _next(text, _zone(time_zone), moment)
 
 
 def start_fault(text: str) -> str | None:
@@ -268,17 +273,17 @@ def monday_of(moment: int, time_zone: str) -> int:
 
 
 def _holds(window: Window, now: int) -> bool:
-    start = _last(window, window.start, now)
+    zone = _zone(window.time_zone)
+    start = _last(window.start, zone, now)
     if start is None:
         return False
-    end = _last(window, window.end, now)
+    end = _last(window.end, zone, now)
     # Both at the same time: a clock change skipped everything between them.
     return end is None or start > end
 
 
-def _last(window: Window, text: str, now: int) -> int | None:
+def _last(text: str, zone: ZoneInfo, now: int) -> int | None:
     """Return the latest time of a cron expression or date that is not after `now`."""
-    zone = _zone(window.time_zone)
     local = _local(now, zone)
     if local.fold:
         # Times that occur twice count as their first occurrence, so those up to an hour ahead have
@@ -291,9 +296,8 @@ def _last(window: Window, text: str, now: int) -> int | None:
     return None
 
 
-def _next(window: Window, text: str, now: int) -> int | None:
+def _next(text: str, zone: ZoneInfo, now: int) -> int | None:
     """Return the earliest time of a cron expression or date after `now`."""
-    zone = _zone(window.time_zone)
     for candidate in _times(text, _local(now, zone).replace(fold=0), reverse=False):
         moment = _moment_of(candidate, zone)
         if moment > now:
@@ -340,6 +344,7 @@ def _local(moment: int, zone: ZoneInfo) -> datetime:
 
 
 def _offset(local: datetime, zone: ZoneInfo) -> timedelta:
+    """Return what the zone's clocks are ahead of UTC at a local time."""
     return local.replace(tzinfo=UTC) - local.replace(tzinfo=zone)
 
 

@@ -22,8 +22,8 @@ from roost.controllers.headroom.accounting import (
 )
 from roost.controllers.headroom.boot_clock import BootClock
 from roost.controllers.headroom.pool_view import PoolView, see_pool
+from roost.controllers.headroom.set_of_user import SetOfUser
 from roost.controllers.headroom.settings import HeadroomSettings
-from roost.controllers.headroom.shared_pools import SharedPools
 from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_forecast import (
     STEADY_STEP,
@@ -103,7 +103,7 @@ def observe(
     settings: HeadroomSettings,
     *,
     kept_seats: int,
-    pools: SharedPools,
+    set_of_user: SetOfUser,
     now: Moment,
 ) -> tuple[Learned, list[Action]]:
     """Take in a stored history if there is another one, and what is seen now; each hour is stored.
@@ -116,7 +116,7 @@ def observe(
     learned, actions = _with_stored(
         placeholder_set, learn, learned, snapshot, settings, minute=minute
     )
-    view = see_pool(placeholder_set, snapshot, settings, learned.view, pools.counts_for)
+    view = see_pool(placeholder_set, snapshot, settings, learned.view, set_of_user.counts_for)
     learned = _with_boots(learned, view, now.wall)
     learned = _with_pulls(learned, view, now.wall)
     if view.per_node and view.per_node != learned.history.per_node:

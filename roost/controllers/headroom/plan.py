@@ -37,8 +37,8 @@ from roost.controllers.headroom.quota_room import (
     joint_cut,
     room_of_all,
 )
+from roost.controllers.headroom.set_of_user import SetOfUser
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
-from roost.controllers.headroom.shared_pools import SharedPools
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
@@ -240,7 +240,7 @@ class _Plan:
             for placeholder_set in settings.sets
             if placeholder_set.learn is not None
         ]
-        self._pools = SharedPools(learning, snapshot)
+        self._set_of_user = SetOfUser(learning, snapshot)
         self._booked = plan_booked(snapshot, settings, now.wall)
         self._room_of_hubs = room_of_all(snapshot, settings) if learning else None
         self.actions: list[Action] = []
@@ -281,7 +281,7 @@ class _Plan:
                 self._snapshot,
                 self._settings,
                 kept_seats=period.replicas + extra,
-                pools=self._pools,
+                set_of_user=self._set_of_user,
                 now=now,
             )
             self.actions += actions

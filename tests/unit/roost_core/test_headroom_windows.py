@@ -80,6 +80,14 @@ def test_a_window_of_each_week_is_measured_without_the_nights_in_which_clocks_ch
         assert longest_and_hours(_window(start, end))[0] == longest
 
 
+def test_a_start_that_is_an_end_hides_no_later_start_of_the_day() -> None:
+    longest, in_a_week = longest_and_hours(
+        _window("0 8,9 * * *", "0 8,18 * * *", replicas=2, zone="UTC")
+    )
+    assert longest == 9
+    assert in_a_week == pytest.approx(9 * 7 * 2)
+
+
 def test_a_window_by_dates_comes_once_and_has_no_hours_a_week() -> None:
     assert longest_and_hours(_window("2024-01-24T09:00", "2024-01-24T11:00")) == (0, 0)
 

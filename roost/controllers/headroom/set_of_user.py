@@ -30,7 +30,7 @@ class _Fit(NamedTuple):
     position: int
 
 
-class SharedPools:
+class SetOfUser:
     """Which of the sets that learn a user counts for, at one time."""
 
     def __init__(self, sets: Sequence[PlaceholderSet], snapshot: Snapshot) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.headroom.shared_pools import SharedPools
+from roost.controllers.headroom.set_of_user import SetOfUser
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import NodeRules, NodeTerm, Requirement
@@ -28,8 +28,8 @@ def learner(name: str, *terms: tuple[Requirement, ...]) -> PlaceholderSet:
 
 
 def counted_for(*sets: PlaceholderSet) -> list[str]:
-    pools = SharedPools(sets, Snapshot(RELEASE, NAMESPACE, {"n": NODE}, {}, {}))
-    return [learner.name for learner in sets if pools.counts_for(USER, learner.name)]
+    set_of_user = SetOfUser(sets, Snapshot(RELEASE, NAMESPACE, {"n": NODE}, {}, {}))
+    return [learner.name for learner in sets if set_of_user.counts_for(USER, learner.name)]
 
 
 @given(st.integers(1, 5), st.booleans())
@@ -75,9 +75,9 @@ def test_conditions_of_the_selector_and_on_a_nodes_fields_count_as_others() -> N
 
 def nearest(sets: list[PlaceholderSet], requests: tuple[tuple[str, int], ...]) -> list[str]:
     """For which of the sets a user counts that requests so much."""
-    pools = SharedPools(sets, Snapshot(RELEASE, NAMESPACE, {"n": NODE}, {}, {}))
+    set_of_user = SetOfUser(sets, Snapshot(RELEASE, NAMESPACE, {"n": NODE}, {}, {}))
     pod = Pod(NAMESPACE, "user", node_name="n", spec=PodSpec(requests=requests))
-    return [one.name for one in sets if pools.counts_for(pod, one.name)]
+    return [one.name for one in sets if set_of_user.counts_for(pod, one.name)]
 
 
 def sized(name: str, **requests: str) -> PlaceholderSet:
