@@ -13,8 +13,6 @@ from generator.importing.python_names import NotWrittenOutError, parents_of, wri
 from generator.importing.python_settings import SCOPES, parts_of, statements_of
 
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
-# Methods that add to a list; what they add is their last argument.
-_ADDERS: Final = ("append", "extend", "insert")
 
 
 def profiles_returned(tree: ast.Module, value: ast.expr) -> ast.List | None:
@@ -51,7 +49,7 @@ def _lists_that_stay(tree: ast.Module) -> Iterator[tuple[str, list[ast.expr]]]:
     names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     for line in tree.body:
-        target, value = _begun_or_added(line)
+        target, value, _ = _begun_or_added(line)
         if target is None or target in arguments or value is None:
             continue
         if not isinstance(line, ast.Assign):
@@ -66,21 +64,28 @@ def _lists_that_stay(tree: ast.Module) -> Iterator[tuple[str, list[ast.expr]]]:
 
 def _is_understood(line: ast.AST, lists: dict[str, list[ast.expr]]) -> bool:
     """Follow a statement: a list that it begins, or adds to. False: it may do more to one."""
-    target, more = _begun_or_added(line)
+    target, more, is_first = _begun_or_added(line)
+    if isinstance(line, ast.Assign) and isinstance(more, ast.Name) and more.id in lists:
+        # A second name for the list: what is added by it isn't followed.
+        return False
     if target is not None:
         entries = None if more is None else _listed(more, lists)
         is_new = isinstance(line, ast.Assign)
         if target in lists or entries is not None:
             if entries is None or (is_new and target in lists):
                 return False
-            lists.setdefault(target, []).extend(entries)
+            known = lists.get(target, [])
+            lists[target] = [*entries, *known] if is_first else [*known, *entries]
             return True
     names = {part.id for part in parts_of(line) if isinstance(part, ast.Name)}
     return not names & set(lists)
 
 
-def _begun_or_added(line: ast.AST) -> tuple[str | None, ast.expr | None]:
-    """The name of the list that a statement begins or adds to, and what it adds, as a list."""
+def _begun_or_added(line: ast.AST) -> tuple[str | None, ast.expr | None, bool]:
+    """The name of the list that a statement begins or adds to, what it adds, as a list, and whether
+    that comes first.
+    """
+    is_first = False
     if isinstance(line, ast.Assign) and len(line.targets) == 1:
         target: ast.expr = line.targets[0]
         more: ast.expr | None = line.value
@@ -90,14 +95,23 @@ def _begun_or_added(line: ast.AST) -> tuple[str | None, ast.expr | None]:
     else:
         call = line.value if isinstance(line, ast.Expr) else None
         if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)):
-            return None, None
+            return None, None, False
         target = call.func.value
-        more = None
-        if call.func.attr in _ADDERS and call.args and not call.keywords:
-            more = call.args[-1]
-            if call.func.attr != "extend":
-                more = ast.List([more], ast.Load())
-    return (target.id if isinstance(target, ast.Name) else None), more
+        more, is_first = (None, False) if call.keywords else _added(call.func.attr, call.args)
+    return (target.id if isinstance(target, ast.Name) else None), more, is_first
+
+
+def _added(method: str, arguments: Sequence[ast.expr]) -> tuple[ast.expr | None, bool]:
+    """What a method of a list adds, as a list, and whether that comes first. None: not known."""
+    match method, arguments:
+        case "append", [entry]:
+            return ast.List([entry], ast.Load()), False
+        case "extend", [entries]:
+            return entries, False
+        # The first profile is the default, so the place counts.
+        case "insert", [ast.Constant(value=0), entry]:
+            return ast.List([entry], ast.Load()), True
+    return None, False
 
 
 def _listed(value: ast.expr | None, lists: dict[str, list[ast.expr]]) -> list[ast.expr] | None:

@@ -182,27 +182,52 @@ def _keeps_class(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """Whether a method changes single labels of those that KubeSpawner makes, and leaves the one by
     which a pod's class is found.
     """
-    is_of_labels = method.name in _LABEL_MAKERS
-    return is_of_labels and all(map(_is_harmless_for_labels, method.body))
+    if method.name not in _LABEL_MAKERS:
+        return False
+    given = {argument.arg for argument in method.args.args}
+    # Names of the labels that KubeSpawner made.
+    made: set[str] = set()
+    for line in method.body:
+        is_kept = _is_single_label(line) or _is_docstring(line)
+        match line:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                is_kept = _is_made_by_spawner(value, given)
+                made.add(name)
+            case ast.Return(value=ast.Name(id=name)):
+                is_kept = name in made
+            case ast.Return(value=value):
+                is_kept = _is_made_by_spawner(value, given)
+        if not is_kept:
+            return False
+    return True
 
 
-def _is_harmless_for_labels(line: ast.stmt) -> bool:
-    targets = line.targets if isinstance(line, ast.Assign | ast.Delete) else []
-    if targets and all(
+def _is_docstring(line: ast.stmt) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+
+
+def _is_single_label(line: ast.stmt) -> bool:
+    """Whether a statement deletes or sets one label, to a value that is written out."""
+    if isinstance(line, ast.Assign):
+        if not isinstance(line.value, ast.Constant):
+            return False
+    elif not isinstance(line, ast.Delete):
+        return False
+    return all(
         isinstance(target, ast.Subscript) and key_of(target.slice) not in (ANY, "component")
-        for target in targets
-    ):
-        return True
-    if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant):
-        return True
-    value = line.value if isinstance(line, ast.Assign | ast.Return) else None
-    if isinstance(value, ast.Name):
-        return isinstance(line, ast.Return)
+        for target in line.targets
+    )
+
+
+def _is_made_by_spawner(value: ast.expr | None, given: Collection[str]) -> bool:
+    """Whether an expression calls KubeSpawner's own method, with what this one was given."""
     return (
         isinstance(value, ast.Call)
         and isinstance(value.func, ast.Attribute)
         and ast.unparse(value.func.value) == "super()"
         and value.func.attr in _LABEL_MAKERS
+        and not value.keywords
+        and all(isinstance(argument, ast.Name) and argument.id in given for argument in value.args)
     )
 
 

@@ -8,7 +8,7 @@ what it starts at once stays with others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -97,10 +97,11 @@ def _starts(
         if not seated.begins_at <= view.now < seated.key.start + LATE_SECONDS:
             continue
         counted = _counted(view, seated.key, memory)
+        came = memory.who_came(seated.key)
         for name in seated.names:
             if room <= 0:
                 return
-            if name in asked or not _wants_server(view, seated.key, name, memory):
+            if name in asked or not _wants_server(view, seated.key, name, memory, came):
                 continue
             if name not in counted and len(counted) >= seated.people:
                 continue
@@ -125,13 +126,18 @@ def _counted(view: View, key: ClassKey, memory: Memory) -> set[str]:
     return counted
 
 
-def _wants_server(view: View, key: ClassKey, name: str, memory: Memory) -> bool:
-    """Whether a listed person has no server, may be given one, and was not tried too often."""
+def _wants_server(
+    view: View, key: ClassKey, name: str, memory: Memory, came: Collection[str]
+) -> bool:
+    """Whether a listed person has no server, may be given one, and was not tried too often.
+
+    came: those who used their server of this class.
+    """
     user = view.users.get(name)
     if user is None or not user.shows_servers or user.server is not None:
         return False
     # Who stopped a server that they had used wants another one, or none.
-    if name in memory.skipped.get(key, {}) or name in memory.who_came(key):
+    if name in memory.skipped.get(key, {}) or name in came:
         return False
     return memory.tries.get(key, {}).get(name, 0) < MOST_TRIES
 

@@ -42,8 +42,8 @@ from roost_core.objects.timestamps import read_moment
 MAX_IMAGES: Final = 1000
 # kubelet's nodeStatusMaxImages by default: a list of so many may lack some.
 LISTED_IMAGES: Final = 50
-# The taint that the node controller writes while the kubelet says DiskPressure.
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+# The taint that the node controller writes while the kubelet says DiskPressure.
 DISK_PRESSURE_TAINT: Final = "node.kubernetes.io/disk-pressure"
 # The longest name of an image that placement uses: pods choose them.
 MAX_REFERENCE: Final = 1024

@@ -122,7 +122,11 @@ class _Play:
     def __init__(self, before: PoolWithout, facts: PoolFacts) -> None:
         self.nodes = dict(before.nodes)
         self.homes = dict(before.homes)
-        self.waiting = dict(before.waiting)
+        # Nodes may have room for less than when these came.
+        self.waiting = {
+            key: user._replace(size=min(user.size, facts.per_node))
+            for key, user in before.waiting.items()
+        }
         self.next_number = before.next_number
         # Of each who got a seat, or went without one.
         self.waits: list[float] = []
@@ -176,7 +180,10 @@ class _Play:
 
     def seat_waiting(self, now: float) -> None:
         """Who waits takes the seats that there are, in order of coming."""
+        least = min((user.size for user in self.waiting.values()), default=0.0)
         for user in list(self.waiting.values()):
+            if not self._ready.has_room(least):
+                return
             if self._seat(user, now):
                 del self.waiting[user.key]
                 self._coming = None
@@ -265,6 +272,10 @@ class _Rooms:
         """Of a node more or less is used than before."""
         del self._by_use[bisect_left(self._by_use, (before, -number))]
         self.add(number, used)
+
+    def has_room(self, size: float) -> bool:
+        """Whether a node has room for so much more."""
+        return bool(self._by_use) and self._by_use[0][0] + size <= self._per_node + _ROUNDING
 
     def take(self, size: float) -> int | None:
         """Use so much of the fullest node with room, and return its number; None: there is none."""

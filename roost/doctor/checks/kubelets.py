@@ -236,6 +236,8 @@ def _nodes_to_ask(install: Install, pressed: Sequence[Node]) -> list[Node]:
         first_of_kind.setdefault((*pool, node.kubelet_version), node)
     nodes = list(pressed)
     for node in (*first_of_kind.values(), *fullest):
+        if len(nodes) >= _ASKED:
+            break
         if node not in nodes:
             nodes.append(node)
     return nodes[:_ASKED]

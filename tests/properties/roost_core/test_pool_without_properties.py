@@ -80,6 +80,9 @@ class PlainRooms:
         assert self.used[number] == before
         self.used[number] = used
 
+    def has_room(self, size: float) -> bool:
+        return any(used + size <= self.per_node + 1e-6 for used in self.used.values())
+
     def take(self, size: float) -> int | None:
         with_room = [
             (used, -number)

@@ -80,6 +80,14 @@ def test_as_many_nodes_boot_as_those_who_wait_fill() -> None:
     assert [node.used for node in pool.nodes.values()] == [10, 10]
 
 
+def test_who_waits_for_a_whole_node_gets_one_when_nodes_have_room_for_less() -> None:
+    pool, _ = PoolWithout().after(0, people(1, 0, 8.0), [], FACTS._replace(per_node=8))
+    less = FACTS._replace(per_node=7)
+    for now in range(10, 600, 10):
+        pool, _ = pool.after(now, [], [], less)
+    assert (len(pool.nodes), len(pool.waiting)) == (1, 0)
+
+
 def test_a_clock_that_is_ahead_lets_nobody_come_after_now() -> None:
     pool, _ = PoolWithout().after(0, people(1, 50), [], FACTS)
     assert [node.ready_at for node in pool.nodes.values()] == [240]
