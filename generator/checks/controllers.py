@@ -17,10 +17,8 @@ from generator.values.helm_release import Release
 from generator.values.merge import Values
 from roost_core.objects.image_references import is_reference
 from roost_core.placement.labels import USER_CLASS
+from roost_core.release.image_gate import IMAGE_VOLUME_MINOR
 
-# Image volumes are on by default from here on; before, a feature gate of the API server and the
-# kubelets.
-_IMAGE_VOLUME_MINOR: Final = (1, 35)
 # Each is a pod on every node it selects.
 _MANY_PULLERS: Final = 20
 # The largest release.json. Its ConfigMap has it indented, and Kubernetes takes 1 MiB.
@@ -110,7 +108,7 @@ def _lint_puller(report: LintReport, release: Release) -> None:
     is_on = puller.get("enabled") is True
     whose = at(report.values, "imageGate", "pullerPods")
     mounts = puller.get("method") == "imageVolume"
-    if mounts and release.kube_minor < _IMAGE_VOLUME_MINOR and is_on:
+    if mounts and release.kube_minor < IMAGE_VOLUME_MINOR and is_on:
         reason = (
             f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate"
             " was set."

@@ -23,6 +23,7 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
 from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.placement import labels
+from roost_core.release.image_gate import IMAGE_VOLUME_MINOR
 
 # What templates name so: `keys.opt_out`. The compiler writes it out as constants.
 KEYS: Final[Mapping[str, object]] = MappingProxyType(
@@ -227,12 +228,10 @@ def minor_for_tag(by_minor: Mapping[str, object], tag: str, cluster: tuple[int, 
 
 
 def puller_method(method: object, cluster: tuple[int, int]) -> object:
-    """`prePuller.method` for this cluster: image volumes are on by default from 1.35 (beta), and
-    always from 1.36.
-    """
+    """`prePuller.method` for this cluster; for `auto`: image volumes if they are on by default."""
     if method != "auto":
         return method
-    return "imageVolume" if cluster >= (1, 35) else "noop"
+    return "imageVolume" if cluster >= IMAGE_VOLUME_MINOR else "noop"
 
 
 def in_registry(registry: object, image: str) -> str:

@@ -29,6 +29,9 @@ _DAEMON_TOLERATIONS: Final = tuple(
         "unschedulable",
     )
 )
+# From this minor on, the API server and kubelets mount images as volumes by default. Before, that
+# is a feature gate of both.
+IMAGE_VOLUME_MINOR: Final = (1, 35)
 
 
 class GateMode(StrEnum):

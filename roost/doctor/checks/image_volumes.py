@@ -5,11 +5,10 @@ from typing import Final
 from roost.doctor.evidence import mounts_images, some
 from roost.doctor.findings import CheckReport, error
 from roost.doctor.install import Install
+from roost_core.release.image_gate import IMAGE_VOLUME_MINOR
 
 # Runtimes that can mount an image, by the name in nodeInfo.containerRuntimeVersion.
 _MOUNTS_IMAGES: Final = {"containerd": (2, 1), "cri-o": (1, 31)}
-# Kubelets mount images by default from this minor on.
-_KUBELET_MOUNTS_IMAGES: Final = (1, 35)
 
 
 def check(install: Install) -> CheckReport:
@@ -22,7 +21,7 @@ def check(install: Install) -> CheckReport:
         least = _MOUNTS_IMAGES.get(runtime)
         if least and _is_older(version, least):
             old.append(f"{node.name} ({node.runtime_version})")
-        if _is_older(node.kubelet_version, _KUBELET_MOUNTS_IMAGES):
+        if _is_older(node.kubelet_version, IMAGE_VOLUME_MINOR):
             old_kubelets.append(f"{node.name} ({node.kubelet_version})")
     if old:
         fix = "Use containerd 2.1 or CRI-O 1.31 and newer, or prePuller.method: noop."
