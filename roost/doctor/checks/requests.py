@@ -2,13 +2,12 @@
 in the way.
 """
 
-from typing import Any
-
 from roost.doctor.evidence import admits, labels_of, listed, namespace_of
 from roost.doctor.findings import CheckReport, error, warning
 from roost.doctor.install import Install
 from roost.doctor.quotas import BOUNDS, bounds, find_counted, find_refused, named, scopes
 from roost.doctor.try_pod import make_pod, opted_out, refusal_of
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.quotas import ACROSS_NAMESPACES
 
 
@@ -69,7 +68,7 @@ def check(install: Install) -> CheckReport:
     yield from find_counted(install)
 
 
-def _try(install: Install, name: str, pod_class: Any) -> CheckReport:  # noqa: ANN401 - a part of the values
+def _try(install: Install, name: str, pod_class: JSONObject) -> CheckReport:
     """Create a pod without requests, with dryRun: whatever is admitted without Roost is admitted
     with it.
     """

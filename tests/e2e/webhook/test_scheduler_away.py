@@ -2,6 +2,8 @@
 meanwhile.
 """
 
+from functools import partial
+
 import pytest
 
 from roost_core.objects.fields import JSONObject
@@ -11,9 +13,14 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
-from tests.stack import FAST_ELECTION, Stack
+from tests.stack import FAST_ELECTION, Stack, Webhook
 
 pytestmark = pytest.mark.e2e
+
+
+def _is_away(webhook: Webhook) -> bool:
+    """Whether reviews take Roost's scheduler for away."""
+    return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
 
 
 def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
@@ -36,9 +43,7 @@ def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
         webhook, ours = stack.start_webhook(), stack.scheduler_name("user")
         webhook.wait_ready()
 
-        def is_away() -> bool:
-            return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
-
+        is_away = partial(_is_away, webhook)
         assert stack.create_pod(pod("early"))["spec"]["schedulerName"] == "default-scheduler"
         assert stack.wait_for_node("early") == "node-1"
         stack.start_scheduler().wait_leading()
@@ -103,9 +108,7 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
             "user"
         )
 
-        def is_away() -> bool:
-            return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
-
+        is_away = partial(_is_away, webhook)
         scheduler = {"profiles": {"lab": {"strategy": "spread"}}}
         stack.apply({"scheduler": scheduler, "podClasses": {"user": {"profile": "lab"}}})
         wait_until(is_away, 20, "the webhook to see that the leader lacks the profile")
