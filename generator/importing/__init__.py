@@ -26,9 +26,8 @@ By subject:
 - `builds.py`: BinderHub
 - `class_match.py`: what the hub sets beside the chart's keys; whether its users are within reach
 - `hub_python.py` finds the pieces of the hub's Python. `python_settings.py` says what one statement
-  sets, `hub_code.py` which trait that is; `python_names.py`: names in it; `profile_filters.py`,
-  `profile_functions.py`: functions that leave profiles out, or return them. It is read and never
-  run.
+  sets, `hub_code.py` which trait that is; `python_names.py`, `profile_filters.py`: names and
+  filters in it. It is read and never run.
 - `traits.py`, `chart_traits.py`: KubeSpawner's traits, and what the chart's keys set of them
 - `pod_resources.py`, `pull_secrets.py`, `object_names.py`: what pods and objects of the chart have
 - `quantities.py`: KubeSpawner's sizes as Kubernetes quantities

@@ -17,7 +17,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from generator.importing.profile_filters import leaves_out
-from generator.importing.profile_functions import profiles_returned
 from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.python_names import parents_of, without_names, written_out
 from generator.importing.python_settings import (
@@ -366,8 +365,6 @@ class _HubCode:
         in_hook: bool,
     ) -> Iterator[TraitValue]:
         given = setting.value
-        if trait == "profile_list" and not below:
-            given = profiles_returned(self._tree, given) or given
         if below:
             # A part of the trait, by its first key.
             given = ast.Dict([ast.Constant(below[0])], [given])

@@ -17,7 +17,8 @@ from generator.importing.traits import entries_of
 # The chart's configuration runs each file of this folder.
 _FOLDER: Final = "jupyterhub_config.d"
 _FLAGS: Final = ("-f", "--config")
-_CHARTS_FILE: Final = "/usr/local/etc/jupyterhub/jupyterhub_config.py"
+_CHARTS_FOLDER: Final = "/usr/local/etc/jupyterhub"
+_CHARTS_FILE: Final = f"{_CHARTS_FOLDER}/jupyterhub_config.py"
 
 
 def python_of(hub: HubSection) -> list[tuple[Path, str]]:
@@ -47,8 +48,11 @@ def python_elsewhere(hub: HubSection) -> tuple[Path, str] | None:
     for name, file in sorted(mapping(child(hub.data, "hub", "extraFiles")).items()):
         if _is_configuration(file) and not _text_of(file):
             return ("hub", "extraFiles", name), "its text isn't in this file"
-    if any(map(_is_configuration, entries_of(child(hub.data, "hub", "extraVolumeMounts")))):
+    mounts = entries_of(child(hub.data, "hub", "extraVolumeMounts"))
+    if any(map(_is_configuration, mounts)):
         return ("hub", "extraVolumeMounts"), f"files in {_FOLDER}"
+    if any(map(_covers_charts_file, mounts)):
+        return ("hub", "extraVolumeMounts"), f"another {_CHARTS_FILE}"
     for key in ("command", "args"):
         given = [*map(str, listing(child(hub.data, "hub", key)))]
         words = " ".join(given).replace("=", " ").split()
@@ -62,6 +66,11 @@ def python_elsewhere(hub: HubSection) -> tuple[Path, str] | None:
 def _is_configuration(mount: object) -> bool:
     """Whether something is mounted among the files that the hub runs."""
     return _FOLDER in text(child(mount, "mountPath")).split("/")
+
+
+def _covers_charts_file(mount: object) -> bool:
+    """Whether something is mounted in the place of the chart's configuration."""
+    return text(child(mount, "mountPath")).rstrip("/") in (_CHARTS_FILE, _CHARTS_FOLDER)
 
 
 def _key_of(file: object) -> Path:

@@ -57,7 +57,7 @@ _FEW: Final = 8
 LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
 # Why a set has no replicas of its own: each is a node with a device, or most of one.
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
-# Values of a label by which nodes have no such thing.
+# Values of a label by which nodes have no such thing, in lower case.
 _FALSE: Final = ("false", "no", "none", "0")
 # An hour of a node with a GPU costs 0.5 to 4 on the large clouds, for courses mostly 1 to 3.
 GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3, "monthlyCeiling": 200}
@@ -381,7 +381,7 @@ def _parts(nodes: object) -> list[str]:
     """Each label of a node selector, or each toleration or term of a list; not what it keeps pods
     away from.
     """
-    return [to_json({key: item}) for key, item in mapping(nodes).items() if item not in _FALSE] + [
+    return [to_json({key: item}) for key, item in mapping(nodes).items() if not _is_false(item)] + [
         to_json(_without_negations(term)) for term in listing(nodes)
     ]
 
@@ -395,8 +395,12 @@ def _without_negations(term: object) -> object:
     return {**term, "matchExpressions": asked}
 
 
+def _is_false(value: object) -> bool:
+    return str(value).lower() in _FALSE
+
+
 def _is_negation(expression: object) -> bool:
     operator = at(expression, "operator")
     values = listing(at(expression, "values"))
-    is_false = operator == "In" and all(value in _FALSE for value in values)
+    is_false = operator == "In" and all(map(_is_false, values))
     return is_false or operator in ("NotIn", "DoesNotExist")
