@@ -61,7 +61,11 @@ PARTS: Final[dict[str, Part]] = {
         ("tests/properties/controllers/test_placeholder_mover_properties.py",),
     ),
     "headroom": Part(
-        ("roost/controllers/headroom/*.py", "roost_core/placement/headroom_*.py"),
+        (
+            "roost/controllers/headroom/*.py",
+            "roost_core/placement/headroom_*.py",
+            "roost_core/placement/pool_without.py",
+        ),
         (
             "tests/unit/controllers/test_headroom*.py",
             "tests/unit/controllers/test_booked_events.py",
@@ -73,6 +77,7 @@ PARTS: Final[dict[str, Part]] = {
             "tests/properties/controllers/test_headroom_calendar.py",
             "tests/properties/controllers/test_booked_events_properties.py",
             "tests/properties/roost_core/test_headroom_forecast_properties.py",
+            "tests/properties/roost_core/test_pool_without_properties.py",
         ),
     ),
     "placeholders": Part(

@@ -16,7 +16,8 @@ from tests.builders import HUB_RELEASE
 from tools.root import ROOT
 
 CHART = ROOT / "chart"
-# Values files that are seldom written so.
+# Values files that an operator may well write, and that two YAML readers or two printers could take
+# apart.
 ODD = sorted((ROOT / "tests" / "parity" / "odd").glob("*.yaml"))
 
 # (apiVersion, kind, namespace, name): what tells objects apart.

@@ -38,10 +38,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("drawn")
 
 
-# Values files that an operator may well write, and that two YAML readers or two printers could take
-# apart.
-
-
 @pytest.mark.parametrize("program", ["helm", "helm3"])
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
 def test_helm_and_roost_render_the_same_objects(odd: Path, program: str) -> None:

@@ -102,7 +102,7 @@ class PlainRooms:
     boot_seconds=st.sampled_from([0.0, 30.0, 240.0]),
     people=st.integers(1, 120),
 )
-def test_everybody_gets_the_fullest_ready_node_with_room(
+def test_rooms_finds_the_node_that_a_look_at_each_finds(
     seed: int, per_node: float, boot_seconds: float, people: int
 ) -> None:
     chance = Random(seed)

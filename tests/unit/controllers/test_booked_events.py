@@ -197,10 +197,23 @@ def test_who_came_to_one_booking_leaves_another_sets_booking_its_placeholders() 
 
 
 @pytest.mark.parametrize(
-    ("minutes", "is_told"), [(-60, True), (-1, True), (0, False), (60, False), (3 * 1440, False)]
+    ("start", "minutes", "is_told"),
+    [
+        ("09:00", -60, True),
+        ("09:00", -1, True),
+        ("09:00", 0, False),
+        ("09:00", 60, False),
+        ("09:00", 3 * 1440, False),
+        # It is told of until its hour is over: plans of an hour say the same.
+        ("08:30", -1, True),
+        ("08:30", 0, False),
+    ],
 )
-def test_of_a_booking_that_has_begun_nobody_is_told(minutes: float, *, is_told: bool) -> None:
-    planned = _plan(_planner(), minutes, sources=(_config_map(EVENT_YAML),))
+def test_of_a_booking_whose_hour_is_over_nobody_is_told(
+    start: str, minutes: float, *, is_told: bool
+) -> None:
+    text = EVENT_YAML.replace("09:00", start)
+    planned = _plan(_planner(), minutes, sources=(_config_map(text),))
     reasons = [
         one.reason for one in planned.actions if isinstance(one, Notice) and one.kind == "ConfigMap"
     ]

@@ -1034,8 +1034,6 @@ def test_a_text_that_cannot_be_read_and_busy_histories_fit_one_config_map_at_onc
     assert hub.stored is not None
     assert read_history(hub.stored["set-0"]).seen_minutes >= 1440
     assert hub.stored[f"set-0{UNUSABLE_SUFFIX}"] == "x" * 90_000
-    # What can't be read takes of the room of all.
-    assert len(hub.stored["set-0"]) <= (700_000 - 90_000) // 11
     # The admission policy's bound.
     assert sum(map(len, hub.stored.values())) <= 786_432
 

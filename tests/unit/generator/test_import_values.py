@@ -140,4 +140,8 @@ def test_a_binder_federation_member() -> None:
 def test_the_page_of_seating_has_the_lines_that_import_prints() -> None:
     page = ROOT / "docs/seated.md"
     assert f"```yaml\n{HUB_LINES}```\n" in page.read_text()
-    assert set(yaml.safe_load(HUB_LINES)["hub"]) == {"services", "loadRoles"}
+    lines = yaml.safe_load(HUB_LINES)["hub"]
+    assert set(lines) == {"services", "loadRoles"}
+    # No right more than docs/rights.md names.
+    scopes = ["list:users", "read:users:activity", "read:groups", "servers"]
+    assert lines["loadRoles"]["roost-seating"]["scopes"] == scopes

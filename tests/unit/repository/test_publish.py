@@ -747,3 +747,13 @@ def test_docker_without_its_daemon_builds_nothing(
     (tmp_path / "podman").unlink()
     with pytest.raises(BuildError, match="Install or start one of them"):
         find_engine()
+
+
+def test_media_types_are_those_of_the_image_specification() -> None:
+    """The stand-in for a registry takes them from the code that is tested."""
+    assert [oci.MANIFEST_TYPE, oci.INDEX_TYPE, oci.CONFIG_TYPE, oci.LAYER_TYPE] == [
+        "application/vnd.oci.image.manifest.v1+json",
+        "application/vnd.oci.image.index.v1+json",
+        "application/vnd.oci.image.config.v1+json",
+        "application/vnd.oci.image.layer.v1.tar+gzip",
+    ]

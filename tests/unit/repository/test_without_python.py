@@ -10,11 +10,11 @@ from typing import Final
 import pytest
 
 from generator.importing.importer import import_layers
-from generator.package_data import chart_folder
 from generator.pipeline import render
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
+from tests.builders import CHART_VALUES
 from tools.root import ROOT
 
 PAGE: Final = (ROOT / "docs/how-to/without-python.md").read_text(encoding="utf-8")
@@ -84,8 +84,7 @@ def test_nodes_run_the_images_that_the_page_pushes(tmp_path: Path) -> None:
     subprocess.run(["sh", "-euc", "\n".join(written)], cwd=tmp_path, check=True)
     layer = load((tmp_path / "image.yaml").read_bytes(), "image.yaml")
     recorder = load(b"recorder: {enabled: true}", "recorder.yaml")
-    defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-    manifests, _ = render(merge_values(defaults, [layer, recorder]), Release())
+    manifests, _ = render(merge_values(CHART_VALUES, [layer, recorder]), Release())
     pushed = re.findall(r"^docker push (\S+)$", PAGE, re.MULTILINE)
     assert all(f"--tag {name} ." in PAGE for name in pushed)
     run = [

@@ -80,6 +80,15 @@ def test_as_many_nodes_boot_as_those_who_wait_fill() -> None:
     assert [node.used for node in pool.nodes.values()] == [10, 10]
 
 
+def test_people_wait_in_order_of_coming_and_each_node_counts_who_asked_for_it() -> None:
+    pool, _ = PoolWithout().after(20, [Came("late", 10, 1), Came("early", 5, 1)], [], FACTS)
+    assert [node.ready_at for node in pool.nodes.values()] == [245]
+    assert list(pool.waiting) == ["early", "late"]
+    pool, _ = PoolWithout().after(0, people(8, 0), [], FACTS)
+    pool, _ = pool.after(20, [Came("a", 10, 6.0), Came("b", 12, 6.0)], [], FACTS)
+    assert [node.ready_at for node in pool.nodes.values()] == [240, 250, 252]
+
+
 def test_who_waits_for_a_whole_node_gets_one_when_nodes_have_room_for_less() -> None:
     pool, _ = PoolWithout().after(0, people(1, 0, 8.0), [], FACTS._replace(per_node=8))
     less = FACTS._replace(per_node=7)

@@ -187,6 +187,19 @@ def test_after_the_grace_only_unused_servers_of_its_own_are_stopped(
     assert seated(hub) == {"ada", "eve", "tom"}
 
 
+def test_after_another_proxy_got_all_routes_again_no_server_is_stopped(
+    hub: FakeHub, room: Room
+) -> None:
+    room.turns(2)
+    for name in PEOPLE:
+        # The proxy counts a new route as activity, and the hub takes that over.
+        hub.use(name, time.time() + 60.0)
+    room.turn()
+    room.after_grace()
+    room.turn()
+    assert hub.deletes == []
+
+
 def test_who_stops_a_server_that_they_used_gets_no_other_and_came(hub: FakeHub, room: Room) -> None:
     room.turns(2)
     hub.use("ada", time.time() + 60.0)
