@@ -25,11 +25,16 @@ class HubStage(NamedTuple):
 
 @contextlib.contextmanager
 def hub_stage(
-    names: Iterable[str], pull_seconds: Mapping[str, float], *, audit_level: str | None = None
+    names: Iterable[str],
+    pull_seconds: Mapping[str, float],
+    *,
+    cpu: str = "16",
+    memory: str = "64Gi",
+    audit_level: str | None = None,
 ) -> Iterator[HubStage]:
     """`with hub_stage(["user-a"], {image: 0.5}) as stage, RealHub(stage.cluster, namespace):`.
 
-    names: of the nodes. pull_seconds: of `UserPods`. audit_level: of `ControlPlane`.
+    names, cpu, memory: of the nodes. pull_seconds: of `UserPods`. audit_level: of `ControlPlane`.
     """
     with (
         ControlPlane(audit_level=audit_level) as cluster,
@@ -37,5 +42,5 @@ def hub_stage(
         start_scheduler(cluster),
         UserPods(cluster, pull_seconds) as pods,
     ):
-        nodes.create_many(names, cpu="16", memory="64Gi", labels=USER_NODE)
+        nodes.create_many(names, cpu=cpu, memory=memory, labels=USER_NODE)
         yield HubStage(cluster, nodes, pods)
