@@ -39,7 +39,11 @@ QUESTIONS: Final[dict[str, str]] = {
     "builds": "python -m benchmarks.builds",
     "term": (
         "python -m benchmarks.term --seeds 1-20 --arms none fixed imported oracle"
-        " --autoscalers cluster-autoscaler"
+        " --autoscalers cluster-autoscaler --results build/term.jsonl"
+    ),
+    "term-karpenter": (
+        "python -m benchmarks.term --seeds 1-20 --arms none imported --autoscalers karpenter"
+        " --results build/term.jsonl"
     ),
     "exam": "python -m benchmarks.term --exam --seeds 1-3 --autoscalers cluster-autoscaler",
     "known-before": (

@@ -51,6 +51,8 @@ class Period:
     # The same without the exam's people.
     exam_apart: Waits
     node_hours: float
+    # At once, in weeks without an exam.
+    most_nodes: int
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,19 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def figures_of(term: Term, waits: Mapping[int, float], node_hours: Mapping[int, float]) -> Run:
+class Nodes(NamedTuple):
+    """The nodes of a week."""
+
+    hours: float
+    # At once.
+    most: int
+
+
+def figures_of(term: Term, waits: Mapping[int, float], nodes_by_week: Mapping[int, Nodes]) -> Run:
     """The figures of a replay.
 
-    waits: seconds by the attempt's number, of those who got a server. node_hours: by week, of which
-    the first of classes is 1.
+    waits: seconds by the attempt's number, of those who got a server. nodes_by_week: the first week
+    of classes is 1.
     """
     by_week: dict[int, list[Launch]] = {}
     for launch in term.launches:
@@ -125,8 +135,19 @@ def figures_of(term: Term, waits: Mapping[int, float], node_hours: Mapping[int, 
         numbers = list(weeks)
         launches = [launch for week in numbers for launch in by_week.get(week, ())]
         others = [launch for launch in launches if launch.group != EXAM]
-        hours = sum(node_hours.get(week, 0.0) for week in numbers)
-        return Period(waits_of(_waits(launches, waits)), waits_of(_waits(others, waits)), hours)
+        exam_weeks = {
+            term.week_of(launch.attempt.moment) for launch in launches if launch.group == EXAM
+        }
+        usual_weeks = [week for week in numbers if week not in exam_weeks]
+        return Period(
+            everybody=waits_of(_waits(launches, waits)),
+            exam_apart=waits_of(_waits(others, waits)),
+            node_hours=sum(nodes_by_week[week].hours for week in numbers if week in nodes_by_week),
+            most_nodes=max(
+                (nodes_by_week[week].most for week in usual_weeks if week in nodes_by_week),
+                default=0,
+            ),
+        )
 
     all_weeks = range(1, term.weeks + 1)
     return Run(
@@ -203,7 +224,7 @@ def more_node_hours(
 def show(runs: Runs, weeks: Weeks) -> str:
     """A table with a row for each autoscaler and arm."""
     head = ["autoscaler", "placeholders", "seeds", "late, %", "worst late"]
-    head += ["p95, s", "worst p95", "people-hours", "node-hours", "against none, %"]
+    head += ["p95, s", "worst p95", "people-hours", "most nodes", "node-hours", "against none, %"]
     head += ["worst against none", "late with exam, %", "worst with exam"]
     rows = []
     for autoscaler, by_arm in runs.items():
@@ -211,12 +232,13 @@ def show(runs: Runs, weeks: Weeks) -> str:
             periods = {seed: weeks(run) for seed, run in by_seed.items()}
             waited = median(period.exam_apart.people_hours for period in periods.values())
             hours = median(period.node_hours for period in periods.values())
+            most = median(period.most_nodes for period in periods.values())
             more = more_node_hours(by_seed, by_arm.get(NONE, {}), weeks)
             with_exam = {seed: period.everybody.late_percent for seed, period in periods.items()}
             row = [autoscaler, arm, str(len(by_seed))]
             row += side_of(late_of(by_seed, weeks)).as_cells(2)
             row += side_of(p95_of(by_seed, weeks)).as_cells(1)
-            row += [f"{waited:.1f}", f"{hours:,.0f}"]
+            row += [f"{waited:.1f}", f"{most:g}", f"{hours:,.0f}"]
             row += side_of(more).as_cells(1, "+") if more else ["-", "-"]
             row += side_of(with_exam).as_cells(2)
             rows.append(row)

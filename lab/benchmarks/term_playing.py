@@ -251,20 +251,23 @@ def play(job: Job) -> Run:
     world = world_of(job, policy)
     waits: dict[int, float] = {}
     hours_until: list[float] = []
+    peaks: list[int] = []
 
     def note_wait(number: int, seconds: float, is_up: bool) -> None:
         if is_up:
             waits[number] = seconds
 
-    def note_hours(moment: float) -> None:
+    def end_week(moment: float) -> None:
         world.measures.nodes(0, moment)
         hours_until.append(world.measures.result.node_hours)
+        peaks.append(world.measures.result.peak_nodes)
+        world.measures.begin_peak()
 
     world.measures.on_wait = note_wait
     weeks = range(1 - term.empty_weeks, term.weeks + 1)
     for week in weeks[:-1]:
         end = term.begin_of(week + 1)
-        world.at(end, note_hours, end)
+        world.at(end, end_week, end)
     if job.arm == ORACLE:
         foresee(world, _seats(term.attempts, policy))
     if job.arm == KNOWN:
@@ -272,11 +275,16 @@ def play(job: Job) -> Run:
         world.histories = {SET_NAME: history_text(before, policy)}
     result = world.play(term.attempts)
     hours_until.append(result.node_hours)
+    peaks.append(result.peak_nodes)
     # Nobody may have come in the last weeks.
     hours_until += [result.node_hours] * (len(weeks) - len(hours_until))
+    peaks += [0] * (len(weeks) - len(peaks))
     hours = (until - before for before, until in pairwise([0.0, *hours_until]))
-    node_hours = dict(zip(weeks, hours, strict=True))
-    found = figures.figures_of(term, waits, node_hours)
+    nodes_by_week = {
+        week: figures.Nodes(hours=hours_of_week, most=peak)
+        for week, hours_of_week, peak in zip(weeks, hours, peaks, strict=True)
+    }
+    found = figures.figures_of(term, waits, nodes_by_week)
     told = _told(world) if job.arm == IMPORTED and len(weeks) <= KEPT_WEEKS else None
     return replace(found, seconds=time.monotonic() - begun, told=told)
 
@@ -460,4 +468,9 @@ def _run_of(entry: Mapping[str, Any]) -> Run:
 
 
 def _period_of(entry: Mapping[str, Any]) -> Period:
-    return Period(Waits(**entry["everybody"]), Waits(**entry["exam_apart"]), entry["node_hours"])
+    return Period(
+        everybody=Waits(**entry["everybody"]),
+        exam_apart=Waits(**entry["exam_apart"]),
+        node_hours=entry["node_hours"],
+        most_nodes=entry.get("most_nodes", 0),
+    )

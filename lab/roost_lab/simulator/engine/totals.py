@@ -30,6 +30,10 @@ class Measures:
         self._nodes += by
         self.result.peak_nodes = max(self.result.peak_nodes, self._nodes)
 
+    def begin_peak(self) -> None:
+        """From now on, count the most nodes at once anew: the peak before is forgotten."""
+        self.result.peak_nodes = self._nodes
+
     def waited(self, parts: Mapping[str, float]) -> float:
         """A launch's wait is over; parts: seconds of it. Returns them all together."""
         for part, seconds in parts.items():

@@ -20,6 +20,7 @@ from benchmarks.term_figures import (
     NEVER_SECONDS,
     NONE,
     ORACLE,
+    Nodes,
     Period,
     Run,
     Waits,
@@ -30,6 +31,7 @@ from benchmarks.term_figures import (
 from benchmarks.term_picture import Look, Played, draw
 from benchmarks.term_playing import ARMS, Job, Learn, play_all, policy_of_job
 from benchmarks.terms import Class, Exam, Image, Launch, Term, attempt_of, draw_term
+from roost_lab.simulator.engine.totals import Measures
 from roost_lab.simulator.sweep.run import SweepError
 
 HOUR = 3600.0
@@ -78,15 +80,26 @@ def test_figures_are_by_week_and_leave_the_exam_apart_and_who_never_starts_is_la
     term = small_term()
     waits = dict.fromkeys(range(10), 2.0) | {1: 40.0, 8: 100.0}
     del waits[9]
-    run = figures_of(term, waits, {1: 10.0, 2: 20.0})
+    run = figures_of(term, waits, {1: Nodes(10.0, 3), 2: Nodes(20.0, 9)})
     assert [week.everybody.starts for week in run.weeks] == [4, 6]
     assert [week.exam_apart.starts for week in run.weeks] == [4, 4]
     assert [week.exam_apart.late_percent for week in run.weeks] == [25.0, 0.0]
     assert [week.node_hours for week in run.weeks] == [10.0, 20.0]
     assert run.later.everybody.p95 == NEVER_SECONDS
     assert run.later.node_hours == 20.0
+    # The second week has the exam.
+    assert [week.most_nodes for week in run.weeks] == [3, 0]
     assert run.later == run.weeks[1]
     assert run.before.everybody.starts == 0
+
+
+def test_a_weeks_peak_forgets_the_week_before() -> None:
+    measures = Measures("policy", 0)
+    measures.nodes(9, 0.0)
+    measures.nodes(-7, 60.0)
+    measures.begin_peak()
+    measures.nodes(1, 120.0)
+    assert measures.result.peak_nodes == 3
 
 
 # Goals
@@ -94,7 +107,7 @@ def test_figures_are_by_week_and_leave_the_exam_apart_and_who_never_starts_is_la
 
 def run_of(*, late: float = 0.5, p95: float = 2.4, hours: float = 104.0) -> Run:
     waits = Waits(1000, late, p95, 2.0, 0.6)
-    period = Period(waits, waits, hours)
+    period = Period(waits, waits, hours, 5)
     return Run(period, (period, period), period, 1.0)
 
 

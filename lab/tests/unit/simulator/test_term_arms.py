@@ -125,6 +125,7 @@ def test_in_the_first_class_who_is_booked_or_known_waits_less(
     arms = (NONE, IMPORTED, BOOKED, KNOWN)
     runs = {arm: playing.play(Job(4, arm, KARPENTER, weeks=1)) for arm in arms}
     late = {arm: run.weeks[0].everybody.late_percent for arm, run in runs.items()}
+    assert {run.weeks[0].most_nodes > 0 for run in runs.values()} == {True}
     assert late[NONE] >= late[IMPORTED] > 50
     assert late[BOOKED] < 1
     assert late[KNOWN] < 5
@@ -139,7 +140,8 @@ def test_in_the_first_class_who_is_booked_or_known_waits_less(
 def run_of(people_hours: float, node_hours: float, told: Told | None = None) -> Run:
     waits = Waits(100, 0.5, 2.4, 2.0, people_hours)
     nobody = Waits(0, 0.0, 0.0, 0.0, 0.0)
-    before, week = Period(nobody, nobody, 10.0), Period(waits, waits, node_hours)
+    before = Period(nobody, nobody, 10.0, 1)
+    week = Period(waits, waits, node_hours, 5)
     return Run(before, (week, week), week, 1.0, told)
 
 
