@@ -121,7 +121,7 @@ def period_at(windows: Sequence[Window], otherwise: int, moment: float) -> Perio
     edges: list[int] = []
     for window in windows:
         for text in (window.start, window.end):
-            edge = _next(text, _zone(window.time_zone), now)
+            edge = next_time(text, window.time_zone, now)
             if edge:
                 edges.append(edge)
     return Period(
@@ -163,8 +163,7 @@ def replica_hours(changes: Sequence[ReplicaChange], end: float, per: int = 1) ->
 
 def local_time(moment: float, time_zone: str) -> str:
     """Format a time in that zone: `Mon 2026-10-05 08:00 CEST`."""
-    local = (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone))
-    return local.strftime("%a %Y-%m-%d %H:%M %Z")
+    return _zoned(moment, time_zone).strftime("%a %Y-%m-%d %H:%M %Z")
 
 
 def parse_moment(text: str, time_zone: str) -> float:
@@ -175,12 +174,12 @@ def parse_moment(text: str, time_zone: str) -> float:
     given = datetime.fromisoformat(text)
     if given.tzinfo is not None:
         return (given - _EPOCH).total_seconds()
-    return float(_moment_of(given, _zone(time_zone)))
+    return float(unix_time(given, time_zone))
 
 
 def utc_offset_seconds(moment: int, time_zone: str) -> int:
     """Return what clocks of that zone are ahead of UTC at a time."""
-    local = (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone))
+    local = _zoned(moment, time_zone)
     return int((local.replace(tzinfo=UTC) - local).total_seconds())
 
 
@@ -192,10 +191,10 @@ def never_holds(window: Window) -> bool:
     """
     if DATE_TIME.fullmatch(window.start):
         return False
-    begin = _moment_of(_SOME_DAY, _zone(window.time_zone))
+    begin = unix_time(_SOME_DAY, window.time_zone)
     moment = begin
     for _ in range(_MOST_STARTS):
-        start = _next(window.start, _zone(window.time_zone), moment)
+        start = next_time(window.start, window.time_zone, moment)
         if start is None or start > begin + _LONG_DAYS * 86_400:
             return True
         if _holds(window, start):
@@ -214,14 +213,14 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
     if DATE_TIME.fullmatch(window.start):
         return 0, 0
     is_yearly = any(text.split()[2:4] != ["*", "*"] for text in (window.start, window.end))
-    zone = _zone(window.time_zone)
-    begin = _moment_of(_SOME_DAY, zone)
+    zone = window.time_zone
+    begin = unix_time(_SOME_DAY, zone)
     end = begin + (_YEARLY_SAMPLE_DAYS if is_yearly else _SAMPLE_DAYS) * 86_400
     moment = begin
     longest = 0
     active = 0
     for _ in range(_MOST_STARTS):
-        start = moment if _holds(window, moment) else _next(window.start, zone, moment)
+        start = moment if _holds(window, moment) else next_time(window.start, zone, moment)
         if start is None or start >= end:
             moment = end
             break
@@ -229,7 +228,7 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
             # It is an end, too. The next start may come before the next end.
             moment = start
             continue
-        stop = min(_next(window.end, zone, start) or end, end)
+        stop = min(next_time(window.end, zone, start) or end, end)
         longest = max(longest, stop - start)
         active += stop - start
         moment = stop
@@ -240,7 +239,11 @@ def next_time(text: str, time_zone: str, moment: int) -> int | None:
     """Return the first time of a cron expression or local date-time later than `moment`; None:
     there is none.
     """
-    return _next(text, _zone(time_zone), moment)
+    for candidate in _times(text, local_datetime(moment, time_zone), reverse=False):
+        start = unix_time(candidate, time_zone)
+        if start > moment:
+            return start
+    return None
 
 
 def start_fault(text: str) -> str | None:
@@ -254,12 +257,24 @@ def unix_time(local: datetime, time_zone: str) -> int:
     """Return the Unix time of a local time without a zone: the first of two; if skipped, that of
     the clock change.
     """
-    return _moment_of(local, _zone(time_zone))
+    moment = _seconds(local, time_zone)
+    if _local(moment, time_zone) == local:
+        return moment
+    # Before the change, clocks show less than `local`; after it, more.
+    low = _seconds(local.replace(fold=1), time_zone)
+    high = moment
+    while high - low > 1:
+        middle = (low + high) // 2
+        if local_datetime(middle, time_zone) < local:
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 def local_datetime(moment: int, time_zone: str) -> datetime:
     """Return the local time, without its zone."""
-    return _local(moment, _zone(time_zone)).replace(fold=0)
+    return _local(moment, time_zone).replace(fold=0)
 
 
 def monday_of(moment: int, time_zone: str) -> int:
@@ -273,34 +288,24 @@ def monday_of(moment: int, time_zone: str) -> int:
 
 
 def _holds(window: Window, now: int) -> bool:
-    zone = _zone(window.time_zone)
-    start = _last(window.start, zone, now)
+    start = _last(window.start, window.time_zone, now)
     if start is None:
         return False
-    end = _last(window.end, zone, now)
+    end = _last(window.end, window.time_zone, now)
     # Both at the same time: a clock change skipped everything between them.
     return end is None or start > end
 
 
-def _last(text: str, zone: ZoneInfo, now: int) -> int | None:
+def _last(text: str, time_zone: str, now: int) -> int | None:
     """Return the latest time of a cron expression or date that is not after `now`."""
-    local = _local(now, zone)
+    local = _local(now, time_zone)
     if local.fold:
         # Times that occur twice count as their first occurrence, so those up to an hour ahead have
         # passed.
-        local += _offset(local.replace(fold=0), zone) - _offset(local, zone)
+        local += _offset(local.replace(fold=0), time_zone) - _offset(local, time_zone)
     for candidate in _times(text, local.replace(fold=0) + timedelta(seconds=1), reverse=True):
-        moment = _moment_of(candidate, zone)
+        moment = unix_time(candidate, time_zone)
         if moment <= now:
-            return moment
-    return None
-
-
-def _next(text: str, zone: ZoneInfo, now: int) -> int | None:
-    """Return the earliest time of a cron expression or date after `now`."""
-    for candidate in _times(text, _local(now, zone).replace(fold=0), reverse=False):
-        moment = _moment_of(candidate, zone)
-        if moment > now:
             return moment
     return None
 
@@ -315,37 +320,23 @@ def _times(text: str, local: datetime, *, reverse: bool) -> Iterator[datetime]:
         yield from CronSim(text, local, reverse=reverse)
 
 
-def _moment_of(local: datetime, zone: ZoneInfo) -> int:
-    """Return the Unix time of a local time: the first of two; if skipped, the time of the clock
-    change.
-    """
-    moment = _seconds(local, zone)
-    if _local(moment, zone) == local:
-        return moment
-    # Before the change, clocks show less than `local`; after it, more.
-    low = _seconds(local.replace(fold=1), zone)
-    high = moment
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _local(middle, zone).replace(fold=0) < local:
-            low = middle
-        else:
-            high = middle
-    return high
+def _seconds(local: datetime, time_zone: str) -> int:
+    zoned = local.replace(tzinfo=_zone(time_zone))
+    return int((zoned.astimezone(UTC) - _EPOCH).total_seconds())
 
 
-def _seconds(local: datetime, zone: ZoneInfo) -> int:
-    return int((local.replace(tzinfo=zone).astimezone(UTC) - _EPOCH).total_seconds())
-
-
-def _local(moment: int, zone: ZoneInfo) -> datetime:
+def _local(moment: int, time_zone: str) -> datetime:
     """Return the local time without its zone; its fold is 1 when it occurs for the second time."""
-    return (_EPOCH + timedelta(seconds=moment)).astimezone(zone).replace(tzinfo=None)
+    return _zoned(moment, time_zone).replace(tzinfo=None)
 
 
-def _offset(local: datetime, zone: ZoneInfo) -> timedelta:
+def _zoned(moment: float, time_zone: str) -> datetime:
+    return (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone))
+
+
+def _offset(local: datetime, time_zone: str) -> timedelta:
     """Return what the zone's clocks are ahead of UTC at a local time."""
-    return local.replace(tzinfo=UTC) - local.replace(tzinfo=zone)
+    return local.replace(tzinfo=UTC) - local.replace(tzinfo=_zone(time_zone))
 
 
 @lru_cache(maxsize=64)

@@ -21,9 +21,10 @@ from webhook.rules.scheduler import own_scheduler_name
 NO_PULLS: Final[Mapping[FailedPull, float]] = {}
 
 
-def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
-    """Names of nodes that couldn't pull one of the pod's images lately. is_told: only those of
-    which a pod said so.
+def failing_nodes(case: Case, ignored: Collection[FailedPull] = ()) -> list[str]:
+    """Names of nodes that couldn't pull one of the pod's images lately.
+
+    ignored: failures that don't count.
     """
     if not case.facts.failed_pulls:
         return []
@@ -32,8 +33,7 @@ def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
     failed_with: dict[tuple[str, str], set[str]] = {}
     for image in images:
         for pull, at in case.facts.failed_pulls.get(image, NO_PULLS).items():
-            is_counted = not (is_told and pull in case.facts.given_up)
-            if is_counted and case.now - at < FAILED_PULL.age_seconds:
+            if pull not in ignored and case.now - at < FAILED_PULL.age_seconds:
                 failed_with.setdefault((pull.node, image), set()).add(pull.secrets)
     return sorted(
         {node for (node, _), tried in failed_with.items() if _speaks_against(tried, secrets)}
@@ -51,13 +51,13 @@ def _speaks_against(tried: Collection[str], secrets: str) -> bool:
 
 
 def prefer_others(case: Case) -> Iterator[PreferNode]:
-    """Nodes that are preferred otherwise may be full, and one that isn't ready yet is none of
-    them.
+    """Terms against nodes that fail: the nodes that other rules prefer may be full.
+
+    After a start that was given up, the pull may only have been slow. So nodes of which a pod said
+    that the pull failed come last.
     """
-    # After a start that was given up, the pull may only have been slow: a node that failed comes
-    # last.
-    for is_told in (False, True):
-        failing = failing_nodes(case, is_told=is_told)[:MAX_NODES]
+    for ignored in ((), case.facts.given_up):
+        failing = failing_nodes(case, ignored)[:MAX_NODES]
         if failing:
             fields = [
                 {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing
