@@ -18,7 +18,13 @@ from typing import Final, NamedTuple
 
 from generator.importing.profile_filters import leaves_out
 from generator.importing.profile_pools import UNKNOWN_IMAGE
-from generator.importing.python_names import parents_of, without_names, written_out
+from generator.importing.python_names import (
+    Function,
+    function_named,
+    parents_of,
+    without_names,
+    written_out,
+)
 from generator.importing.python_settings import (
     ANEW,
     ANY,
@@ -141,7 +147,6 @@ KNOWN_NAMES: Final = frozenset(
         "super()",  # a base that nobody has read is named with its class
     }
 )
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PROFILES: Final = ["c", "KubeSpawner", "profile_list"]
 # If the trait isn't known, this one isn't either.
 _WITH_IT: Final = {
@@ -209,13 +214,10 @@ def _hook_at(node: ast.AST, tree: ast.Module) -> Hook:
     hook = given[0]
     if isinstance(hook, ast.Lambda):
         return Hook(function=hook)
-    if not isinstance(hook, ast.Name):
+    function = function_named(tree, ast.unparse(hook))
+    if function is None or function.decorator_list:
         return Hook()
-    functions = [
-        line for line in tree.body if isinstance(line, _FUNCTIONS) and line.name == hook.id
-    ]
-    is_read = len(functions) == 1 and not functions[0].decorator_list
-    return Hook(hook.id if is_read else "")
+    return Hook(function.name)
 
 
 def assigned(code: str, known: set[str], hook: Hook, *, has_profiles: bool) -> Iterator[TraitValue]:
@@ -402,12 +404,10 @@ class _HubCode:
                 and [ast.unparse(lambda_) for lambda_ in lambdas] == [ast.unparse(hook)]
                 and [owner] == [argument.arg for argument in hook.args.args]
             )
-        name = self._hook.name
-        functions = [
-            line for line in self._tree.body if isinstance(line, _FUNCTIONS) and line.name == name
-        ]
-        is_in_hook = statement.scopes == (name,) and len(functions) == 1
-        return is_in_hook and owner == _first_argument(functions[0])
+        if statement.scopes != (self._hook.name,):
+            return False
+        function = function_named(self._tree, self._hook.name)
+        return function is not None and owner == _first_argument(function)
 
     def _unfollowed(
         self, parts: Sequence[ast.AST], followed: Counter[str], *, in_hook: bool
@@ -581,7 +581,7 @@ def _is_whole_pod(steps: Sequence[str], owners: frozenset[str]) -> bool:
     return steps[-1] == "spec" and len(steps) > 1 and steps[0] in owners
 
 
-def _first_argument(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _first_argument(function: Function) -> str:
     return function.args.args[0].arg if function.args.args else ""
 
 
@@ -597,7 +597,7 @@ def _pod_names(tree: ast.Module) -> frozenset[str]:
     return frozenset({"pod"}) | {
         line.args.args[1].arg
         for line in tree.body
-        if isinstance(line, _FUNCTIONS) and line.name in hooks and len(line.args.args) > 1
+        if isinstance(line, Function) and line.name in hooks and len(line.args.args) > 1
     }
 
 

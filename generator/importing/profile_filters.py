@@ -12,6 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from generator.importing.python_names import Function, function_named
+
 _LIST: Final = "c.KubeSpawner.profile_list"
 # Functions that return their list, a part of it or a copy.
 _SAME: Final = frozenset(["copy", "deepcopy", "list", "sorted", "filter", "tuple", "reversed"])
@@ -46,7 +48,6 @@ _WRITERS: Final = frozenset(
 )
 # Built-in functions that may write to anything.
 _RUNNERS: Final = frozenset(["setattr", "exec", "eval", "vars"])
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def leaves_out(tree: ast.Module, value: ast.expr) -> bool:
@@ -64,7 +65,7 @@ def leaves_out(tree: ast.Module, value: ast.expr) -> bool:
         if value.keywords:
             return False
         called, *given = value.args
-    function = _function_of(tree, called)
+    function = function_named(tree, ast.unparse(called))
     if function is None or function.decorator_list:
         return False
     parameters = [argument.arg for argument in function.args.args]
@@ -75,18 +76,6 @@ def leaves_out(tree: ast.Module, value: ast.expr) -> bool:
     if len(list_parameters) != len(given):
         return False
     return _returns_members(function, list_names | list_parameters, _pure_functions(tree))
-
-
-def _function_of(
-    tree: ast.Module, value: ast.expr
-) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    """The function of the code that a name means; None: there is none, or several."""
-    if not isinstance(value, ast.Name):
-        return None
-    functions = [
-        node for node in tree.body if isinstance(node, _FUNCTIONS) and node.name == value.id
-    ]
-    return functions[0] if len(functions) == 1 else None
 
 
 def _pure_functions(tree: ast.Module) -> frozenset[str]:
@@ -136,9 +125,7 @@ def _names_of_the_list(tree: ast.Module) -> frozenset[str]:
 
 
 def _returns_members(
-    function: ast.FunctionDef | ast.AsyncFunctionDef,
-    list_names: Collection[str],
-    pure_functions: Collection[str],
+    function: Function, list_names: Collection[str], pure_functions: Collection[str]
 ) -> bool:
     """Whether a function returns the list, parts of it or its members, and nothing else.
 

@@ -16,7 +16,7 @@ from typing import Final
 _LEAVE_ARGUMENTS_ALONE: Final = frozenset(
     ["append", "extend", "insert", "update", "setattr", "set_trait", "list", "dict", "tuple"]
 )
-_BODIES: Final = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MAX_SIZE: Final = 2000
 
 
@@ -104,6 +104,12 @@ def _keyword_item(keyword: ast.keyword) -> tuple[ast.expr | None, ast.expr]:
     return key, keyword.value
 
 
+def function_named(tree: ast.Module, name: str) -> Function | None:
+    """The function of the code that a name means; None: there is none, or several."""
+    functions = [node for node in tree.body if isinstance(node, Function) and node.name == name]
+    return functions[0] if len(functions) == 1 else None
+
+
 def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
     """The node around each node."""
     return {inner: node for node in ast.walk(tree) for inner in ast.iter_child_nodes(node)}
@@ -130,7 +136,7 @@ def _given_once(tree: ast.Module) -> dict[str, ast.Assign]:
     times = _times_given(tree)
     found: dict[str, ast.Assign] = {}
     for holder in ast.walk(tree):
-        if not isinstance(holder, _BODIES):
+        if not isinstance(holder, ast.Module | Function):
             continue
         for statement in holder.body:
             if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -151,7 +157,7 @@ def _times_given(tree: ast.Module) -> Counter[str]:
             times[node.arg] += 1
         elif isinstance(node, ast.alias):
             times[(node.asname or node.name).partition(".")[0]] += 1
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        elif isinstance(node, Function | ast.ClassDef):
             times[node.name] += 1
         elif isinstance(node, ast.Global | ast.Nonlocal):
             # Twice: a function changes the name of another, so it never has one value.

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from generator.importing.python_names import NotWrittenOutError, written_out
+from generator.importing.python_names import Function, NotWrittenOutError, written_out
 from generator.importing.traits import STRICT
 
 READERS: Final = frozenset(["copy", "count", "get", "index", "items", "keys", "values"])
@@ -28,7 +28,7 @@ SETTERS: Final = ("setattr", "set_trait", "__setattr__", "__setitem__")
 # Methods in which a class makes pods.
 _LABEL_MAKERS: Final = ("_build_common_labels", "_build_pod_labels")
 MAKERS: Final = ("get_pod_manifest", *_LABEL_MAKERS)
-SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+SCOPES: Final = Function | ast.ClassDef
 # In place of a value that isn't written out.
 NOT_READ: Final = ast.Name("not_read")
 
@@ -166,7 +166,7 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
             if not (adds_list or adds_mapping):
                 value = NOT_READ
         yield from _entry_by_entry(steps_of(line.target), value, is_part=is_part)
-    elif isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef):
+    elif isinstance(line, Function):
         makes_pods = line.name in MAKERS and not _keeps_class(line)
         yield Setting([ANY if makes_pods else line.name], NOT_READ)
         # `_tolerations_default` sets the trait in a class.
@@ -178,7 +178,7 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
                 yield Setting([trait], NOT_READ)
 
 
-def _keeps_class(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _keeps_class(method: Function) -> bool:
     """Whether a method changes single labels of those that KubeSpawner makes, and leaves the one by
     which a pod's class is found.
     """
