@@ -6,8 +6,8 @@ Source: zero-to-jupyterhub 4.4, jupyterhub_config.py and templates/hub/deploymen
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Final
 
 from generator.checks.contract import listing, mapping, text
@@ -16,7 +16,8 @@ from generator.importing.traits import entries_of
 
 # The chart's configuration runs each file of this folder.
 _FOLDER: Final = "jupyterhub_config.d"
-_FLAGS: Final = ("-f", "--config")
+# The file that an argument names: `-f x`, `-f/x`, `--config x`, `--config=x`.
+_NAMED: Final = re.compile(r"(?<!\S)(?:-f|--config)(?:[\s=]+|(?<=-f)(?=\S*[./]))([^\s=]+)")
 _CHARTS_FOLDER: Final = "/usr/local/etc/jupyterhub"
 _CHARTS_FILE: Final = f"{_CHARTS_FOLDER}/jupyterhub_config.py"
 
@@ -54,10 +55,8 @@ def python_elsewhere(hub: HubSection) -> tuple[Path, str] | None:
     if any(map(_covers_charts_file, mounts)):
         return ("hub", "extraVolumeMounts"), f"another {_CHARTS_FILE}"
     for key in ("command", "args"):
-        given = [*map(str, listing(child(hub.data, "hub", key)))]
-        words = " ".join(given).replace("=", " ").split()
-        named = [path for flag, path in pairwise(words) if flag in _FLAGS]
-        own = [path for path in named if path != _CHARTS_FILE]
+        words = " ".join(map(str, listing(child(hub.data, "hub", key))))
+        own = [path for path in _NAMED.findall(words) if path != _CHARTS_FILE]
         if own:
             return ("hub", key), f"another configuration, {own[0]}"
     return None
