@@ -1,14 +1,14 @@
 """Find which images the puller brings to which nodes; the image gate applies to these images only.
 
-And what those need who choose a profile: whoever books says its name. Keys and meanings are
-zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
+`profile_seats` finds what users of a profile need, for bookings that name one. Keys and meanings
+are zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
 profileList; where users may go: nodeSelector, extraTolerations, extraNodeAffinity.required;
 `prePuller.extraImages`. What is missing, null or malformed is ignored: a profile list may contain
 whatever KubeSpawner accepts. The chart's twins of these functions are in
 chart/templates/_images.tpl.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from generator.render.go_json import to_json
@@ -21,6 +21,8 @@ RESOURCE_TRAITS: Final = ("extra_resource_limits", "extra_resource_guarantees")
 # JSON that says nothing, and JSON that takes a resource away.
 _NOTHING: Final = ("null", '""')
 _NONE_OF_IT: Final = ("null", "0", '"0"')
+# The component of the nodes that every user of the hub may use.
+_FOR_ALL: Final = "puller"
 # Traits of what users' pods run besides the image.
 CONTAINER_TRAITS: Final = ("init_containers", "extra_containers")
 # All that users may choose, written out as JSON, with what it takes to find it. The largest hubs
@@ -119,25 +121,24 @@ def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
     """`names` of extended resources with those that `amounts` asks for; null and 0 take a name
     away.
     """
-    asked = dict.fromkeys(names, True)
-    for name, amount in sorted(amounts.items()):
+    asked = set(names)
+    for name, amount in amounts.items():
         if isinstance(name, str) and "/" in name:
-            asked.pop(name, None)
-            if to_json(amount) not in _NONE_OF_IT:
-                asked[name] = True
+            if to_json(amount) in _NONE_OF_IT:
+                asked.discard(name)
+            else:
+                asked.add(name)
     return tuple(sorted(asked))
 
 
 def with_images(images: tuple[str, ...], containers: Sequence[object]) -> tuple[str, ...]:
     """`images`, then those of the containers, each a mapping or its image, that can be known."""
-    found: list[str] = []
-    seen: dict[str, bool] = {}
-    for container in [*images, *containers]:
-        named = container.get("image") if isinstance(container, Mapping) else container
-        if isinstance(named, str) and named and "{" not in named and named not in seen:
-            seen[named] = True
-            found.append(named)
-    return tuple(found)
+    named = [
+        container.get("image") if isinstance(container, Mapping) else container
+        for container in [*images, *containers]
+    ]
+    known = [image for image in named if isinstance(image, str) and image and "{" not in image]
+    return tuple(dict.fromkeys(known))
 
 
 def _overridden(use: _Use, holder: object) -> _Use:
@@ -178,17 +179,9 @@ def _chosen(uses: list[_Use], option: object) -> list[_Use]:
     unlisted = _mapping(option, "unlisted_choice")
     if unlisted.get("enabled") is True:
         choices = [*choices, unlisted]
-    made: list[_Use] = []
-    # By what they print as: to Python, True is 1.
-    seen: dict[str, bool] = {}
-    for choice in choices:
-        for use in uses:
-            after = _overridden(use, choice)
-            written = to_json(list(after))
-            if written not in seen:
-                seen[written] = True
-                made.append(after)
-    return made
+    made = [_overridden(use, choice) for choice in choices for use in uses]
+    # Each once, by what it prints as: to Python, True is 1.
+    return list({to_json(list(use)): use for use in made}.values())
 
 
 def _default_use(singleuser: object) -> _Use:
@@ -264,25 +257,16 @@ def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
     # Where the API server's ExtendedResourceToleration is on, a pod that asks for one tolerates
     # taints of that key.
     named = [{"key": name, "operator": "Exists"} for name in use.extended]
-    found: list[_Object] = []
-    seen: dict[str, bool] = {}
-    for toleration in [*always, *use.tolerations, *named]:
-        if to_json(toleration) not in seen:
-            seen[to_json(toleration)] = True
-            found.append(toleration)
-    return tuple(found)
+    tolerations = [*always, *use.tolerations, *named]
+    return tuple({to_json(toleration): toleration for toleration in tolerations}.values())
 
 
-def _each_once(references: list[str]) -> tuple[str, ...]:
+def _each_once(references: Iterable[str]) -> tuple[str, ...]:
     """The references of different images, by their normalised form."""
-    found: list[str] = []
-    seen: dict[str, bool] = {}
+    found: dict[str, str] = {}
     for reference in references:
-        normalised = normalise_reference(reference)
-        if normalised not in seen:
-            seen[normalised] = True
-            found.append(reference)
-    return tuple(found)
+        found.setdefault(normalise_reference(reference), reference)
+    return tuple(found.values())
 
 
 def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
@@ -295,41 +279,29 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
     always = _objects(_value(pre_puller, "tolerations")) or ()
     usual = to_json([_tolerations(uses[0], always), uses[0].required_terms])
     usual_selector = to_json(uses[0].node_selector)
-    first: list[str] = []
-    others: list[str] = []
     groups: dict[str, PullerGroup] = {}
-    images: dict[str, list[str]] = {}
-    seen: dict[str, bool] = {}
+    # By the group's component; the keys are references, in the order of their containers' start.
+    images: dict[str, dict[str, None]] = {}
     for use in uses:
-        # In the order of their start.
         references = (*use.containers, use.image) if use.image else use.containers
-        if references:
-            tolerations = _tolerations(use, always)
-            rules = to_json([tolerations, use.required_terms])
-            other_rules = "" if rules == usual else rules
-            has_usual_selector = to_json(use.node_selector) == usual_selector
-            is_for_all = rules == usual and has_usual_selector
-            component = "puller" if is_for_all else puller_component(use.node_selector, other_rules)
-            if component not in groups:
-                if component == "puller":
-                    first.append(component)
-                else:
-                    others.append(component)
-                groups[component] = PullerGroup(
-                    component, use.node_selector, (), tolerations, use.required_terms
-                )
-                images[component] = []
-            for reference in references:
-                if f"{component} {reference}" not in seen:
-                    seen[f"{component} {reference}"] = True
-                    images[component].append(reference)
+        if not references:
+            continue
+        tolerations = _tolerations(use, always)
+        rules = to_json([tolerations, use.required_terms])
+        is_for_all = rules == usual and to_json(use.node_selector) == usual_selector
+        other_rules = "" if rules == usual else rules
+        component = _FOR_ALL if is_for_all else puller_component(use.node_selector, other_rules)
+        group = PullerGroup(component, use.node_selector, (), tolerations, use.required_terms)
+        groups.setdefault(component, group)
+        images.setdefault(component, {}).update(dict.fromkeys(references))
     narrower = _mapping(pre_puller, "nodeSelector")
-    found: list[PullerGroup] = []
-    for component in first + others:
-        group = groups[component]
-        selector = _merged(group.node_selector, narrower)
-        found.append(group._replace(node_selector=selector, images=_each_once(images[component])))
-    return found
+    return [
+        group._replace(
+            node_selector=_merged(group.node_selector, narrower),
+            images=_each_once(images[group.component]),
+        )
+        for group in sorted(groups.values(), key=lambda group: group.component != _FOR_ALL)
+    ]
 
 
 def profile_seats(
@@ -362,12 +334,9 @@ def profile_seats(
         use = _overridden(usual, profile)
         for option in _items(profile, "profile_options"):
             choices = _items(option, "choices")
-            choices = [
-                *[choice for choice in choices if _value(choice, "default") is True],
-                *choices,
-            ]
-            if choices:
-                use = _overridden(use, choices[0])
+            marked = [choice for choice in choices if _value(choice, "default") is True]
+            for choice in (marked or choices)[:1]:
+                use = _overridden(use, choice)
         rules = to_json([use.node_selector, use.tolerations, use.required_terms])
         names = [_value(profile, "display_name"), _value(profile, "slug")]
         found.append({"names": names, "image": use.image, "set": set_of.get(rules)})
