@@ -43,11 +43,11 @@ def load_settings(path: Path) -> SeatingSettings:
     read = Reader()
     events = read.mapping(document.get("events"), "events")
     limits = Limits(
-        bookable_sets(document), read.whole(events.get("maxPeople"), "events.maxPeople")
+        bookable_sets(document), read.integer(events.get("maxPeople"), "events.maxPeople")
     )
 
     def limit(key: str) -> int:
-        return read.whole(events.get(key), f"events.{key}") if events.get(key) is not None else 0
+        return read.integer(events.get(key), f"events.{key}") if events.get(key) is not None else 0
 
     is_enabled = read.flag(events.get("enabled"), "events.enabled")
     reads_config_maps = read.flag(events.get("configMaps"), "events.configMaps")

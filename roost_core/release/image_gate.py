@@ -153,7 +153,7 @@ def read_image_gate(read: Reader, value: object, release: str, namespace: str) -
             _read_puller(read, entry, f"imageGate.pullers[{index}]", release, namespace)
             for index, entry in enumerate(read.items(gate.get("pullers"), "imageGate.pullers"))
         ),
-        pull_deadline_seconds=read.whole(
+        pull_deadline_seconds=read.integer(
             gate.get("pullDeadlineSeconds"), "imageGate.pullDeadlineSeconds"
         ),
     )

@@ -81,7 +81,7 @@ def read_placeholder_sets(
             stateful_set=read.text(body.get("statefulSet"), f"{at}.statefulSet"),
             label=attract_label(release, namespace, name),
             rules=rules,
-            replicas=read.whole(body.get("replicas"), f"{at}.replicas"),
+            replicas=read.integer(body.get("replicas"), f"{at}.replicas"),
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
             # What only has a limit requests as much.
             requests={
@@ -101,8 +101,8 @@ def _read_learn(read: Reader, body: Mapping[str, object], at: str) -> LearnSetti
     key = f"{at}.learn"
     learn = read.mapping(body.get("learn"), key)
     read.known(learn, key, _LEARN_KEYS)
-    low = read.whole(learn.get("min"), f"{key}.min")
-    high = read.whole(learn.get("max"), f"{key}.max")
+    low = read.integer(learn.get("min"), f"{key}.min")
+    high = read.integer(learn.get("max"), f"{key}.max")
     if low > high:
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
     prices_key = f"{at}.prices"

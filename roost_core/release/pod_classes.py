@@ -191,9 +191,9 @@ def _read_warm(read: Reader, value: object, key: str) -> Warm | None:
     warm = read.mapping(value, key)
     read.known(warm, key, ("podsPerNode", "spare", "nodes"))
     return Warm(
-        pods_per_node=read.whole(warm.get("podsPerNode", 0), f"{key}.podsPerNode"),
+        pods_per_node=read.integer(warm.get("podsPerNode", 0), f"{key}.podsPerNode"),
         spare=_read_spare(read, warm.get("spare", 0), f"{key}.spare"),
-        nodes=read.whole(warm.get("nodes", DEFAULT_WARM_NODES), f"{key}.nodes"),
+        nodes=read.integer(warm.get("nodes", DEFAULT_WARM_NODES), f"{key}.nodes"),
     )
 
 
@@ -204,7 +204,7 @@ def _read_spare(read: Reader, value: object, key: str) -> Spare:
             return Spare(percent=int(value[:-1]))
         read.fault(key, value, "a number of pods, or a share of a node's slots as -999% to 999%")
         return Spare()
-    return Spare(pods=read.whole(value, key))
+    return Spare(pods=read.integer(value, key))
 
 
 def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:

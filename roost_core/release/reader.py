@@ -177,12 +177,12 @@ class Reader:
         for index, entry in enumerate(entries):
             at = f"{key}[{index}]"
             faults_before = self.count
-            one = parse(entry, at)
-            if one.name in names:
-                self.fault(f"{at}.name", one.name, f"a name that no other {what} has")
-            names.add(one.name)
+            item = parse(entry, at)
+            if item.name in names:
+                self.fault(f"{at}.name", item.name, f"a name that no other {what} has")
+            names.add(item.name)
             if self.count == faults_before:
-                parsed.append(one)
+                parsed.append(item)
         return tuple(parsed)
 
     def text(self, value: object, key: str) -> str:
@@ -208,7 +208,7 @@ class Reader:
             return False
         return value
 
-    def whole(self, value: object, key: str) -> int:
+    def integer(self, value: object, key: str) -> int:
         """`value` as an integer; 0 on a fault. The values' schema alone says its range."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)

@@ -36,7 +36,7 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
     end = read.text(body.get("end"), f"{at}.end")
     if not name:
         read.fault(f"{at}.name", body.get("name"), "a name, for logs and `roost headroom`")
-    replicas = read.whole(body.get("replicas"), f"{at}.replicas")
+    replicas = read.integer(body.get("replicas"), f"{at}.replicas")
     zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
     starts_at_date = DATE_TIME.fullmatch(start) is not None
     ends_at_date = DATE_TIME.fullmatch(end) is not None

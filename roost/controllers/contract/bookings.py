@@ -96,16 +96,16 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
     read.known(events, "events", _KEYS)
     seating = read.mapping(document.get("seating"), "seating")
 
-    def whole(key: str) -> int:
-        return read.whole(events.get(key), f"events.{key}")
+    def integer(key: str) -> int:
+        return read.integer(events.get(key), f"events.{key}")
 
-    limits = Limits(bookable_sets(document), whole("maxPeople"))
+    limits = Limits(bookable_sets(document), integer("maxPeople"))
     return BookingSettings(
         booked=parse_events(read, events.get("booked"), "events.booked", limits),
         config_maps=read.flag(events.get("configMaps"), "events.configMaps"),
-        lead_seconds=60.0 * whole("leadMinutes"),
-        max_placeholders=whole("maxPlaceholders"),
-        concurrent_spawn_limit=whole("concurrentSpawnLimit"),
+        lead_seconds=60.0 * integer("leadMinutes"),
+        max_placeholders=integer("maxPlaceholders"),
+        concurrent_spawn_limit=integer("concurrentSpawnLimit"),
         seats_people=read.flag(seating.get("enabled"), "seating.enabled"),
         seated_config_map=read.text(seating.get("bookings"), "seating.bookings"),
         limits=limits,

@@ -48,7 +48,7 @@ class ReleaseDocument(ReleaseSettings):
     def evictions_per_minute(self) -> int:
         """`placeholderMover.evictionsPerMinute`: over all sets and nodes; 0: nothing moves."""
         mover = self.read.mapping(self.document.get("placeholderMover"), "placeholderMover")
-        return self.read.whole(
+        return self.read.integer(
             mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute"
         )
 

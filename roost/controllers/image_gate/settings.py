@@ -123,7 +123,7 @@ def read_gate(release: ReleaseDocument) -> GateSettings:
         namespace=release.namespace,
         mode=shared.mode,
         pull_deadline_seconds=shared.pull_deadline_seconds,
-        open_after_seconds=read.whole(gate.get("openAfterSeconds"), "imageGate.openAfterSeconds"),
+        open_after_seconds=read.integer(gate.get("openAfterSeconds"), "imageGate.openAfterSeconds"),
         has_puller=read.flag(puller.get("enabled"), "prePuller.enabled"),
         puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
         pullers=shared.pullers,

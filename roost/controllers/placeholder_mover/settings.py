@@ -76,7 +76,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
     read.known(mover, at, _KEYS)
 
     def seconds(key: str) -> float:
-        return float(read.whole(mover.get(key, _SECONDS[key]), f"{at}.{key}"))
+        return float(read.integer(mover.get(key, _SECONDS[key]), f"{at}.{key}"))
 
     is_on = read.flag(mover.get("enabled"), f"{at}.enabled")
     profiles, faults = _read_profiles(release.scheduler_configuration, release.minor)

@@ -70,15 +70,15 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
     read.known(popular, "popularImages", _KEYS)
     puller = read.mapping(release.document.get("prePuller"), "prePuller")
 
-    def whole(key: str) -> int:
-        return read.whole(popular.get(key), f"popularImages.{key}")
+    def integer(key: str) -> int:
+        return read.integer(popular.get(key), f"popularImages.{key}")
 
     return PopularSettings(
         release=release,
         counts_users=read.flag(popular.get("enabled"), "popularImages.enabled"),
-        per_node=whole("perNode"),
-        disk_share=whole("diskHeadroomPercent") / 100,
-        reported_images=whole("nodeStatusMaxImages"),
+        per_node=integer("perNode"),
+        disk_share=integer("diskHeadroomPercent") / 100,
+        reported_images=integer("nodeStatusMaxImages"),
         method=read.choice(puller.get("method"), "prePuller.method", PullMethod),
         image=read.text(puller.get("image"), "prePuller.image"),
         pause_image=read.text(puller.get("pauseImage"), "prePuller.pauseImage"),
