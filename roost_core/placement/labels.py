@@ -116,7 +116,7 @@ def shorten(name: str, limit: int) -> str:
     return f"{name[: limit - 9].rstrip('-._')}-{_hash(name)}"
 
 
-def dns_label(name: str, limit: int = MAX_LABEL_NAME) -> str:
+def dns_label(name: str, limit: int) -> str:
     """Like `shorten`, for names that may not hold dots (Services, StatefulSets): dots become
     dashes, with a hash.
     """

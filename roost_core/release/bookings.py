@@ -279,7 +279,7 @@ def make_event(
     image: str,
     set_name: str,
     limits: Limits,
-    seated: Seated | None = None,
+    seated: Seated | None,
 ) -> Event:
     """Check what every kind of source gives; faults go to the reader under `at`."""
     if not name or len(name) > MOST_NAME or _CONTROL.search(name):

@@ -48,16 +48,13 @@ def preempt(
     state: ClusterState,
     profile: Profile,
     rejections: Mapping[str, Rejection] | None = None,
-    *,
-    offset: int = 0,
 ) -> tuple[Nomination | None, str]:
     """Find the node and the victims for a pod that fits on no node, and the message as in the
     FailedScheduling Event.
 
-    rejections: what the filters said of each node, when that is known. offset: where among the
-    nodes that could help the search begins; kube-scheduler draws it, and it matters only where more
-    nodes could help than are tried (100 by default). Pods that haven't started count as started
-    last.
+    rejections: what the filters said of each node, when that is known. kube-scheduler draws where
+    its search begins, here it begins with the first node: that matters only where more nodes could
+    help than are tried (100 by default). Pods that haven't started count as started last.
     """
     cycle = Cycle(pod, state, profile)
     if rejections is None:
@@ -78,8 +75,7 @@ def preempt(
     wanted = min(max(len(helpful) * _CANDIDATES_PERCENT // 100, _LEAST_CANDIDATES), len(helpful))
     candidates: list[Nomination] = []
     failures: dict[str, Rejection] = {}
-    for index in range(len(helpful)):
-        row = helpful[(offset + index) % len(helpful)]
+    for row in helpful:
         outcome = _victims_on(cycle, row, state.surroundings.budgets)
         if isinstance(outcome, Rejection):
             failures[row.name] = outcome

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -41,9 +40,8 @@ class CertificateFiles:
         folder: Path,
         serving: ServingCertificate,
         metrics: WebhookMetrics,
-        now: Callable[[], float] = time.time,
         *,
-        client_ca: Path | None = None,
+        client_ca: Path | None,
     ) -> None:
         """client_ca: file with the CAs of clients, when clients are verified; its changes are
         followed, too.
@@ -52,7 +50,6 @@ class CertificateFiles:
         self._folder = folder
         self._serving = serving
         self._metrics = metrics
-        self._now = now
         # Certificate, key and clients' CAs, as they were read last.
         self._seen: tuple[bytes, bytes, bytes] | None = None
         self._fault = "not read yet"
@@ -62,7 +59,7 @@ class CertificateFiles:
         """Ready while the certificate in use hasn't expired."""
         if not self._serving.is_loaded:
             return Readiness(passed=False, detail=f"no certificate yet: {self._fault}. {WAIT_HINT}")
-        if self._now() >= self._expiry:
+        if time.time() >= self._expiry:
             return Readiness(passed=False, detail="the certificate has expired")
         return Readiness(
             passed=True,

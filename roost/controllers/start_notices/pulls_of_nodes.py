@@ -65,7 +65,7 @@ class NodePulls:
 
 
 def follow_pulls(
-    snapshot: Snapshot, before: NodePulls, now: float, *, takes_over: bool = False
+    snapshot: Snapshot, before: NodePulls, now: float, *, takes_over: bool
 ) -> tuple[NodePulls, list[tuple[str, float]]]:
     """Return the pulls as of now, and the image and seconds of each that ended since.
 

@@ -51,13 +51,13 @@ def with_estimate(text: str, estimate: Estimate, **more: object) -> str:
     return text.format(left=left, usual=usual, **more)
 
 
-def with_passed(text: str, passed: float, step: str = "") -> str:
+def with_passed(text: str, passed: float, step: str) -> str:
     """Fill a sentence in that says how long something has lasted. step: an init container."""
     return text.format(usual=_duration(passed), others=step)
 
 
 def _duration(seconds: float, to_whole: Callable[[float], int] = round) -> str:
-    """A rounded duration: nobody waits by the second. whole: round or math.ceil."""
+    """A rounded duration: nobody waits by the second. to_whole: round or math.ceil."""
     unit, number = _rounded(seconds, to_whole)
     return "1 minute" if (unit, number) == (_MINUTES, "1") else unit.format(number)
 
