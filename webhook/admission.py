@@ -6,7 +6,7 @@ Both the webhook and the simulator call `decide`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -93,9 +93,8 @@ def decide(
     now: seconds of a monotonic clock. selects: apply only these rules of the class; None: all.
     Raises MalformedObjectError when a part of the pod that has to change is malformed.
     """
-    if (
-        pod_class := rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
-    ) is None:
+    pod_class = rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
+    if pod_class is None:
         return Decision(ReviewResult.UNMATCHED)
     name = pod_class.name
     reason = reason_to_skip(pod)
@@ -111,27 +110,35 @@ def decide(
         return Decision(ReviewResult.BEYOND_BOUNDS, name, bound)
     case = Case(pod, pod_class, rulebook.settings, facts, now)
     if gets_requests_only:
-        by_default = [
-            verdict
-            for verdict in requests.RULE.apply(case)
-            if isinstance(verdict, RequestByDefault)
-        ]
-        operations = patch_for(pod, by_default)
-        if not operations:
-            return _skipped(name, DAEMON_SET)
-        audit = {"class": name, "requests": DAEMON_SET}
-        return Decision(
-            ReviewResult.PATCHED, name, operations=operations, changes=by_default, audit=audit
-        )
+        return _give_requests(case)
+    rules = rulebook.rules[name]
+    return _apply_rules(case, rules if selects is None else filter(selects, rules))
 
+
+def _give_requests(case: Case) -> Decision:
+    """Decide on a DaemonSet's pod whose class has requests."""
+    name = case.pod_class.name
+    by_default = [
+        verdict for verdict in requests.RULE.apply(case) if isinstance(verdict, RequestByDefault)
+    ]
+    operations = patch_for(case.pod, by_default)
+    if not operations:
+        return _skipped(name, DAEMON_SET)
+    audit = {"class": name, "requests": DAEMON_SET}
+    return Decision(
+        ReviewResult.PATCHED, name, operations=operations, changes=by_default, audit=audit
+    )
+
+
+def _apply_rules(case: Case, rules: Iterable[Rule]) -> Decision:
+    pod = case.pod
+    name = case.pod_class.name
     changes: list[Change] = []
-    audit = {"class": name, "policy-revision": rulebook.settings.revision}
+    audit = {"class": name, "policy-revision": case.settings.revision}
     warnings: list[str] = []
     reasons: dict[str, str] = {}
     reads = Reads.NOTHING
-    for rule in rulebook.rules[name]:
-        if selects is not None and not selects(rule):
-            continue
+    for rule in rules:
         verdicts = list(rule.apply(case))
         if verdicts and rule.reads is not Reads.NOTHING:
             reads |= rule.reads

@@ -198,11 +198,9 @@ def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
     required: list[JSONObject] = []
     nodes: list[JSONObject] = []
     pods: dict[str, list[JSONObject]] = {"podAffinity": [], "podAntiAffinity": []}
-    scheduler, drops, by_default = (
-        pod.scheduler_name,
-        DropBinderHubTerms(sticky=False, spread=False),
-        None,
-    )
+    scheduler = pod.scheduler_name
+    drops = DropBinderHubTerms(sticky=False, spread=False)
+    by_default: Mapping[str, object] = {}
     for change in changes:
         if isinstance(change, PreferNode):
             nodes.append(change.term)
