@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
 from typing import Final, NamedTuple
@@ -67,35 +67,38 @@ class PoolView:
     roomiest: tuple[int, int]
 
 
-class _Used:
-    """What a node's pods request."""
+@dataclass(slots=True)
+class _NodePods:
+    """What a node's pods request, and whose they are."""
 
-    __slots__ = (
-        "by_others",
-        "by_users",
-        "has_others",
-        "has_own_placeholders",
-        "has_users",
-        "keeps_users",
-    )
+    # By resource; placeholders count in neither.
+    by_users: dict[str, int] = field(default_factory=lambda: {PODS: 0})
+    by_others: dict[str, int] = field(default_factory=lambda: {PODS: 0})
+    has_users: bool = False
+    # Whether it has users, those who take another set's seats included.
+    keeps_users: bool = False
+    has_own_placeholders: bool = False
+    # Others' pods, but for those that each node has: another set's placeholders, builds.
+    has_others: bool = False
 
-    def __init__(self) -> None:
-        # By resource; placeholders count in neither.
-        self.by_users: dict[str, int] = {PODS: 0}
-        self.by_others: dict[str, int] = {PODS: 0}
-        self.has_users = False
-        # Whether it has users, those who take another set's seats included.
-        self.keeps_users = False
-        self.has_own_placeholders = False
-        # Others' pods, but for those that each node has: another set's placeholders, builds.
-        self.has_others = False
 
-    def add(self, spec: PodSpec, *, is_user: bool) -> None:
-        """Count a pod."""
-        used = self.by_users if is_user else self.by_others
-        used[PODS] += 1
-        for name, amount in spec.requests:
-            used[name] = used.get(name, 0) + amount
+class _PoolPods(NamedTuple):
+    """The pods on a set's nodes, and those that wait for them."""
+
+    by_node: Mapping[str, _NodePods]
+    # By key: pods of users who take the set's seats.
+    users: Mapping[str, Pod]
+    # Since when each of the set's placeholders has waited for a node.
+    placeholders_wait_since: list[float]
+
+    def nodes_with(self, *, users: bool, own_placeholders: bool, others: bool) -> frozenset[str]:
+        """Names of nodes whose pods are just these users', placeholders and others."""
+        wanted = (users, own_placeholders, others)
+        return frozenset(
+            name
+            for name, pods in self.by_node.items()
+            if (pods.has_users, pods.has_own_placeholders, pods.has_others) == wanted
+        )
 
 
 def see_pool(
@@ -117,54 +120,18 @@ def see_pool(
     }
     asked = asked_by_placeholder(placeholder_set)
     roomiest = _roomiest(nodes) or (last.roomiest if last is not None else (0, 0))
-    used = {name: _Used() for name in nodes}
-    waits_here: dict[PodSpec, bool] = {}
-    users: dict[str, PoolUser] = {}
-    sizes: dict[tuple[tuple[str, int], ...], float] = {}
-    level = 0.0
-    waiting: list[float] = []
-    for key, pod in snapshot.pods.items():
-        node_name = pod.node_name
-        on_node = used.get(node_name)
-        if pod.is_finished or (node_name and on_node is None):
-            continue
-        spec = pod.spec
-        own_set = pod.labels.get(PLACEHOLDER_SET_LABEL)
-        if own_set is not None:
-            is_own = own_set == placeholder_set.name
-            if on_node is not None:
-                on_node.has_own_placeholders |= is_own
-                on_node.has_others |= not is_own
-            elif is_own and pod.unschedulable_since is not None:
-                waiting.append(pod.unschedulable_since)
-            continue
-        is_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
-        if on_node is not None:
-            on_node.add(spec, is_user=is_user)
-            on_node.keeps_users |= is_user
-            is_user = is_user and takes_seat(pod, placeholder_set.name)
-            on_node.has_users |= is_user
-            on_node.has_others |= not is_user and not pod.is_of_node
-        elif is_user:
-            if spec not in waits_here:
-                waits_here[spec] = waits_for_set(spec, placeholder_set, nodes)
-            is_user = waits_here[spec] and takes_seat(pod, placeholder_set.name)
-        if is_user:
-            size = sizes.get(spec.requests)
-            if size is None:
-                size = sizes[spec.requests] = _size(spec, asked, roomiest)
-            waits_since = None if node_name else pod.unschedulable_since
-            users[key] = PoolUser(pod.created, size, node_name, waits_since, pod.phase != "Pending")
-            level += size
+    pods = _pods_of_pool(placeholder_set, snapshot, settings, nodes, takes_seat)
+    users = _users(pods.users, asked, roomiest)
     rooms = {
-        name: _room(node, asked, used[name].by_users, used[name].by_others)
+        name: _room(node, asked, pods.by_node[name].by_users, pods.by_node[name].by_others)
         for name, node in nodes.items()
     }
-    beside = sum(room for name, room in rooms.items() if used[name].keeps_users)
+    room = sum(free for name, free in rooms.items() if pods.by_node[name].keeps_users)
     per_node = max(
-        (_room(node, asked, used[name].by_others) for name, node in nodes.items()), default=0
+        (_room(node, asked, pods.by_node[name].by_others) for name, node in nodes.items()),
+        default=0,
     )
-    waiting += [
+    users_wait_since = [
         user.waits_since
         for user in users.values()
         if user.waits_since is not None and (not per_node or user.size <= per_node)
@@ -172,26 +139,77 @@ def see_pool(
     return PoolView(
         nodes=nodes,
         users=users,
-        level=level,
-        room=beside,
-        spare=sum(rooms.values()) - beside,
+        level=sum(user.size for user in users.values()),
+        room=room,
+        spare=sum(rooms.values()) - room,
         per_node=per_node,
-        waiting_since=tuple(waiting),
-        empty=_named(
-            used, lambda pods: not (pods.has_users or pods.has_own_placeholders or pods.has_others)
-        ),
-        kept=_named(
-            used, lambda pods: pods.has_own_placeholders and not (pods.has_users or pods.has_others)
-        ),
-        of_others=_named(
-            used, lambda pods: pods.has_others and not (pods.has_users or pods.has_own_placeholders)
-        ),
+        waiting_since=(*pods.placeholders_wait_since, *users_wait_since),
+        empty=pods.nodes_with(users=False, own_placeholders=False, others=False),
+        kept=pods.nodes_with(users=False, own_placeholders=True, others=False),
+        of_others=pods.nodes_with(users=False, own_placeholders=False, others=True),
         roomiest=roomiest,
     )
 
 
-def _named(used: Mapping[str, _Used], is_wanted: Callable[[_Used], bool]) -> frozenset[str]:
-    return frozenset(name for name, pods in used.items() if is_wanted(pods))
+def _pods_of_pool(
+    placeholder_set: PlaceholderSet,
+    snapshot: Snapshot,
+    settings: HeadroomSettings,
+    nodes: Mapping[str, Node],
+    takes_seat: Callable[[Pod, str], bool],
+) -> _PoolPods:
+    by_node = {name: _NodePods() for name in nodes}
+    users: dict[str, Pod] = {}
+    placeholders_wait_since: list[float] = []
+    waits_here: dict[PodSpec, bool] = {}
+    for key, pod in snapshot.pods.items():
+        on_node = by_node.get(pod.node_name)
+        if pod.is_finished or (pod.node_name and on_node is None):
+            continue
+        set_name = pod.labels.get(PLACEHOLDER_SET_LABEL)
+        if set_name is not None:
+            is_own = set_name == placeholder_set.name
+            if on_node is not None:
+                on_node.has_own_placeholders |= is_own
+                on_node.has_others |= not is_own
+            elif is_own and pod.unschedulable_since is not None:
+                placeholders_wait_since.append(pod.unschedulable_since)
+            continue
+        is_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
+        if on_node is not None:
+            _add_requests(on_node.by_users if is_user else on_node.by_others, pod.spec)
+            on_node.keeps_users |= is_user
+            is_user = is_user and takes_seat(pod, placeholder_set.name)
+            on_node.has_users |= is_user
+            on_node.has_others |= not is_user and not pod.is_of_node
+        elif is_user:
+            if pod.spec not in waits_here:
+                waits_here[pod.spec] = waits_for_set(pod.spec, placeholder_set, nodes)
+            is_user = waits_here[pod.spec] and takes_seat(pod, placeholder_set.name)
+        if is_user:
+            users[key] = pod
+    return _PoolPods(by_node, users, placeholders_wait_since)
+
+
+def _add_requests(used: dict[str, int], spec: PodSpec) -> None:
+    used[PODS] += 1
+    for name, amount in spec.requests:
+        used[name] = used.get(name, 0) + amount
+
+
+def _users(
+    pods: Mapping[str, Pod], asked: Mapping[str, int], roomiest: tuple[int, int]
+) -> Mapping[str, PoolUser]:
+    users: dict[str, PoolUser] = {}
+    sizes: dict[tuple[tuple[str, int], ...], float] = {}
+    for key, pod in pods.items():
+        requests = pod.spec.requests
+        if requests not in sizes:
+            sizes[requests] = _size(pod.spec, asked, roomiest)
+        waits_since = None if pod.node_name else pod.unschedulable_since
+        runs = pod.phase != "Pending"
+        users[key] = PoolUser(pod.created, sizes[requests], pod.node_name, waits_since, runs)
+    return users
 
 
 def asked_by_placeholder(placeholder_set: PlaceholderSet) -> dict[str, int]:
