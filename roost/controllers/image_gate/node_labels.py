@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import ChangeNode, Notice
 from roost.controllers.image_gate.facts import NodeFacts, ObservedNode
-from roost.controllers.image_gate.puller_pods import count_any
+from roost.controllers.image_gate.pull_warnings import count_any
 from roost.controllers.image_gate.temporary_taints import goes_by_itself
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.objects.node import Node

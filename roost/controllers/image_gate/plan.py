@@ -44,15 +44,13 @@ from roost.controllers.image_gate.node_labels import (
     plan_change,
     urgency,
 )
-from roost.controllers.image_gate.puller_pods import (
+from roost.controllers.image_gate.pull_warnings import (
     NO_PULLER,
-    PodEvidence,
     PullWarning,
-    expects_puller,
     find_cause,
-    find_evidence,
     find_warnings,
 )
+from roost.controllers.image_gate.puller_pods import PodEvidence, expects_puller, find_evidence
 from roost.controllers.image_gate.settings import GateSettings, read_gate
 from roost.controllers.image_gate.waiting_users import (
     Openings,
@@ -253,16 +251,7 @@ def _judge_node(
     image_bytes.update(facts.image_bytes)
     targets = choose_targets(observed, facts, opened_before)
     change = plan_change(observed, facts, targets)
-    warnings = list(
-        find_warnings(
-            observed.node,
-            observed.evidence,
-            facts.faults,
-            facts.unserved,
-            unlisted=facts.unlisted,
-            mode=observed.context.settings.mode,
-        )
-    )
+    warnings = list(find_warnings(observed, facts))
     echo_seconds = math.inf if change is None else ECHO_SECONDS
     wait_seconds = min(facts.wait_seconds, targets.wait_seconds, echo_seconds)
     node_memory = NodeMemory(

@@ -1,5 +1,5 @@
-"""Read what the puller's pods report of the node where they run: images that they pulled, pulls
-that fail, and why.
+"""Read what the puller's pods report of the node where they run: images that they pulled, and
+pulls that fail.
 
 The kubelet writes both: `Pulled` events, and statuses of the containers, each of which pulls one
 image.
@@ -7,11 +7,9 @@ image.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
-from enum import StrEnum
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.pod_kinds import (
     is_puller,
     is_z2jh_continuous_puller,
@@ -20,7 +18,6 @@ from roost.controllers.contract.pod_kinds import (
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.image_gate.settings import GateSettings, PullerPods
 from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod
 from roost_core.placement.kubelet_pulls import (
     AFTER_PULL_FAULTS,
@@ -30,15 +27,11 @@ from roost_core.placement.kubelet_pulls import (
     image_in_message,
 )
 from roost_core.placement.labels import OWN_INSTANCE_LABEL
-from roost_core.release.image_gate import GateMode, ManagedImage
+from roost_core.release.image_gate import ManagedImage
 
 _Z2JH_CONTAINER: Final = "image-pull-"
 # A puller's pod is created within seconds of its node; longer without one is worth an Event.
 NO_PULLER_SECONDS: Final = 120.0
-# In place of a fault's cause: the node has no puller's pod.
-NO_PULLER: Final = "no-puller"
-# The same: the node may list an image without a registry under another name.
-NOT_LISTED: Final = "not-listed"
 # The reason of a fault whose message is another image, by which admission replaced the one that was
 # asked for.
 RENAMED: Final = "RenamedByAdmission"
@@ -80,21 +73,6 @@ class PodEvidence(NamedTuple):
         by_status: Token = (self.pod.uid, None)
         is_pulled = by_status in self.tokens.get(image, NO_TOKENS)
         return image in self.images and not is_pulled
-
-
-class Cause(StrEnum):
-    """Why a pull fails; the values are a metric's label values."""
-
-    REGISTRY = "registry"
-    MISSING = "missing"
-    CREDENTIALS = "credentials"
-    CERTIFICATE = "certificate"
-    THROTTLED = "throttled"
-    DISK = "disk"
-    NAME = "name"
-    NEVER = "never"
-    RENAMED = "renamed"
-    OTHER = "other"
 
 
 def find_evidence(
@@ -230,163 +208,3 @@ def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
         container.waiting_message,
         container.pulls_always,
     )
-
-
-# Searched in this order, in lower case: a refusal may also say "not found". HTTP status codes are
-# left out: ports and digests contain the same digits.
-_PHRASES: Final = (
-    (Cause.DISK, ("no space left on device", "disk quota exceeded")),
-    (Cause.THROTTLED, ("toomanyrequests", "too many requests", "pull qps exceeded", "rate limit")),
-    (Cause.CERTIFICATE, ("x509:", "certificate", "http response to https client")),
-    (
-        Cause.CREDENTIALS,
-        (
-            "unauthorized",
-            "forbidden",
-            "authorization failed",
-            "authentication required",
-            "insufficient_scope",
-            "no basic auth credentials",
-            "access denied",
-            "permission denied",
-        ),
-    ),
-    (
-        Cause.REGISTRY,
-        (
-            "connection refused",
-            "connection reset",
-            "no such host",
-            "timeout",
-            "deadline exceeded",
-            "unexpected eof",
-            ": eof",
-            "network is unreachable",
-            "no route to host",
-            "server misbehaving",
-            "service unavailable",
-            "bad gateway",
-            "internal server error",
-        ),
-    ),
-    (Cause.MISSING, ("not found", "manifest unknown", "name unknown")),
-)
-_BY_REASON: Final = {
-    "InvalidImageName": Cause.NAME,
-    "ErrImageNeverPull": Cause.NEVER,
-    "RegistryUnavailable": Cause.REGISTRY,
-    RENAMED: Cause.RENAMED,
-}
-_SENTENCES: Final = {
-    Cause.REGISTRY: (
-        "its registry does not answer. See that the registry is up and that the node reaches it"
-    ),
-    Cause.MISSING: "the registry has no such image. Fix its name and tag in the values, or push it",
-    Cause.CREDENTIALS: (
-        "the registry refuses the credentials. Fix the Secrets named in imagePullSecrets"
-    ),
-    Cause.CERTIFICATE: (
-        "the registry's certificate is not trusted. Fix it, or make the node trust it"
-    ),
-    Cause.THROTTLED: (
-        "the registry limits pulls. Wait, or use credentials with a higher limit in"
-        " imagePullSecrets"
-    ),
-    Cause.DISK: "the node's disk is full. Free some space, or use larger disks",
-    Cause.NAME: "it is not a valid image name. Fix it in the values",
-    Cause.NEVER: "its pull policy is Never. Change it to IfNotPresent",
-    Cause.RENAMED: (
-        "name that one in the values, or exempt Roost's puller from what renames images and"
-        " restart it"
-    ),
-    Cause.OTHER: "the runtime's message is in the status of the puller's pod",
-}
-_MEANWHILE: Final = {
-    GateMode.REQUIRE_LABEL: "Its users go to other nodes that hold it, if any",
-    GateMode.PREFER: "Its users may still start on this node",
-    GateMode.STARTUP_TAINT: (
-        "A new node stays closed until its images are there or its deadline has passed"
-    ),
-    GateMode.OFF: "Its users may still start on this node",
-}
-
-
-def find_cause(fault: PullFault) -> Cause:
-    """Classify a fault by the kubelet's reason and message."""
-    if fault.reason in _BY_REASON:
-        return _BY_REASON[fault.reason]
-    # The image's name may contain any of the phrases.
-    message = fault.message.lower()
-    for name in {fault.reference, fault.image.reference, fault.image.normalised}:
-        message = message.replace(name.lower(), "IMAGE")
-    for cause, phrases in _PHRASES:
-        if any(phrase in message for phrase in phrases):
-            return cause
-    return Cause.OTHER
-
-
-class PullWarning(NamedTuple):
-    """An Event about a node that doesn't get its images."""
-
-    # Equal on all nodes where the same happens: Events of a few nodes are enough.
-    subject: tuple[str, str]
-    event: Notice
-
-
-def find_warnings(
-    node: Node,
-    evidence: Iterable[PodEvidence],
-    faults: Mapping[str, PullFault],
-    unserved: Sized,
-    *,
-    unlisted: Iterable[ManagedImage],
-    mode: GateMode,
-) -> Iterator[PullWarning]:
-    """Make the warnings about a node. faults: why missing images can't be pulled, by normalised
-    reference. unserved: missing images that no puller's pod has come to pull. unlisted: names
-    without a registry that were pulled, and that the node doesn't list.
-    """
-    messages: set[str] = set()
-    if faults:
-        for pod in evidence:
-            for name, fault in pod.faults.items():
-                if name not in faults:
-                    continue
-                cause = find_cause(fault)
-                message = _describe_fault(fault, cause, node.name, mode)
-                if message not in messages:
-                    messages.add(message)
-                    event = Notice.on_pod(pod.pod, "CannotPullImage", message, warning=True)
-                    yield PullWarning((fault.reference, cause.value), event)
-    if unserved:
-        effect = count_any(unserved, "image stays missing", "images stay missing")
-        fix = "look for pending pods of the puller's DaemonSet, and at its tolerations"
-        message = f"No puller pod runs on node {node.name}, so {effect} there; {fix}."
-        event = Notice.on_node(node.name, node.uid, "NoPullerPod", message, warning=True)
-        yield PullWarning(("", NO_PULLER), event)
-    for image in unlisted:
-        message = (
-            f"Image {image.reference} was pulled to node {node.name} and isn't listed under that"
-            " name; name its registry in the values. Until then Roost can't tell when the image"
-            " leaves the node."
-        )
-        event = Notice.on_node(node.name, node.uid, "ImageNotListed", message, warning=True)
-        yield PullWarning((image.reference, NOT_LISTED), event)
-
-
-def _describe_fault(fault: PullFault, cause: Cause, node: str, mode: GateMode) -> str:
-    """Say which image can't be pulled, to which node, and why; what to do; and the effect until
-    then: a sentence each.
-    """
-    subject = f"Image {fault.reference} can't be pulled to node {node}"
-    if fault.reference != fault.image.reference:
-        subject = f"The puller's own image {fault.reference} can't be pulled to node {node}"
-    if fault.reason == RENAMED:
-        subject = f"{subject}: admission changed the puller's image to {fault.message}"
-    return f"{subject}: {_SENTENCES[cause]}. {_MEANWHILE[mode]}."
-
-
-def count_any(things: Sized, singular: str, plural: str) -> str:
-    """Return "1 singular" or "n plural"; "" for none."""
-    number = len(things)
-    return f"{number} {singular if number == 1 else plural}" if number else ""

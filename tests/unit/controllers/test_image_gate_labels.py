@@ -12,7 +12,8 @@ from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost.controllers.image_gate.plan import NODES_PER_FAULT, STALE_NOTICE_SECONDS, note_image_gate
-from roost.controllers.image_gate.puller_pods import NO_PULLER_SECONDS, count_any
+from roost.controllers.image_gate.pull_warnings import count_any
+from roost.controllers.image_gate.puller_pods import NO_PULLER_SECONDS
 from roost.controllers.image_gate.settings import PullerPods, read_gate
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import ContainerState, PodSpec
