@@ -53,6 +53,7 @@ from roost.controllers.image_gate.pull_warnings import (
 from roost.controllers.image_gate.puller_pods import PodEvidence, expects_puller, find_evidence
 from roost.controllers.image_gate.settings import GateSettings, read_gate
 from roost.controllers.image_gate.waiting_users import (
+    GateNodes,
     Openings,
     find_since,
     open_beside_failing,
@@ -324,14 +325,11 @@ def _find_openings(
         if memory.facts.faults:
             failing[name] = memory.facts.failing
         if memory.facts.ready_since is not None:
-            ready_since[memory.node.uid] = memory.facts.ready_since
+            ready_since[name] = memory.facts.ready_since
     openings = plan_openings(
         context.snapshot,
-        closed,
-        {name for name, _ in just_opened},
-        failing=failing,
-        waiting_since=waiting,
-        ready_since=ready_since,
+        GateNodes(closed, frozenset(name for name, _ in just_opened), failing, ready_since),
+        waiting,
         prefix=context.settings.label_prefix,
         open_after_seconds=context.settings.open_after_seconds,
         now=context.now,

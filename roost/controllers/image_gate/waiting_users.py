@@ -39,6 +39,19 @@ class Openings(NamedTuple):
     wait_seconds: float | None
 
 
+class GateNodes(NamedTuple):
+    """What the gate knows of nodes, by name."""
+
+    # Labels that say "pulling".
+    closed: Mapping[str, frozenset[str]]
+    # Nodes that schedulers may not have seen opened yet.
+    just_opened: frozenset[str]
+    # Labels of images whose pull fails there; such nodes come last.
+    failing: Mapping[str, frozenset[str]]
+    # When nodes got ready, in steady seconds.
+    ready_since: Mapping[str, float]
+
+
 class _Waiting(NamedTuple):
     pod: Pod
     # Its spec without what the gate requires.
@@ -63,42 +76,30 @@ class _Candidates(NamedTuple):
 
 def plan_openings(
     snapshot: Snapshot,
-    closed: Mapping[str, frozenset[str]],
-    just_opened: Iterable[str],
-    *,
-    failing: Mapping[str, frozenset[str]],
+    gate_nodes: GateNodes,
     waiting_since: Mapping[str, float],
-    ready_since: Mapping[str, float],
+    *,
     prefix: str,
     open_after_seconds: float,
     now: Moment,
 ) -> Openings:
     """Decide which nodes to open to waiting pods, the one that has waited longest first.
 
-    closed: labels that say "pulling", by node. failing: labels of images whose pull fails there;
-    such nodes come last. just_opened: nodes that schedulers may not have seen opened yet.
-    waiting_since: when pods began to wait, by uid, in steady seconds; ready_since: when nodes got
-    ready, likewise. prefix: of this hub's labels.
+    waiting_since: when pods began to wait, by uid, in steady seconds. prefix: of this hub's labels.
     """
+    closed = gate_nodes.closed
     if not closed:
         return Openings({}, None)
     nodes = snapshot.nodes
     pods = snapshot.pods.values()
+    waiting = _find_waiting(pods, prefix, waiting_since, snapshot.claimable)
+    if not waiting:
+        return Openings({}, None)
 
     def may_admit(spec: PodSpec, node: Node) -> bool:
         return _may_admit(spec, node, snapshot.sight_of(node, now), now.steady)
 
-    waiting = _find_waiting(pods, prefix, waiting_since, snapshot.claimable)
-    if not waiting:
-        return Openings({}, None)
-    reachable = [name for name in just_opened if name in nodes]
-    # Opened before they were Ready, and still not Ready: the pods that they were opened for can't
-    # be bound yet.
-    reachable += [
-        name
-        for name, node in nodes.items()
-        if name not in reachable and _is_awaited(node, prefix, snapshot, now)
-    ]
+    reachable = _find_reachable(snapshot, gate_nodes.just_opened, prefix, now)
     room = _Room(nodes, pods, {*closed, *reachable}, snapshot.claimable)
     by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
     opened: dict[str, frozenset[str]] = {}
@@ -118,9 +119,8 @@ def plan_openings(
         if seconds_left > 0:
             waits.append(seconds_left)
             continue
-        admitting.sort(key=lambda node: bool(pending.labels & failing.get(node.name, frozenset())))
         patience_seconds = PATIENCE * open_after_seconds
-        candidates = _sort_candidates(pending, admitting, ready_since, patience_seconds, now)
+        candidates = _sort_candidates(pending, admitting, gate_nodes, patience_seconds, now)
         waits += candidates.waits
         # A node that is open to others may still be closed to this pod's image.
         open_already = (name for name in reachable if may_admit(pending.spec, nodes[name]))
@@ -131,6 +131,19 @@ def plan_openings(
                 opened[name] = opened.get(name, frozenset()) | labels
         reachable += [name for name in chosen if name not in reachable]
     return Openings(opened, min(waits, default=None))
+
+
+def _find_reachable(
+    snapshot: Snapshot, just_opened: Iterable[str], prefix: str, now: Moment
+) -> list[str]:
+    """Names of nodes that were opened, and whose pods can't be bound yet: schedulers may not have
+    seen the label, or the node isn't Ready.
+    """
+    reachable = [name for name in just_opened if name in snapshot.nodes]
+    for name, node in snapshot.nodes.items():
+        if name not in reachable and _is_awaited(node, prefix, snapshot, now):
+            reachable.append(name)
+    return reachable
 
 
 def open_beside_failing(
@@ -174,7 +187,7 @@ def _choose(
 def _sort_candidates(
     pending: _Waiting,
     admitting: Iterable[Node],
-    ready_since: Mapping[str, float],
+    gate_nodes: GateNodes,
     patience_seconds: float,
     now: Moment,
 ) -> _Candidates:
@@ -185,12 +198,15 @@ def _sort_candidates(
     overdue: list[str] = []
     unsure: list[str] = []
     waits: list[float] = []
-    for node in admitting:
+    failing = gate_nodes.failing
+    for node in sorted(
+        admitting, key=lambda node: bool(pending.labels & failing.get(node.name, frozenset()))
+    ):
         if not node_covers(pending.spec.requests, node.allocatable):
             unsure.append(node.name)
             continue
         due.append(node.name)
-        bindable_since = max(pending.since, ready_since.get(node.uid, now.steady))
+        bindable_since = max(pending.since, gate_nodes.ready_since.get(node.name, now.steady))
         bindable_seconds = now.steady - bindable_since
         patience_left = patience_seconds - bindable_seconds
         if patience_left > 0:

@@ -363,7 +363,9 @@ UNDONE = {
             changed(
                 gate,
                 "plan_openings",
-                lambda real, *given, **named: real(*given, **{**named, "failing": {}}),
+                lambda real, snapshot, nodes, *given, **named: real(
+                    snapshot, nodes._replace(failing={}), *given, **named
+                ),
             ),
             (gate, "open_beside_failing", lambda *_: {}),
         ),

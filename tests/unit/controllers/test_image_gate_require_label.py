@@ -13,7 +13,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.node_labels import GATE_OPENED
 from roost.controllers.image_gate.plan import GateMemory, plan_image_gate
 from roost.controllers.image_gate.settings import PullerPods
-from roost.controllers.image_gate.waiting_users import plan_openings
+from roost.controllers.image_gate.waiting_users import GateNodes, plan_openings
 from roost.controllers.runtime.watching.minor_changes import is_minor_change_of_pod as is_minor
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
@@ -385,11 +385,13 @@ def openings(
     by_name, by_key = {one.name: one for one in nodes}, {one.key: one for one in pods}
     found = plan_openings(
         Snapshot(RELEASE, NAMESPACE, by_name, by_key, claimable=claimable),
-        closed,
-        just_opened,
-        failing=failing or {},
-        waiting_since=true_waits(pods),
-        ready_since={node.uid: node.ready_since for node in nodes if node.ready_since is not None},
+        GateNodes(
+            closed,
+            just_opened,
+            failing or {},
+            {node.name: node.ready_since for node in nodes if node.ready_since is not None},
+        ),
+        true_waits(pods),
         prefix=PREFIX,
         open_after_seconds=AFTER,
         now=Moment(NOW, NOW),
