@@ -18,6 +18,7 @@ from roost.controllers.contract.actions import (
     Planned,
     ScaleSet,
 )
+from roost.controllers.contract.notice_count import NoticeCount
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
@@ -42,10 +43,8 @@ from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
-# The most Events about bookings within that time. All controllers share a minute's writes, and the
-# image gate can't wait for the next minute.
+# The most Events about bookings within a minute.
 MOST_NOTICES: Final = 50
-NOTICE_SECONDS: Final = 60.0
 # What a quota leaves is told so often.
 CUT_NOTICE_SECONDS: Final = 3600.0
 GAUGES: Final[Sequence[PlanGauge]] = (
@@ -125,16 +124,15 @@ class SetMemory:
 
 @dataclass(frozen=True, slots=True)
 class HeadroomMemory:
-    """What earlier plans found and told."""
+    """What earlier plans found and wrote."""
 
     # By name.
     sets: Mapping[str, SetMemory] = field(default_factory=dict)
     # Steady seconds of the first plan; None: there was none.
     since: float | None = None
-    # What was said of booked events.
-    told: frozenset[Notice] = frozenset()
-    # Steady seconds since when notices are counted, and how many there were; None: there were none.
-    telling: tuple[float, int] | None = None
+    # What was written about booked events, and how many of these in the last minute.
+    written: frozenset[Notice] = frozenset()
+    notice_count: NoticeCount = field(default_factory=NoticeCount)
 
 
 def plan_headroom(
@@ -153,18 +151,15 @@ def plan_headroom(
     notices = frozenset(
         booking_notices(snapshot, settings.events, now.wall) if settings.events is not None else ()
     )
-    news = _in_turn(notices - memory.told)
-    began, count = memory.telling or (now.steady, 0)
-    if now.steady - began >= NOTICE_SECONDS:
-        began = now.steady
-        count = 0
-    now_told = news[: MOST_NOTICES - count]
-    if len(now_told) < len(news):
-        plan.waits.append(NOTICE_SECONDS - (now.steady - began))
-    already_told = (memory.told & notices) | frozenset(now_told)
+    unwritten = _in_turn(notices - memory.written)
+    count = memory.notice_count.at(now.steady)
+    written_now = unwritten[: MOST_NOTICES - count.notices]
+    if len(written_now) < len(unwritten):
+        plan.waits.append(count.seconds_left(now.steady))
+    written = (memory.written & notices) | frozenset(written_now)
     return Planned(
-        actions=[*plan.actions, *now_told],
-        memory=HeadroomMemory(sets, since, already_told, (began, count + len(now_told))),
+        actions=[*plan.actions, *written_now],
+        memory=HeadroomMemory(sets, since, written, count.plus(len(written_now))),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(plan.waits)) + 0.05 if plan.waits else None,
         gauges=plan.gauges,
@@ -175,12 +170,12 @@ def note_headroom(
     memory: HeadroomMemory, done: Iterable[Done], _settings: HeadroomSettings, _now: Moment
 ) -> HeadroomMemory:
     """Forget notices that weren't written."""
-    untold = {
+    unwritten = {
         action
         for action, outcome in done
         if isinstance(action, Notice) and outcome in (Outcome.HELD_BACK, Outcome.FAILED)
     }
-    return replace(memory, told=memory.told - untold)
+    return replace(memory, written=memory.written - unwritten)
 
 
 def _in_turn(notices: Iterable[Notice]) -> Sequence[Notice]:

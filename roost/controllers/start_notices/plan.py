@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Gauges, Notice, PlanGauge, Planned
+from roost.controllers.contract.notice_count import NoticeCount
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -27,7 +28,6 @@ from roost_core.placement.hold_ups import HeldUpBy
 
 NAME: Final = "start-notices"
 PACE_SECONDS: Final = 1.0
-MINUTE_SECONDS: Final = 60.0
 
 # Reasons of the Events, for programs.
 ROOM: Final = "WaitsForNode"
@@ -49,8 +49,13 @@ GAUGES: Final = (
 )
 
 
-# The reasons of what one pod's user was told, and the Unix time from which the rest is told again.
-Told = tuple[tuple[str, ...], float]
+class PodNotices(NamedTuple):
+    """What was said to one pod's user."""
+
+    # Of its Events, in order.
+    reasons: tuple[str, ...] = ()
+    # From then on, what is left is said again; Unix time.
+    again_at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,10 @@ class NoticeMemory:
     # By uid of pods that wait for a node: since when, in Unix time.
     unschedulable: Mapping[str, float] = field(default_factory=dict)
     # By uid.
-    told: Mapping[str, Told] = field(default_factory=dict)
+    notices: Mapping[str, PodNotices] = field(default_factory=dict)
     # By uid, of pods that are held up: by what, and since when, in Unix time.
     held_up: Mapping[str, tuple[str, float]] = field(default_factory=dict)
-    # Steady seconds since when notices are counted, and how many there were.
-    telling: tuple[float, int] = (0.0, 0)
+    notice_count: NoticeCount = field(default_factory=NoticeCount)
     has_planned: bool = False
 
 
@@ -123,10 +127,11 @@ def plan_start_notices(
             waiting["image"] += 1
             teller.tell_of_pulls(pod, bound, past)
     gauges: Gauges = {GAUGES[0].name: {(what,): float(number) for what, number in waiting.items()}}
-    telling = (teller.counted_from, teller.count)
     return Planned(
-        actions=teller.notices,
-        memory=NoticeMemory(past, pulls, unschedulable, teller.told, held_up, telling, True),
+        actions=teller.actions,
+        memory=NoticeMemory(
+            past, pulls, unschedulable, teller.notices, held_up, teller.count, True
+        ),
         wake_after_seconds=min(teller.waits, default=None),
         gauges=gauges,
     )
@@ -146,13 +151,10 @@ class _Teller:
     """Gathers the notices of one plan."""
 
     def __init__(self, memory: NoticeMemory, pulls: NodePulls, now: Moment) -> None:
-        self.notices: list[Notice] = []
-        self.told: dict[str, Told] = {}
+        self.actions: list[Notice] = []
+        self.notices: dict[str, PodNotices] = {}
         self.waits: list[float] = []
-        self.counted_from, self.count = memory.telling
-        if now.steady - self.counted_from >= MINUTE_SECONDS:
-            self.counted_from = now.steady
-            self.count = 0
+        self.count = memory.notice_count.at(now.steady)
         self._memory = memory
         self._pulls = pulls
         self._now = now
@@ -233,9 +235,9 @@ class _Teller:
         else:
             self.waits.append(again_at - self._now.wall)
 
-    def _remembered(self, pod: Pod) -> Told:
-        """What the pod was told so far; from now on it is remembered with what is told now."""
-        return self.told.setdefault(pod.uid, self._memory.told.get(pod.uid, ((), 0.0)))
+    def _remembered(self, pod: Pod) -> PodNotices:
+        """What was said of the pod so far; it is remembered with what is said now."""
+        return self.notices.setdefault(pod.uid, self._memory.notices.get(pod.uid, PodNotices()))
 
     def _tell_left(self, pod: Pod, reason: str, message: str, left: estimates.Estimate) -> None:
         again_at = self._now.wall + max(settings.WORTH_TELLING_SECONDS, left.median / 2)
@@ -243,15 +245,17 @@ class _Teller:
         self.waits.append(again_at - self._now.wall)
 
     def _tell(self, pod: Pod, reason: str, message: str, again_at: float | None = None) -> None:
-        reasons, before = self._remembered(pod)
-        if len(reasons) >= settings.MOST_NOTICES:
+        before = self._remembered(pod)
+        if len(before.reasons) >= settings.MOST_NOTICES:
             return
-        if self.count >= settings.MOST_A_MINUTE:
-            self.waits.append(MINUTE_SECONDS - (self._now.steady - self.counted_from))
+        if self.count.notices >= settings.MOST_A_MINUTE:
+            self.waits.append(self.count.seconds_left(self._now.steady))
             return
-        self.count += 1
-        self.told[pod.uid] = (*reasons, reason), before if again_at is None else again_at
-        self.notices.append(Notice.on_pod(pod, reason, message))
+        self.count = self.count.plus(1)
+        if again_at is None:
+            again_at = before.again_at
+        self.notices[pod.uid] = PodNotices((*before.reasons, reason), again_at)
+        self.actions.append(Notice.on_pod(pod, reason, message))
 
 
 CONTROLLER: Final = Controller(

@@ -23,21 +23,13 @@ HOLD_UP_STALE_SECONDS: Final = 600.0
 WORTH_TELLING_SECONDS: Final = 10.0
 # Events of one pod.
 MOST_NOTICES: Final = 5
-# The most notices within a minute. All controllers share a minute's writes, and the image gate
-# can't wait for the next.
+# The most notices within a minute.
 MOST_A_MINUTE: Final = 200
 
 
 def read_notice_settings(release: ReleaseDocument) -> ReleaseDocument | None:
-    """Read release.json; None when start notices are switched off.
-
-    Their settings are the release's itself: they have none of their own but the switch.
-    """
-    return release if _are_enabled(release) else None
-
-
-def _are_enabled(release: ReleaseDocument) -> bool:
+    """The release, if start notices are switched on in it: they have no other settings."""
     read = release.read
     notices = read.mapping(release.document.get("startNotices"), "startNotices")
     read.known(notices, "startNotices", ("enabled",))
-    return read.flag(notices.get("enabled"), "startNotices.enabled")
+    return release if read.flag(notices.get("enabled"), "startNotices.enabled") else None
