@@ -60,7 +60,9 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
             dict.fromkeys([source for home in homes for source in home.key] + [BINDER_REPOSITORY])
         ),
         pullers=release.gate.labelling,
-        retention_days=release.read.integer(recorder.get("retentionDays"), "recorder.retentionDays"),
+        retention_days=release.read.integer(
+            recorder.get("retentionDays"), "recorder.retentionDays"
+        ),
         settings_hash=settings_hash,
     )
     release.raise_faults()
