@@ -5,7 +5,9 @@ names the place.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 JSONObject = dict[str, Any]
 # The longest name of an object. Source: k8s.io/apimachinery/pkg/api/validation, RFC 1123.
@@ -15,7 +17,12 @@ MAX_NAME: Final = 253
 Shape: TypeAlias = "dict[str, Shape] | list[Shape] | type"
 # Strings by any key, as labels are.
 TEXTS: Final[Shape] = {"*": str}
-_WORDS: Final = {str: "a string", int: "an integer", list: "a list"}
+_WORDS: Final[Mapping[type, str]] = {
+    str: "a string",
+    int: "an integer",
+    list: "a list",
+    dict: "an object",
+}
 
 # Stands for an absent object; never written to.
 NOTHING: Final[JSONObject] = {}
@@ -64,50 +71,37 @@ def _find_fault(value: object, shape: Shape) -> str:
     return ""
 
 
-def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject | None:
-    """The object under `key`, None when it is absent or null.
-
-    Raises MalformedObjectError when it is something else.
-    """
+def _child(parent: Mapping[str, Any], key: str, where: str, kind: type[T]) -> T | None:
     value = parent.get(key)
     if value is None:
         return None
-    if type(value) is not dict:
-        raise MalformedObjectError(f"{where}.{key} is not an object")
+    if type(value) is not kind:
+        raise MalformedObjectError(f"{where}.{key} is not {_WORDS[kind]}")
     return value
+
+
+def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject | None:
+    """The object under `key`. Raises MalformedObjectError, as all of these do."""
+    return _child(parent, key, where, dict)
 
 
 def child_list(parent: Mapping[str, Any], key: str, where: str) -> list[Any] | None:
-    """The list under `key`, None when it is absent or null.
-
-    Raises MalformedObjectError when it is something else.
-    """
-    value = parent.get(key)
-    if value is None:
-        return None
-    if type(value) is not list:
-        raise MalformedObjectError(f"{where}.{key} is not a list")
-    return value
+    """The list under `key`."""
+    return _child(parent, key, where, list)
 
 
 def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
-    """The string under `key`, "" when it is absent or null.
+    """The string under `key`; "" without."""
+    return _child(parent, key, where, str) or ""
 
-    Raises MalformedObjectError when it is something else.
-    """
-    value = parent.get(key)
-    if value is None:
-        return ""
-    if type(value) is not str:
-        raise MalformedObjectError(f"{where}.{key} is not a string")
-    return value
+
+def child_number(parent: Mapping[str, Any], key: str, where: str) -> int:
+    """The integer under `key`; 0 without."""
+    return _child(parent, key, where, int) or 0
 
 
 def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
-    """The strings by key under `key`, {} when it is absent or null.
-
-    Raises MalformedObjectError for anything else.
-    """
+    """The strings by key under `key`."""
     texts = child_object(parent, key, where) or NOTHING
     for value in texts.values():
         if type(value) is not str:
@@ -116,25 +110,9 @@ def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str,
 
 
 def child_objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONObject]:
-    """The objects under `key`, [] when it is absent or null.
-
-    Raises MalformedObjectError for anything else.
-    """
+    """The list of objects under `key`."""
     children = child_list(parent, key, where) or []
     for child in children:
         if type(child) is not dict:
             raise MalformedObjectError(f"{where}.{key} holds something that is not an object")
     return children
-
-
-def child_number(parent: Mapping[str, Any], key: str, where: str) -> int:
-    """The integer under `key`, 0 when it is absent or null.
-
-    Raises MalformedObjectError when it is something else.
-    """
-    value = parent.get(key)
-    if value is None:
-        return 0
-    if type(value) is not int:
-        raise MalformedObjectError(f"{where}.{key} is not an integer")
-    return value
