@@ -18,19 +18,20 @@ from roost_core.objects.fields import JSONObject
 
 
 class _GivenCluster:
-    """Stands for a Client in checks that list such objects; it admits every pod."""
+    """Stands for a Client in checks that list these objects; it admits every pod."""
 
     def __init__(self, path: str, namespace: str) -> None:
         found = cast("list[JSONObject]", [*read_manifests(path).values()])
         self._bodies = [
             {**body, "metadata": {"namespace": namespace, **body["metadata"]}} for body in found
         ]
-        kinds = {(body["kind"], body["metadata"]["namespace"]) for body in self._bodies}
-        if not kinds & {(kind, namespace) for kind in READS} and not {
-            "PriorityClass",
-            "Namespace",
-        } & {*dict(kinds)}:
-            there = ", ".join(sorted(f"{kind} of {place}" for kind, place in kinds))
+        places = {(str(body["kind"]), body["metadata"]["namespace"]) for body in self._bodies}
+        is_judged = any(
+            kind in ("PriorityClass", "Namespace") or (kind in READS and place == namespace)
+            for kind, place in places
+        )
+        if not is_judged:
+            there = ", ".join(sorted(f"{kind} of {place}" for kind, place in places))
             expected = (
                 f"ResourceQuotas and LimitRanges of {namespace}, or PriorityClasses: say the"
                 " namespace with -n"
@@ -38,25 +39,24 @@ class _GivenCluster:
             raise UsageError(f"{path}: found {there}, expected {expected}.")
         for body in self._bodies:
             try:
-                READS.get(body["kind"], id)(
-                    {**body, "metadata": {**(body["metadata"].get("labels") or {})}}
-                )
+                _read_once(body)
             except (AttributeError, KeyError, TypeError, ValueError):
-                found_spec = (
-                    f"{body['kind']} {body['metadata']['name']}: found {describe(body.get('spec'))}"
-                )
+                part = "data" if body["kind"] == "ConfigMap" else "spec"
                 raise UsageError(
-                    f"{path}: {found_spec}, expected a spec as the API server takes it."
+                    f"{path}: {body['kind']} {body['metadata']['name']}: found"
+                    f" {describe(body.get(part))}, expected {part} as the API server takes it."
                 ) from None
 
-    def get(self, path: str, _query: object = None) -> dict[str, list[JSONObject]]:
+    def get(self, path: str, query: Mapping[str, Any]) -> dict[str, list[JSONObject]]:
         *_, above, namespace, resource = path.split("/")
-        found = [body for body in self._bodies if plural(str(body["kind"])) == resource]
+        key, _, value = query.get("labelSelector", "").partition("=")
         return {
             "items": [
                 body
-                for body in found
-                if above != "namespaces" or body["metadata"]["namespace"] == namespace
+                for body in self._bodies
+                if plural(str(body["kind"])) == resource
+                and (above != "namespaces" or body["metadata"]["namespace"] == namespace)
+                and (not key or _labels(body).get(key) == value)
             ]
         }
 
@@ -65,6 +65,20 @@ class _GivenCluster:
 
     def create(self, _path: str, pod: JSONObject) -> JSONObject:
         return pod
+
+
+def _labels(body: JSONObject) -> Mapping[str, Any]:
+    return body["metadata"].get("labels") or {}
+
+
+def _read_once(body: JSONObject) -> None:
+    """Read all that checks read of an object, so that a malformed one raises before them."""
+    _labels(body).items()
+    if body["kind"] == "ConfigMap":
+        # Texts are all that it may hold.
+        "".join((body.get("data") or {}).values())
+    elif body["kind"] in READS:
+        READS[body["kind"]](body)
 
 
 def find_faults(path: str, values: Mapping[str, Any], release: Release) -> list[Fault]:

@@ -4,10 +4,9 @@ allow.
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from roost.doctor.evidence import some
 from roost.doctor.findings import CheckReport, Finding, could_not_read, warning
@@ -28,59 +27,83 @@ from roost_core.release.bookings import (
 from roost_core.release.reader import Reader
 
 
+class _Crowd(NamedTuple):
+    """Events that begin at the same time, and the people of all."""
+
+    people: int
+    # Unix time.
+    start: int
+    events: Sequence[Event]
+
+    def __str__(self) -> str:
+        names = some([event.name for event in self.events])
+        return f"{names}, {local_time(self.start, self.events[0].starts.time_zone)}"
+
+
 def check(install: Install) -> CheckReport:
-    texts = [
-        data[RELEASE_KEY]
-        for it in install.of_kind("ConfigMap")
-        if RELEASE_KEY in (data := it.get("data") or {})
-    ]
-    document: Mapping[str, Any] = (
-        json.loads(texts[0]) if texts else {"events": {}, "placeholders": ()}
-    )
-    events = document["events"]
-    place = f"/api/v1/namespaces/{install.release.namespace}/configmaps"
+    document = _release_document(install)
+    limits = document["events"]
     # What may not be read, by the API server's words.
     unseen: dict[str, Finding] = {}
-    # By set ("": all) and beginning.
-    booked: dict[str, dict[int, list[Event]]] = {}
-    for event in _seen(unseen, _booked, install, document, place) if events.get("enabled") else ():
-        start = first_start_after(event, int(time.time()))
-        if start is not None:
-            for name in ("", event.set_name):
-                booked.setdefault(name, {}).setdefault(start, []).append(event)
+    of_values: list[Event] = []
+    of_config_maps: list[Event] = []
+    if limits.get("enabled"):
+        bookable = Limits(
+            tuple(entry["name"] for entry in document["placeholders"]), limits["maxPeople"]
+        )
+        of_values += parse_events(Reader(), limits["booked"], "", bookable)
+        if limits["configMaps"]:
+            of_config_maps += _seen(unseen, _of_config_maps, install, bookable)
+    booked = of_values + of_config_maps
     yield "the hub's limits, quotas and pools, for what is booked and what was learned"
-    for name, starts in booked.items():
-        people, start = max(
-            (sum(event.people for event in found), start) for start, found in starts.items()
-        )
-        shortages = hub_limits(people, events)
-        is_of_values = not name
-        if name:
-            entry = next(entry for entry in document["placeholders"] if entry["name"] == name)
-            seats = PlaceholderRoom(entry, [*_seen(unseen, lambda: install.nodes)])
-            most = min(people, events["maxPlaceholders"])
-            shortages = _seen(
-                unseen, seats.misfits, install.client, install.release.namespace, most
-            )
-        who = (
-            f"{some([event.name for event in starts[start]])},"
-            f" {local_time(start, starts[start][0].starts.time_zone)}"
-        )
-        for reason, fix in shortages:
-            yield warning(f"{who}: {reason}", fix, is_of_values=is_of_values)
-    stored: Mapping[str, Any] | None = None
-    if any(entry["learn"] for entry in document["placeholders"]):
-        path = f"{place}/{document['headroomHistory']}"
-        stored = next(_seen(unseen, lambda: [install.client.find(path)]), None)
-    for name, text in ((stored or {}).get("data") or {}).items():
-        with suppress(HistoryError):
-            pairs = pairwise(read_history(text).levels)
-            came = max((after - before for before, after in pairs if before >= 0), default=0)
-            for reason, fix in hub_limits(came, events):
-                yield warning(
-                    f"Set {name}: users of {came} seats came within a minute. {reason}", fix
-                )
+    crowd = _largest_crowd(booked)
+    if crowd:
+        # The values' own checks judge each of their events, but neither sums nor ConfigMaps.
+        is_of_values = len(crowd.events) == 1 and crowd.events[0] in of_values
+        for reason, fix in hub_limits(crowd.people, limits):
+            yield warning(f"{crowd}: {reason}", fix, is_of_values=is_of_values)
+    for entry in document["placeholders"]:
+        crowd = _largest_crowd([event for event in booked if event.set_name == entry["name"]])
+        if crowd:
+            room = PlaceholderRoom(entry, [*_seen(unseen, lambda: install.nodes)])
+            most = min(crowd.people, limits["maxPlaceholders"])
+            misfits = _seen(unseen, room.misfits, install.client, install.release.namespace, most)
+            for reason, fix in misfits:
+                yield warning(f"{crowd}: {reason}", fix)
+    for name, text in _histories(unseen, install, document).items():
+        try:
+            levels = read_history(text).levels
+        except HistoryError:
+            continue
+        came = max((after - before for before, after in pairwise(levels) if before >= 0), default=0)
+        for reason, fix in hub_limits(came, limits):
+            yield warning(f"Set {name}: users of {came} seats came within a minute. {reason}", fix)
     yield from unseen.values()
+
+
+def _release_document(install: Install) -> Mapping[str, Any]:
+    """What the values' release.json says; without one, that nothing is booked."""
+    for body in install.of_kind("ConfigMap"):
+        text = (body.get("data") or {}).get(RELEASE_KEY)
+        if text is not None:
+            document: Mapping[str, Any] = json.loads(text)
+            return document
+    return {"events": {}, "placeholders": ()}
+
+
+def _largest_crowd(events: Iterable[Event]) -> _Crowd | None:
+    """The most people whose events begin at the same time; None: no event is still to come."""
+    now = int(time.time())
+    starts: dict[int, list[Event]] = {}
+    for event in events:
+        start = first_start_after(event, now)
+        if start is not None:
+            starts.setdefault(start, []).append(event)
+    crowds = (
+        _Crowd(sum(event.people for event in together), start, together)
+        for start, together in starts.items()
+    )
+    return max(crowds, key=lambda crowd: (crowd.people, crowd.start), default=None)
 
 
 def _seen(
@@ -95,16 +118,26 @@ def _seen(
         unseen[str(error)] = could_not_read(error)
 
 
-def _booked(install: Install, document: Mapping[str, Any], place: str) -> Iterator[Event]:
-    """What the values and the ConfigMaps of the release's namespace book, faults aside."""
-    read = Reader()
-    events = document["events"]
-    bookable = Limits(
-        tuple(entry["name"] for entry in document["placeholders"]), events["maxPeople"]
-    )
-    yield from parse_events(read, events["booked"], "", bookable)
-    if not events["configMaps"]:
-        return
+def _of_config_maps(install: Install, bookable: Limits) -> Iterator[Event]:
+    """What the ConfigMaps of the release's namespace book, faults aside. Raises ClusterError."""
     selected = {"labelSelector": f"{EVENTS_LABEL}={install.release.name}"}
-    for body in list_all(install.client, place, selected):
-        yield from read_events(read, (body.get("data") or {}).get(EVENTS_KEY, ""), bookable)
+    for body in list_all(install.client, _config_maps(install), selected):
+        yield from read_events(Reader(), (body.get("data") or {}).get(EVENTS_KEY, ""), bookable)
+
+
+def _histories(
+    unseen: dict[str, Finding], install: Install, document: Mapping[str, Any]
+) -> Mapping[str, str]:
+    """How many users there were, as learning keeps it, by placeholder set."""
+    if not any(entry["learn"] for entry in document["placeholders"]):
+        return {}
+    try:
+        stored = install.client.find(f"{_config_maps(install)}/{document['headroomHistory']}")
+    except ClusterError as error:
+        unseen[str(error)] = could_not_read(error)
+        return {}
+    return (stored or {}).get("data") or {}
+
+
+def _config_maps(install: Install) -> str:
+    return f"/api/v1/namespaces/{install.release.namespace}/configmaps"

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from generator.faults import UsageError
 from roost.doctor.checks import run_checks
 from roost.doctor.checks.bookings import check
 from roost.doctor.cluster_files import find_faults
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.headroom_history import History
+from roost_core.placement.labels import EVENTS_LABEL
 from tests.builders import HUB_RELEASE
 from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, Cluster, node
@@ -127,27 +129,76 @@ def test_who_may_not_see_all_is_told_what_was_not_seen_and_of_all_the_rest(
     assert (len(told), unseen.severity, path in unseen.evidence) == (rest, "unknown", True)
 
 
-def test_without_a_cluster_quotas_of_files_are_told_of_bookings_in_the_values(
-    tmp_path: Path,
-) -> None:
-    event = "{name: exam, people: 320, start: 0 9 * * 2, timeZone: UTC}"
-    cluster = hub(events=f"events: {{enabled: true, booked: [{event}]}}\n")
-    file = tmp_path / "quotas.yaml"
-    kind = {
+def files(folder: Path, *bodies: JSONObject, **hard: str) -> str:
+    """A folder of a ResourceQuota of which 30 pods are used, and of these ConfigMaps."""
+    quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "course", "namespace": "jhub"},
+        "spec": {"hard": hard},
+        "status": {"used": {"pods": "30"}},
     }
-    file.write_text(
-        yaml.safe_dump(
-            kind | {"spec": {"hard": {"pods": "110"}}, "status": {"used": {"pods": "30"}}}
-        )
-    )
-    _, told = find_faults(str(file), cluster.install.values, HUB_RELEASE)
+    maps = [{"apiVersion": "v1", "kind": "ConfigMap", **body} for body in bodies]
+    (folder / "objects.yaml").write_text(yaml.safe_dump_all([quota, *maps]))
+    return str(folder)
+
+
+def in_values(**people: int) -> str:
+    """Values that book this at the same time."""
+    start = {"start": "2099-01-01T09:00", "timeZone": "UTC"}
+    booked = [{"name": name, "people": number} | start for name, number in people.items()]
+    limits = {"activeServerLimit": 200, "concurrentSpawnLimit": 500}
+    return yaml.safe_dump({"events": {"enabled": True, "booked": booked} | limits})
+
+
+def test_without_a_cluster_quotas_of_files_are_told_of_bookings_in_the_values(
+    tmp_path: Path,
+) -> None:
+    cluster = hub(events=in_values(exam=320))
+    _, told = find_faults(files(tmp_path, pods="110"), cluster.install.values, HUB_RELEASE)
     assert (" has room for 80 of 320 placeholders now" in told.found, told.fix) == (
         True,
         "Raise pods to 350.",
     )
+
+
+@pytest.mark.parametrize(
+    ("of_values", "of_config_map", "expected"),
+    [
+        ({"exam": 320}, {}, None),
+        ({"exam": 150, "lecture": 120}, {}, "exam, lecture, "),
+        ({}, {"exam": 320}, "exam, "),
+        ({"exam": 150}, {"lecture": 120}, "exam, lecture, "),
+        ({"exam": 220}, {"exam": 320}, "exam, exam, "),
+    ],
+)
+def test_without_a_cluster_the_hubs_limits_are_told_where_checks_of_the_values_do_not_see_it(
+    of_values: dict[str, int], of_config_map: dict[str, int], expected: str | None, tmp_path: Path
+) -> None:
+    body = booking(**of_config_map)
+    body["metadata"]["labels"] = {EVENTS_LABEL: HUB_RELEASE.name}
+    values = hub(events=in_values(**of_values)).install.values
+    faults = find_faults(files(tmp_path, body, services="9"), values, HUB_RELEASE)
+    told = [fault.found for fault in faults if "hub.activeServerLimit" in fault.found]
+    assert len(told) == (expected is not None)
+    assert all(text.startswith(expected or "") for text in told), told
+
+
+def test_without_a_cluster_config_maps_of_other_releases_book_nothing(tmp_path: Path) -> None:
+    body = booking(exam=320)
+    body["metadata"]["labels"] = {EVENTS_LABEL: "other"}
+    values = hub(events=in_values()).install.values
+    assert find_faults(files(tmp_path, body, services="9"), values, HUB_RELEASE) == []
+
+
+@pytest.mark.parametrize("data", ["- name: exam", {"events.yaml": [{"name": "exam"}]}])
+def test_a_config_map_that_the_api_server_would_refuse_is_named(
+    data: object, tmp_path: Path
+) -> None:
+    values = hub(events=in_values()).install.values
+    body = {"metadata": {"name": "booked"}, "data": data}
+    with pytest.raises(UsageError, match=r"ConfigMap booked: found .*name.*, expected data as the"):
+        find_faults(files(tmp_path, body, services="9"), values, HUB_RELEASE)
 
 
 def test_a_wave_that_was_learned_is_told_by_the_minute_that_most_came_in_and_pauses_are_none() -> (
