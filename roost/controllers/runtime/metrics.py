@@ -107,7 +107,8 @@ class ControllersMetrics(Collector):
         )
         self._pressed_disks = self._gauge(
             "nodes_under_disk_pressure",
-            "Nodes whose kubelets report DiskPressure: they take no pods, and evict some.",
+            "1 for each node under disk pressure: it takes no pods, and evicts some.",
+            "node",
         )
         self._certificate_expiry = self._gauge(
             "certificate_expiry_timestamp_seconds",
@@ -131,11 +132,14 @@ class ControllersMetrics(Collector):
     def forget_plans(self) -> None:
         """Show no plan's gauges, and no disks: a replica that doesn't lead looks at nothing."""
         self._planned = {}
-        self._pressed_disks.set(0)
+        self._pressed_disks.clear()
 
     def show_pressed_disks(self, nodes: Iterable[Node]) -> None:
-        """Show how many of these nodes have the taint of disk pressure."""
-        self._pressed_disks.set(sum(node.has_full_disk for node in nodes))
+        """Show which of these nodes have the taint of disk pressure, and no others."""
+        self._pressed_disks.clear()
+        for node in nodes:
+            if node.has_full_disk:
+                self._pressed_disks.labels(node.name).set(1)
 
     def show_certificates(self, ends: Mapping[str, float]) -> None:
         """Show when `ca` and `leaf` expire, in Unix time, and no other kinds."""
