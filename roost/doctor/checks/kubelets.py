@@ -202,6 +202,19 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> Ch
             "Set popularImages.diskHeadroomPercent below the kubelets'"
             " imageGCHighThresholdPercent.",
         )
+    aged = [
+        f"{name} ({kubelet.most_unused})"
+        for name, kubelet in kubelets.items()
+        if kubelet.most_unused
+    ]
+    if popular["enabled"] and aged:
+        # To the kubelet, an image that no pod was seen with is of no young age.
+        yield warning(
+            f"Kubelets with imageMaximumGCAge: {some(aged)}. Once they have run for as long, they"
+            " delete within minutes what popularImages pulled and nobody used yet.",
+            "Take imageMaximumGCAge out of the kubelets' configuration, or set"
+            " popularImages.enabled: false.",
+        )
     never = [name for name, percent in shares.items() if percent >= 100]
     if never:
         yield warning(
