@@ -81,16 +81,19 @@ class Kubelets:
             self._cluster.at(node.shows_at, self._show_images, node)
 
     def _plan_collection(self, node: SimNode) -> None:
-        if node.collects_at is None and self._cluster.assumed.node_disk_bytes:
-            moment = node.images.next_collection(self._cluster.now)
-            if moment is not None:
-                node.collects_at = moment
-                self._cluster.at(moment, self._collect, node)
+        assumed = self._cluster.assumed
+        if not (assumed.node_disk_bytes or assumed.gc_max_age_seconds):
+            return
+        moment = node.images.next_collection(self._cluster.now)
+        if moment is not None and (node.collects_at is None or moment < node.collects_at):
+            node.collects_at = moment
+            self._cluster.at(moment, self._collect, node)
 
     def _collect(self, node: SimNode) -> None:
-        node.collects_at = None
-        if node.name not in self._cluster.nodes:
+        if node.name not in self._cluster.nodes or node.collects_at != self._cluster.now:
+            # It went, or an earlier look took the place of this one.
             return
+        node.collects_at = None
         removed = node.images.collect(self._cluster.now)
         for name in removed:
             self._holds_no_more(node, name)

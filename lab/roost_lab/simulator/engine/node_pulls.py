@@ -173,6 +173,8 @@ class _HeldImage:
     image: Image
     first_seen: float
     last_used: float
+    # Whether a pod ever ran with it.
+    was_used: bool
 
 
 class NodeImages:
@@ -232,7 +234,7 @@ class NodeImages:
             finish, _, image, added_bytes = heappop(arrivals)
             name = image.name
             del self._coming[name]
-            self._held[name] = _HeldImage(image, finish, finish)
+            self._held[name] = _HeldImage(image, finish, finish, was_used=name in self._users)
             self.disk_bytes += added_bytes
             place = (-image.compressed_bytes, name)
             if self._is_reported(place):
@@ -273,6 +275,9 @@ class NodeImages:
         """A pod uses the image from now on: it isn't collected."""
         self.settle(now)
         self._users[name] = self._users.get(name, 0) + 1
+        held = self._held.get(name)
+        if held is not None:
+            held.was_used = True
 
     def release(self, name: str, now: float) -> None:
         """A pod stops using the image. Raises KeyError when none used it."""
@@ -343,13 +348,13 @@ class NodeImages:
     # Collection
 
     def next_collection(self, now: float) -> float | None:
-        """When the kubelet will next find the disk too full, by the images on it and on their way;
-        None: never.
+        """When the kubelet will next find the disk too full or an image too old, by the images on
+        it and on their way; None: never.
 
         Ask again after each pull and each collection.
         """
         self.settle(now)
-        moment = self._over_from(now)
+        moment = min(self._over_from(now), self._old_from(now))
         if moment == inf:
             return None
         period = self._world.gc_period_seconds
@@ -374,14 +379,45 @@ class NodeImages:
                     return finish
         return inf
 
+    def _old_from(self, now: float) -> float:
+        """From when on an image may be too old, at the earliest; one in use may be released now."""
+        age = self._world.gc_max_age_seconds
+        if not age or not (self._held or self._arrivals):
+            return inf
+        last_used = [self._last_used(held, now) for held in self._held.values()]
+        last_used += [now for _ in self._arrivals]
+        return max(now, self._since + age, min(last_used) + age)
+
+    def _last_used(self, held: _HeldImage, now: float) -> float:
+        """As the kubelet has it: no image that nobody used yet is young."""
+        if held.image.name in self._users:
+            return now
+        return held.last_used if held.was_used else -inf
+
     def collect(self, now: float) -> list[str]:
-        """Remove images as the kubelet does when it finds the disk too full, and name them.
+        """Remove images as the kubelet does at its look at the disk, and name them."""
+        self.settle(now)
+        names = [*self._collect_old(now), *self._collect_full(now)]
+        self.figures.collected += len(names)
+        return names
+
+    def _collect_old(self, now: float) -> list[str]:
+        """Remove images that nobody used for the greatest age, once the kubelet has run as long."""
+        age = self._world.gc_max_age_seconds
+        if not age or now - self._since <= age:
+            return []
+        old = [held for held in self._held.values() if now - self._last_used(held, now) > age]
+        for held in old:
+            self._remove(held.image)
+        return [held.image.name for held in old]
+
+    def _collect_full(self, now: float) -> list[str]:
+        """Remove images if the disk is too full.
 
         Those that no pod uses go, by last use, then by when they came, but none of the last two
         minutes, until so much is freed as brings the disk down to the low mark. What counts as
         freed is the size that the runtime tells.
         """
-        self.settle(now)
         world = self._world
         size = world.node_disk_bytes
         if not size or self.disk_bytes < world.gc_high * size:
@@ -399,7 +435,6 @@ class NodeImages:
             self._remove(held.image)
             freed += held.image.compressed_bytes
             names.append(held.image.name)
-        self.figures.collected += len(names)
         return names
 
     def _remove(self, image: Image) -> None:

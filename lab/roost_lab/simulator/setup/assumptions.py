@@ -145,6 +145,8 @@ class Assumptions:
     gc_period_seconds: float = 300.0
     # Age below which an image isn't removed, imageMinimumGCAge [S].
     gc_min_age_seconds: float = 120.0
+    # Seconds after which an image that nobody used is removed, imageMaximumGCAge. 0: never [S].
+    gc_max_age_seconds: float = 0.0
     # The most entries of node.status.images, the largest first; -1: all, nodeStatusMaxImages [S].
     status_images: int = 50
     # Seconds until an image shows in node.status.images [S].

@@ -181,6 +181,9 @@ def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
         yield "min_nodes", "0", "at least 1 where no autoscaler adds nodes", ""
     if assumed.gc_low > assumed.gc_high:
         yield "gc_low", shown["gc_low"], f"at most gc_high, which is {shown['gc_high']}", ""
+    if 0 < assumed.gc_max_age_seconds <= assumed.gc_min_age_seconds:
+        expected = f"more than gc_min_age_seconds, which is {shown['gc_min_age_seconds']}, or 0"
+        yield "gc_max_age_seconds", shown["gc_max_age_seconds"], expected, ""
     if assumed.max_backoff_seconds < assumed.backoff_seconds:
         yield "max_backoff_seconds", shown["max_backoff_seconds"], "at least backoff_seconds", ""
     # The size that one image in 10,000 exceeds.

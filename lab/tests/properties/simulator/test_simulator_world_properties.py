@@ -60,6 +60,7 @@ def worlds(draw: st.DrawFn) -> Assumptions:
         min_nodes=least,
         max_nodes=least + draw(st.integers(0, 3)),
         node_disk_bytes=draw(st.sampled_from((0, 5 * 10**9, 10**12))),
+        gc_max_age_seconds=draw(st.sampled_from((0.0, 900.0))),
         autoscaler=draw(st.sampled_from(list(Autoscaler))),
         boot_median_seconds=draw(st.sampled_from((1.0, 210.0, 1200.0))),
         pulls=draw(st.sampled_from(("fast", "middle", "slow"))),
