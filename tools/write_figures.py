@@ -81,6 +81,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "webhook-restarts": partial(ranges, "webhook-restarts"),
         "control-plane": partial(ranges, "control-plane", ("the same node", "unexplained")),
         "flagship": partial(_table_of, "flagship", 0),
+        "flagship-parts": partial(_table_of, "flagship", 1),
         "flagship-published": flagship_published,
         "policies": policies,
         "bounds": bounds,
