@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from roost.doctor.conditions import UNREVIEWED, Condition, State, conditions
@@ -75,8 +75,7 @@ def check(install: Install) -> CheckReport:
 
 def _of_leader(install: Install) -> frozenset[Condition]:
     """What keeps the certificates of mode `self` from being renewed."""
-    is_own = install.values["webhook"]["certificates"]["mode"] == "self"
-    return conditions(State.UNLED, "controllers") if is_own else frozenset()
+    return conditions(State.UNLED, "controllers") if _mode(install) == "self" else frozenset()
 
 
 def _find_expired(install: Install, name: str, entries: list[JSONObject]) -> CheckReport:
@@ -101,13 +100,24 @@ def _find_expired(install: Install, name: str, entries: list[JSONObject]) -> Che
         )
 
 
+class _Served(NamedTuple):
+    """The certificate that the webhook serves."""
+
+    # PEM, and what its first certificate says.
+    chain: bytes
+    facts: CertificateFacts
+    # It, in words, for the middle of a sentence.
+    words: str
+    # How the webhook gets another one.
+    fix: str
+
+
 def _find_certificate(install: Install, name: str, entries: list[JSONObject]) -> CheckReport:
     """The certificate that the webhook serves: its end, its names, and who trusts it.
 
     Who may not get the Secret is told nothing of it.
     """
     secret = _secret_name(install)
-    mode = install.values["webhook"]["certificates"]["mode"]
     namespace = install.release.namespace
     if not secret:
         return
@@ -115,9 +125,8 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
         found = install.client.find(f"/api/v1/namespaces/{namespace}/secrets/{secret}")
     except ApiError:
         return
-    fix = _certificate_fix(install, mode, secret)
-    text = ((found or {}).get("data") or {}).get(TLS_CERTIFICATE_KEY, "")
-    chain = _decoded(text)
+    fix = _certificate_fix(install, secret)
+    chain = _decoded(((found or {}).get("data") or {}).get(TLS_CERTIFICATE_KEY, ""))
     facts = certificate_facts(chain)
     if facts is None:
         state = "is missing" if found is None else f"holds no certificate in {TLS_CERTIFICATE_KEY}"
@@ -128,40 +137,15 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
             _of_leader(install),
         )
         return
-    whose = f"The webhook's certificate (Secret {namespace}/{secret}, of {_issuer(facts)})"
-    ends = facts.ends_at
-    now = now_seconds(install)
-    left = ends - now
-    if left <= 0:
-        yield error(
-            f"{whose} expired {_date(ends)}: the API server doesn't trust the webhook, and creates"
-            " pods without it.",
-            fix,
-            _BROKEN | UNREVIEWED,
-            _of_leader(install),
-        )
-    elif mode == "secret" and left <= _NOTICE_SECONDS:
-        yield warning(f"{whose} expires {_date(ends)}.", fix)
-    strangers: dict[str, None] = {}
-    for entry in entries:
-        bundle = _bundle_of(entry)
-        # One that is no certificate, or has ended, is told by itself.
-        can_be_used = (bundle_end_seconds(bundle) or 0.0) > now
-        if can_be_used and not is_trusted(chain, bundle):
-            strangers[_subjects(bundle)] = None
-    if strangers:
-        yield error(
-            f"{name}: its caBundle is of another CA ({some([*strangers])}) than {whose[0].lower()}"
-            f"{whose[1:]}: the API server doesn't trust the webhook, and creates pods without it.",
-            _bundle_fix(install, mode, name, fix),
-            UNREVIEWED,
-            _of_leader(install),
-        )
+    words = f"the webhook's certificate (Secret {namespace}/{secret}, of {_issuer(facts)})"
+    served = _Served(chain, facts, words, fix)
+    yield from _find_end(install, served)
+    yield from _find_strangers(install, name, entries, served)
     hosts = {_host(entry) for entry in entries} - {""}
     lacking = sorted(host for host in hosts if not _is_for(facts, host))
     if lacking:
         yield error(
-            f"{whose} isn't for {some(lacking)}, which the API server asks"
+            f"{_sentence(words)} isn't for {some(lacking)}, which the API server asks"
             f" ({some(list(facts.names)) or 'it names no host'}).",
             fix,
             UNREVIEWED,
@@ -169,9 +153,56 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
         )
 
 
-def _certificate_fix(install: Install, mode: str, secret: str) -> str:
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _find_end(install: Install, served: _Served) -> CheckReport:
+    ends = served.facts.ends_at
+    left = ends - now_seconds(install)
+    if left <= 0:
+        yield error(
+            f"{_sentence(served.words)} expired {_date(ends)}: the API server doesn't trust the"
+            " webhook, and creates pods without it.",
+            served.fix,
+            _BROKEN | UNREVIEWED,
+            _of_leader(install),
+        )
+    elif _mode(install) == "secret" and left <= _NOTICE_SECONDS:
+        yield warning(f"{_sentence(served.words)} expires {_date(ends)}.", served.fix)
+
+
+def _find_strangers(
+    install: Install, name: str, entries: list[JSONObject], served: _Served
+) -> CheckReport:
+    """CA bundles by which the API server doesn't trust the certificate."""
+    now = now_seconds(install)
+    strangers: dict[str, None] = {}
+    for entry in entries:
+        bundle = _bundle_of(entry)
+        # One that is no certificate, or has ended, is told by itself.
+        can_be_used = (bundle_end_seconds(bundle) or 0.0) > now
+        if can_be_used and not is_trusted(served.chain, bundle):
+            strangers[_subjects(bundle)] = None
+    if strangers:
+        yield error(
+            f"{name}: its caBundle is of another CA ({some([*strangers])}) than {served.words}:"
+            " the API server doesn't trust the webhook, and creates pods without it.",
+            _bundle_fix(install, name, served.fix),
+            UNREVIEWED,
+            _of_leader(install),
+        )
+
+
+def _mode(install: Install) -> str:
+    """Who brings the certificate: self, certManager or secret."""
+    return str(install.values["webhook"]["certificates"]["mode"])
+
+
+def _certificate_fix(install: Install, secret: str) -> str:
     """How the webhook gets another certificate."""
     namespace = install.release.namespace
+    mode = _mode(install)
     if mode == "self":
         return (
             f"The controllers' leader makes it: `kubectl --namespace {namespace} logs --selector"
@@ -190,8 +221,9 @@ def _certificate_fix(install: Install, mode: str, secret: str) -> str:
     )
 
 
-def _bundle_fix(install: Install, mode: str, name: str, fix: str) -> str:
+def _bundle_fix(install: Install, name: str, fix: str) -> str:
     """How the caBundle becomes that of the certificate's CA."""
+    mode = _mode(install)
     if mode == "self":
         controllers = install.component("controllers")
         restart = "switch controllers.enabled on"
