@@ -12,6 +12,7 @@ from roost.doctor.install import Install
 from roost.doctor.quotas import EXCEEDED, quota_in_refusal
 from roost.doctor.try_pod import make_pod, opted_out, refusal_of, try_pod
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
 _UNREACHED: Final = (
@@ -40,9 +41,6 @@ def check(install: Install) -> CheckReport:
         if name in TRIED and labels_of(pod_class)
     ]
     tried = classes if admits(install) else []
-    webhook = install.component("webhook")
-    on_host = webhook is not None and webhook["spec"]["template"]["spec"].get("hostNetwork")
-    unreached = _UNREACHED.format(network="" if on_host else _NETWORK)
     has_scheduler = install.component("scheduler") is not None
     names = ", ".join(name for name, _ in tried)
     rules, revision = _rules(install)
@@ -60,26 +58,15 @@ def check(install: Install) -> CheckReport:
         try:
             trial = try_pod(install.client, namespace, pod)
         except ApiError as refusal:
-            is_forbidden = refusal.status == 403
-            if is_forbidden and refusal_of(install.client, namespace, opted_out(pod)):
-                if not any(words in str(refusal) for words in _BY_OTHERS):
-                    raise
-                yield _refused_by_others(name, namespace, str(refusal))
-                continue
-            how = "refused, and admitted without Roost" if is_forbidden else "refused"
-            yield error(
-                f"A pod of class {name} is {how}: {refusal}",
-                _FORBIDDEN if is_forbidden else unreached,
-                follows=frozenset() if is_forbidden else UNREVIEWED,
-                is_felt=True,
-            )
+            yield _refused(install, name, namespace, pod, refusal)
             continue
         if not trial.revision:
             what = (
                 f"A pod of class {name}, made with dryRun, came back without"
                 f" {POLICY_REVISION_ANNOTATION}"
             )
-            yield error(f"{what}: nothing of Roost's reached it.", unreached, follows=UNREVIEWED)
+            fix = _unreached_fix(install)
+            yield error(f"{what}: nothing of Roost's reached it.", fix, follows=UNREVIEWED)
         elif revision and trial.revision != revision:
             evidence = (
                 f"The webhook places pods by revision {trial.revision}, and {rules} has {revision}."
@@ -99,6 +86,35 @@ def check(install: Install) -> CheckReport:
                 fix,
                 follows=conditions(State.UNLED, "scheduler"),
             )
+
+
+def _unreached_fix(install: Install) -> str:
+    """What to do where a pod doesn't reach the webhook."""
+    webhook = install.component("webhook")
+    on_host = webhook is not None and webhook["spec"]["template"]["spec"].get("hostNetwork")
+    return _UNREACHED.format(network="" if on_host else _NETWORK)
+
+
+def _refused(
+    install: Install, name: str, namespace: str, pod: JSONObject, refusal: ApiError
+) -> Finding:
+    """What is said of a pod that the API server refuses. Raises ApiError: nobody may create it."""
+    if refusal.status != 403:
+        return error(
+            f"A pod of class {name} is refused: {refusal}",
+            _unreached_fix(install),
+            follows=UNREVIEWED,
+            is_felt=True,
+        )
+    if not refusal_of(install.client, namespace, opted_out(pod)):
+        return error(
+            f"A pod of class {name} is refused, and admitted without Roost: {refusal}",
+            _FORBIDDEN,
+            is_felt=True,
+        )
+    if not any(words in str(refusal) for words in _BY_OTHERS):
+        raise refusal
+    return _refused_by_others(name, namespace, str(refusal))
 
 
 def _refused_by_others(name: str, namespace: str, refusal: str) -> Finding:
