@@ -1,6 +1,7 @@
 """An autoscaler in the cluster sees placeholders, and lets users live."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from roost.doctor.evidence import (
@@ -41,27 +42,24 @@ def check(install: Install) -> CheckReport:
         if (pool["spec"].get("disruption") or {}).get("consolidationPolicy") != "WhenEmpty"
     ]
     users = users_of(install)
-    bare = (
-        [pod for pod in users if annotation_of(pod, DO_NOT_DISRUPT_ANNOTATION) != "true"]
-        if pools
-        else []
-    )
+    bare = [pod for pod in users if annotation_of(pod, DO_NOT_DISRUPT_ANNOTATION) != "true"]
+    if pools and bare:
+        yield warning(
+            f"Karpenter (NodePool {some(pools)}) {_may_end(bare, users)}",
+            f'{HUB_VALUES}: singleuser.extraAnnotations: {{{DO_NOT_DISRUPT_ANNOTATION}: "true"}};'
+            " or consolidationPolicy: WhenEmpty.",
+        )
     evictable = [pod for pod in users if _is_evictable(pod)]
-    for who, ended, annotation, more in (
-        (
-            f"Karpenter (NodePool {some(pools)})",
-            bare,
-            f'{DO_NOT_DISRUPT_ANNOTATION}: "true"',
-            "; or consolidationPolicy: WhenEmpty",
-        ),
-        ("cluster-autoscaler", evictable, f'{SAFE_TO_EVICT_ANNOTATION}: "false"', ""),
-    ):
-        if ended:
-            yield warning(
-                f"{who} may end {len(ended)} of {len(users)} users' pods to save a node: "
-                f"{some([pod['metadata']['name'] for pod in ended])}.",
-                f"{HUB_VALUES}: singleuser.extraAnnotations: {{{annotation}}}{more}.",
-            )
+    if evictable:
+        yield warning(
+            f"cluster-autoscaler {_may_end(evictable, users)}",
+            f'{HUB_VALUES}: singleuser.extraAnnotations: {{{SAFE_TO_EVICT_ANNOTATION}: "false"}}.',
+        )
+
+
+def _may_end(pods: Sequence[JSONObject], users: Sequence[JSONObject]) -> str:
+    names = some([pod["metadata"]["name"] for pod in pods])
+    return f"may end {len(pods)} of {len(users)} users' pods to save a node: {names}."
 
 
 def _is_evictable(pod: JSONObject) -> bool:
