@@ -95,11 +95,6 @@ def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
     return _child(parent, key, where, str) or ""
 
 
-def child_number(parent: Mapping[str, Any], key: str, where: str) -> int:
-    """The integer under `key`; 0 without."""
-    return _child(parent, key, where, int) or 0
-
-
 def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
     """The strings by key under `key`."""
     texts = child_object(parent, key, where) or NOTHING

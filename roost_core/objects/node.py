@@ -16,14 +16,11 @@ from typing import Final
 
 from roost_core.objects.fields import (
     NOTHING,
+    TEXTS,
     JSONObject,
     MalformedObjectError,
-    child_list,
-    child_number,
-    child_object,
-    child_objects,
-    child_text,
-    child_texts,
+    Shape,
+    check_shape,
 )
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
@@ -53,6 +50,18 @@ MAX_NAMES: Final = 5
 # Runtimes that look for a name without a registry at Docker Hub, and nowhere else. CRI-O goes by
 # the node's registries.conf.
 _ALWAYS_DOCKER_HUB: Final = ("containerd://", "docker://")
+
+# All that is read of a node.
+_NODE: Final[Shape] = {
+    "metadata": {"name": str, "uid": str, "labels": TEXTS, "annotations": TEXTS},
+    "spec": {"taints": [{"key": str, "value": str, "effect": str}], "providerID": str},
+    "status": {
+        "conditions": [{"type": str, "status": str}],
+        "images": [{"sizeBytes": int, "names": list}],
+        "nodeInfo": {"kubeletVersion": str, "containerRuntimeVersion": str},
+        "allocatable": {},
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,52 +197,49 @@ def read_node(body: object, *, with_images: bool = True) -> Node:
     Raises MalformedObjectError, and nothing else, when it has no name or its parts aren't of a
     Node's shape.
     """
+    check_shape(body, _NODE, "node")
     if not isinstance(body, dict):
         raise MalformedObjectError("the object is not a JSON object")
-    metadata, spec, status = (
-        child_object(body, part, "node") or NOTHING for part in ("metadata", "spec", "status")
-    )
-    name = child_text(metadata, "name", "metadata")
+    metadata = body.get("metadata") or NOTHING
+    spec = body.get("spec") or NOTHING
+    status = body.get("status") or NOTHING
+    name = metadata.get("name")
     if not name:
         raise MalformedObjectError("metadata.name is absent")
     conditions: dict[str, str] = {}
     created = read_moment(metadata.get("creationTimestamp")) or 0.0
     ready_since = None
-    for condition in child_objects(status, "conditions", "status"):
-        kind = intern(child_text(condition, "type", "status.conditions[]"))
-        value = intern(child_text(condition, "status", "status.conditions[]"))
+    for condition in status.get("conditions") or ():
+        kind = intern(condition.get("type") or "")
+        value = intern(condition.get("status") or "")
         conditions[kind] = value
         if kind == "Ready" and value == "True":
             ready_since = read_moment(condition.get("lastTransitionTime")) or created
-    listed = child_objects(status, "images", "status") if with_images else []
-    info = child_object(status, "nodeInfo", "status") or NOTHING
+    listed = (status.get("images") or []) if with_images else []
+    info = status.get("nodeInfo") or NOTHING
     return Node(
         # The same object as in the node's pods: thousands of names are looked up quicker.
         name=intern(name),
-        labels=intern_labels(child_texts(metadata, "labels", "metadata")),
+        labels=intern_labels(metadata.get("labels") or NOTHING),
         taints=tuple(
-            Taint(
-                child_text(taint, "key", "spec.taints[]"),
-                child_text(taint, "value", "spec.taints[]"),
-                effect,
-            )
-            for taint in child_objects(spec, "taints", "spec")
-            if (effect := child_text(taint, "effect", "spec.taints[]"))
+            Taint(taint.get("key") or "", taint.get("value") or "", taint["effect"])
+            for taint in spec.get("taints") or ()
+            if taint.get("effect")
         ),
         unschedulable=spec.get("unschedulable") is True,
         ready=conditions.get("Ready") == "True",
-        uid=child_text(metadata, "uid", "metadata"),
+        uid=metadata.get("uid") or "",
         created=created,
-        allocatable=_read_allocatable(status),
+        allocatable=_read_allocatable(status.get("allocatable") or NOTHING),
         images=_read_images(listed),
         image_count=len(listed),
         conditions=conditions,
         ready_since=ready_since,
-        annotations=kept_annotations(child_texts(metadata, "annotations", "metadata")),
+        annotations=kept_annotations(metadata.get("annotations") or NOTHING),
         deleting=metadata.get("deletionTimestamp") is not None,
-        kubelet_version=intern(child_text(info, "kubeletVersion", "status.nodeInfo")),
-        runtime_version=intern(child_text(info, "containerRuntimeVersion", "status.nodeInfo")),
-        provider_id=child_text(spec, "providerID", "spec"),
+        kubelet_version=intern(info.get("kubeletVersion") or ""),
+        runtime_version=intern(info.get("containerRuntimeVersion") or ""),
+        provider_id=spec.get("providerID") or "",
     )
 
 
@@ -245,19 +251,17 @@ def node_or_none(body: object, *, with_images: bool = True) -> Node | None:
         return None
 
 
-def _read_images(listed: list[JSONObject]) -> dict[str, int]:
+def _read_images(listed: Iterable[JSONObject]) -> dict[str, int]:
     images: dict[str, int] = {}
     for image in islice(listed, MAX_IMAGES):
-        size = child_number(image, "sizeBytes", "status.images[]")
-        names = child_list(image, "names", "status.images[]") or ()
-        for name in islice(names, MAX_NAMES):
+        size = image.get("sizeBytes") or 0
+        for name in islice(image.get("names") or (), MAX_NAMES):
             if isinstance(name, str) and name:
                 images[intern(name)] = size
     return images
 
 
-def _read_allocatable(status: JSONObject) -> dict[str, int]:
-    amounts = child_object(status, "allocatable", "status") or NOTHING
+def _read_allocatable(amounts: JSONObject) -> dict[str, int]:
     return {
         intern(resource): round_up(
             resource, read_quantity(amount, f"status.allocatable.{resource}")

@@ -196,17 +196,18 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
     """Read the parts of a spec that have been checked."""
     containers = spec.get("containers") or []
     inits = spec.get("initContainers") or []
-    amounts, non_zero, fit = sum_requests(spec, status, containers, inits)
+    sums = sum_requests(spec, status, containers, inits)
     affinity = spec.get("affinity") or NOTHING
     node_affinity = affinity.get("nodeAffinity") or NOTHING
     pod_affinity = affinity.get("podAffinity") or NOTHING
     pod_anti_affinity = affinity.get("podAntiAffinity") or NOTHING
     required = node_affinity.get(REQUIRED)
     return PodSpec(
-        requests=amounts,
-        non_zero_cpu=non_zero.get(CPU, 0),
-        non_zero_memory=non_zero.get(MEMORY, 0),
-        fit_requests=amounts if fit == amounts else fit,
+        requests=sums.requests,
+        non_zero_cpu=sums.scored.get(CPU, 0),
+        non_zero_memory=sums.scored.get(MEMORY, 0),
+        # Mostly equal: then one object.
+        fit_requests=sums.requests if sums.fit == sums.requests else sums.fit,
         node_selector=tuple(sorted((spec.get("nodeSelector") or NOTHING).items())),
         required_node_terms=(
             None if required is None else read_node_terms(required.get("nodeSelectorTerms"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from roost_core.objects.fields import (
     NOTHING,
@@ -70,7 +70,7 @@ def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
 
     def sum_up() -> tuple[tuple[str, int], ...]:
         check_shape(spec, _UNBOUND_SPEC, "spec")
-        return sum_requests(spec, NOTHING, containers, inits)[0]
+        return sum_requests(spec, NOTHING, containers, inits).requests
 
     return _remembered(parts, sum_up)
 
@@ -117,13 +117,23 @@ def is_sidecar(init_container: JSONObject) -> bool:
 _Amounts = dict[str, Fraction]
 
 
+class RequestSums(NamedTuple):
+    """A pod's requests by resource, as kube-scheduler counts them for each of its purposes."""
+
+    # What the pod asks for.
+    requests: tuple[tuple[str, int], ...]
+    # CPU and memory that scores count of a bound pod: with a default where it asks for none.
+    scored: Mapping[str, int]
+    # The same of the pod that is being placed.
+    fit: tuple[tuple[str, int], ...]
+
+
 def sum_requests(
     spec: JSONObject, status: JSONObject, containers: list[JSONObject], inits: list[JSONObject]
-) -> tuple[tuple[tuple[str, int], ...], dict[str, int], tuple[tuple[str, int], ...]]:
-    """What the pod asks for; what scores count once it is bound, of CPU and memory; what they count
-    while it isn't.
+) -> RequestSums:
+    """Sum up the requests of a pod whose spec and status have the shapes above.
 
-    Spec and status have the shapes above. Raises MalformedObjectError when a quantity is none.
+    Raises MalformedObjectError when a quantity is none.
     """
     statuses = {
         container_status.get("name") or "": container_status
@@ -162,7 +172,7 @@ def sum_requests(
     scored: dict[str, int] = {
         name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted
     }
-    return _rounded_up(requested), scored, _rounded_up(fit)
+    return RequestSums(_rounded_up(requested), scored, _rounded_up(fit))
 
 
 def _rounded_up(amounts: _Amounts) -> tuple[tuple[str, int], ...]:
@@ -237,14 +247,13 @@ def _raise_to(total: _Amounts, other: _Amounts) -> None:
 
 
 def is_counted(resource: str) -> bool:
-    """Whether kube-scheduler accounts for a resource: the plain three and those with a domain or a
-    family.
-    """
-    return (
-        resource in PLAIN_RESOURCES
-        or "/" in resource
-        or resource.startswith(("hugepages-", "attachable-volumes-"))
-    )
+    """Whether kube-scheduler accounts for a resource."""
+    return resource in PLAIN_RESOURCES or is_scalar(resource)
+
+
+def is_scalar(resource: str) -> bool:
+    """Whether kube-scheduler has it among its scalar resources: it has a domain or a family."""
+    return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
 
 
 def round_up(resource: str, amount: Fraction) -> int:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.objects.pod import SpreadConstraint
-from roost_core.objects.requests import CPU, MEMORY
+from roost_core.objects.requests import CPU, MEMORY, is_scalar
 from roost_core.scheduler.filters import Cycle
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import (
@@ -292,7 +292,7 @@ def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG
         (name, share, asked.get(name, 0))
         for name, share in fit.resources
         # An extended resource that isn't asked for stays out of the mean.
-        if name in (CPU, MEMORY) or asked.get(name, 0) or not _is_scalar(name)
+        if name in (CPU, MEMORY) or asked.get(name, 0) or not is_scalar(name)
     ]
 
     def find(row: NodeRow) -> int:
@@ -303,10 +303,6 @@ def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG
 
 
 _Asked = list[tuple[str, int, int]]
-
-
-def _is_scalar(resource: str) -> bool:
-    return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
 
 
 def _share_score(row: NodeRow, resources: _Asked, *, is_least: bool) -> int:

@@ -59,11 +59,6 @@ def pull_secrets(spec: Mapping[str, object], namespace: str) -> str:
     return f"{namespace}/{','.join(sorted(names))}"[:_MAX_SECRETS] if names else ""
 
 
-def pod_key(namespace: str, name: str) -> str:
-    """The key of a pod in the facts."""
-    return f"{namespace}/{name}"
-
-
 def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
     """What a Pod of this class adds to its node; None once it has finished."""
     phase = _object(pod, "status").get("phase")

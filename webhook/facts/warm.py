@@ -61,7 +61,7 @@ class WarmFacts:
         "pods",
     )
 
-    # By `pod_key`.
+    # By `namespace/name`.
     pods: Mapping[str, PlacedPod]
 
     def __init__(self, pods: Mapping[str, PlacedPod] | None = None) -> None:
