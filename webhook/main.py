@@ -15,7 +15,7 @@ from typing import Final
 import uvloop
 
 from roost_core.http.ops_server import OpsServer
-from roost_core.http.server import BindError, Server, bind
+from roost_core.http.server import BindError, Limits, Server, bind
 from roost_core.kube import logs
 from roost_core.kube.account import connect
 from roost_core.kube.client import ClusterError
@@ -90,8 +90,7 @@ class _Replica:
             is_draining=self._draining.is_set,
             tls=self._certificate.context,
             client_name=options.client_name,
-            max_connections=MAX_CONNECTIONS,
-            max_body_bytes=MAX_BODY_BYTES,
+            limits=Limits(connections=MAX_CONNECTIONS, body_bytes=MAX_BODY_BYTES),
             client_waits=client_waits,
             on_drop=self._metrics.count_drop,
         )

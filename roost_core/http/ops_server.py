@@ -16,7 +16,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 import uvloop
 
-from roost_core.http.server import CLOSE_SECONDS, TEXT, Server
+from roost_core.http.server import CLOSE_SECONDS, TEXT, Limits, Server
 
 # Far more than are accepted in one turn of the loop, so each is read before it may be cut. A small
 # number would let a flood of unfinished requests cut a probe before its request is there.
@@ -82,9 +82,11 @@ class OpsServer:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             server = Server(
                 self.answer,
-                max_connections=MAX_CONNECTIONS,
-                keep_alive_seconds=IDLE_SECONDS,
-                request_seconds=REQUEST_SECONDS,
+                limits=Limits(
+                    connections=MAX_CONNECTIONS,
+                    idle_seconds=IDLE_SECONDS,
+                    request_seconds=REQUEST_SECONDS,
+                ),
                 answer_at_once=self.answer_probe,
             )
             runner.run(server.serve(self._bound, self._end))

@@ -20,6 +20,7 @@ import ssl
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, cast
 from urllib.parse import unquote_to_bytes
@@ -29,9 +30,6 @@ import httptools
 
 log = logging.getLogger(__name__)
 
-# The API server closes idle connections after 90 s and doesn't retry a POST, so we must wait
-# longer.
-KEEP_ALIVE_SECONDS: Final = 120.0
 # From the first byte of a request to the last of its answer. The API server's own limit for a
 # webhook is 30 s, after which it no longer reads.
 REQUEST_SECONDS: Final = 30.0
@@ -45,8 +43,6 @@ HEADER_BYTES: Final = 16 * 1024
 MAX_HEADERS: Final = 100
 # A header of two bytes takes about 130 in Python's memory.
 HEADER_COST: Final = 32
-# In unfinished requests of all connections together.
-MAX_HELD_BYTES: Final = 32 * 1024 * 1024
 # Of a larger body, this much is read and dropped, so that the sender gets the response, not a
 # reset. kube-apiserver accepts requests of at most 3 MiB.
 DISCARD_BYTES: Final = 8 * 1024 * 1024
@@ -105,6 +101,24 @@ def bind(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
     return bound
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What connections and requests may cost."""
+
+    # Connections that are open at once, including those in a handshake. The fewer there are, the
+    # less a probe waits behind a flood of scrapes.
+    connections: int = 16
+    # Of a longer body, only this much and one byte more is kept for the application.
+    body_bytes: int = 0
+    # In unfinished requests of all connections together.
+    held_bytes: int = 32 * 1024 * 1024
+    # How long a connection may be idle. The API server closes its own after 90 s and doesn't retry
+    # a POST, so we must wait longer.
+    idle_seconds: float = 120.0
+    # How long a request, and reading its answer, may take.
+    request_seconds: float = REQUEST_SECONDS
+
+
 class Server:
     """One listener, its connections and the bytes that their unfinished requests hold."""
 
@@ -115,11 +129,7 @@ class Server:
         is_draining: Callable[[], bool] = lambda: False,
         tls: ssl.SSLContext | None = None,
         client_name: str = "",
-        max_connections: int = 16,
-        max_body_bytes: int = 0,
-        max_held_bytes: int = MAX_HELD_BYTES,
-        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
-        request_seconds: float = REQUEST_SECONDS,
+        limits: Limits,
         client_waits: Callable[[bytes], float] | None = None,
         on_drop: Callable[[Drop], None] = lambda _: None,
         answer_at_once: Callable[[bytes], bytes] = lambda _: b"",
@@ -127,29 +137,23 @@ class Server:
         """is_draining: whether responses ask clients to close their connections.
 
         tls: None for plain HTTP. client_name: the common name that a client's certificate must
-        have; "": any. max_connections: open at once, including those in a handshake. Few are enough
-        for probes and scrapes, and the
-            fewer there are, the less a probe waits behind a flood of scrapes.
-        keep_alive_seconds: how long a connection may be idle. request_seconds: how long a request,
-        and reading its answer, may take. max_body_bytes: of a longer body, only this much and one
-        byte more is kept for the application. client_waits: for how many seconds a client waits, by
-        its request's target; None: every request is answered as soon as it is complete. on_drop:
-            called for each request that is dropped unread.
+        have; "": any.
+
+        client_waits: for how many seconds a client waits, by its request's target; None: every
+        request is answered as soon as it is complete. on_drop: called for each request that is
+        dropped unread.
+
         answer_at_once: without TLS, the whole response to what a connection has sent by the time it
-            is accepted; b"": nothing that is answered at once. Such a connection takes no slot.
+        is accepted; b"": nothing that is answered at once. Such a connection takes no slot.
         """
         self.app = app
         self.is_draining = is_draining
         self.client_name = client_name
-        self.max_body_bytes = max_body_bytes
+        self.limits = limits
         self.held_bytes = 0
         self.connections: set[Connection] = set()
         self.is_listening = False
         self._tls = tls
-        self._max_connections = max_connections
-        self._max_held_bytes = max_held_bytes
-        self.keep_alive_seconds = keep_alive_seconds
-        self.request_seconds = request_seconds
         self.client_waits = client_waits
         self.on_drop = on_drop
         self._answer_at_once = answer_at_once
@@ -219,7 +223,7 @@ class Server:
         dawdle.
         """
         self.held_bytes += count
-        while self.held_bytes > self._max_held_bytes:
+        while self.held_bytes > self.limits.held_bytes:
             holders = [connection for connection in self.connections if connection.held_bytes]
             if not holders:
                 break
@@ -261,7 +265,7 @@ class Server:
             asyncio.get_running_loop().add_reader(bound, self._accept, bound)
 
     def _admit(self, accepted: socket.socket, peer: str) -> None:
-        if len(self.connections) >= self._max_connections:
+        if len(self.connections) >= self.limits.connections:
             self._make_room()
         loop = asyncio.get_running_loop()
         connection = Connection(self, peer, loop.time())
@@ -442,7 +446,7 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """Collect the body, up to its limit."""
-        if self._body_bytes <= self._server.max_body_bytes:
+        if self._body_bytes <= self._server.limits.body_bytes:
             self._body.append(body)
             self._hold(len(body))
         self._body_bytes += len(body)
@@ -477,7 +481,7 @@ class Connection(asyncio.Protocol):
             self._drop(Drop.GONE)
             return False
         waits = self._server.client_waits
-        seconds = self._server.request_seconds if waits is None else waits(self._url)
+        seconds = self._server.limits.request_seconds if waits is None else waits(self._url)
         if now - self._awaited_since < LATE_SHARE * seconds:
             self._answer_queued()
             return True
@@ -512,7 +516,7 @@ class Connection(asyncio.Protocol):
             self._is_receiving or transport.is_closing() or transport.get_write_buffer_size() > 0
         )
         if now - self.since > (
-            self._server.request_seconds if is_busy else self._server.keep_alive_seconds
+            self._server.limits.request_seconds if is_busy else self._server.limits.idle_seconds
         ):
             self.cut()
 
@@ -577,7 +581,7 @@ class Connection(asyncio.Protocol):
     def _environ(self) -> dict[str, Any]:
         """The request's WSGI environ (PEP 3333); Content-Length is that of the collected body."""
         url = httptools.parse_url(self._url)
-        body = b"".join(self._body)[: self._server.max_body_bytes + 1]
+        body = b"".join(self._body)[: self._server.limits.body_bytes + 1]
         environ: dict[str, Any] = {
             **_SAME_FOR_ALL,
             "REQUEST_METHOD": self._parser.get_method().decode("ascii"),

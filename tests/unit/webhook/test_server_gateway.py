@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.http import server as http
 from roost_core.http.ops_server import IDLE_SECONDS, OpsServer
 from roost_core.http.ops_server import MAX_CONNECTIONS as OPS_CONNECTIONS
 from roost_core.http.server import (
@@ -28,6 +27,7 @@ from roost_core.http.server import (
     REQUEST_SECONDS,
     Connection,
     Drop,
+    Limits,
     Server,
     bind,
     call_wsgi,
@@ -80,7 +80,7 @@ def converse(sent: bytes, review_it: Callable[[bytes], Answer], *, pieces: int =
     """What a connection writes for these bytes, which should end with a request that closes it."""
 
     async def run() -> bytes:
-        server = Server(create_app(review_it), max_body_bytes=MAX_BODY_BYTES)
+        server = Server(create_app(review_it), limits=Limits(body_bytes=MAX_BODY_BYTES))
         transport = FakeTransport()
         connection = Connection(server, "", 0)
         connection.connection_made(transport)
@@ -194,7 +194,7 @@ def test_a_fault_in_an_application_is_no_5xx(caplog: pytest.LogCaptureFixture) -
         raise RuntimeError
 
     async def run() -> bytes:
-        connection, transport = Connection(Server(broken), "", 0), FakeTransport()
+        connection, transport = Connection(Server(broken, limits=Limits()), "", 0), FakeTransport()
         connection.connection_made(transport)
         connection.data_received(b"GET /readyz HTTP/1.1\r\n\r\n")
         return transport.written
@@ -227,11 +227,9 @@ class Wire(FakeTransport):
 class Connections:
     """Connections of one server. To be made inside a loop."""
 
-    def __init__(self, max_held_bytes: int = http.MAX_HELD_BYTES) -> None:
+    def __init__(self, **limits: Any) -> None:
         app = create_app(admission().review)
-        self.server = Server(
-            app, max_connections=16, max_body_bytes=MAX_BODY_BYTES, max_held_bytes=max_held_bytes
-        )
+        self.server = Server(app, limits=Limits(body_bytes=MAX_BODY_BYTES, **limits))
 
     def connect(self, *sent: bytes) -> tuple[Connection, Wire]:
         connection, wire = Connection(self.server, "", asyncio.get_running_loop().time()), Wire()
@@ -262,7 +260,7 @@ def test_an_unread_answer_ends_the_connection_and_an_idle_one_ends_as_the_server
         desk.server.sweep(connection.since + REQUEST_SECONDS + 1)
         assert wire.is_closing()
         idle, wire = desk.connect()
-        desk.server.keep_alive_seconds = IDLE_SECONDS
+        desk.server.limits = Limits(idle_seconds=IDLE_SECONDS)
         desk.server.sweep(idle.since + IDLE_SECONDS - 1)
         assert not wire.is_closing()
         desk.server.sweep(idle.since + IDLE_SECONDS + 1)
@@ -312,7 +310,7 @@ def test_a_client_that_asks_before_it_sends_is_told_to_go_on() -> None:
 
 
 def test_bytes_held_are_bounded_and_the_one_that_dawdles_most_is_cut() -> None:
-    @run(max_held_bytes=20_000)
+    @run(held_bytes=20_000)
     def scene(desk: Connections) -> None:
         first, slow = desk.connect(request(review(user_pod()))[:-10])
         first.since -= 5
