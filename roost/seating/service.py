@@ -7,30 +7,23 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from roost.seating import memory_file
 from roost.seating.bookings import BookingFile, ReleaseFile, SeatingSettings
-from roost.seating.hub import AnswerError, Hub, HubError, Outcome, RefusedConnectionError, Result
+from roost.seating.hub import AnswerError, Hub, HubError, RefusedConnectionError, Result
 from roost.seating.listed import ListedPeople, some_names
 from roost.seating.memory import Memory, ServerKey
 from roost.seating.metrics import SeatingMetrics
 from roost.seating.observing import LOOK_SECONDS, View, forget, observe
 from roost.seating.pace import MOST_FAILED_SPAWNS
 from roost.seating.people import ClassKey, HubUser
-from roost.seating.plan import (
-    LATE_SECONDS,
-    Limits,
-    SeatedClass,
-    Start,
-    Stop,
-    may_stop,
-    plan_seating,
-)
+from roost.seating.plan import LATE_SECONDS, Limits, SeatedClass, Stop, may_stop, plan_seating
+from roost.seating.starts import Looks, Starts, class_words
+from roost.seating.status import Status
+from roost.seating.stops import Stops
 from roost_core.release.bookings import Event, Seated, first_start_after
 from roost_core.release.seating_pace import seating_seconds
 
@@ -45,39 +38,6 @@ _MOST_BACKOFF_SECONDS: Final = 60.0
 _MOST_BUSY_BACKOFF_SECONDS: Final = 4.0
 # The loop is alive as long as its last turn began so recently.
 _ALIVE_SECONDS: Final = 300.0
-_MOST_THREADS: Final = 128
-# Servers that are stopped at once. The hub answers a stop when the server is gone, or after ten
-# seconds: one after the other, a hundred would take minutes.
-_STOPS_AT_ONCE: Final = 8
-# After so many unanswered stops, the rest waits for the next turn: each may take as long as a
-# request does.
-_MOST_STOPS_UNANSWERED: Final = 3
-# After so long, it does too: people of another class may have to be seated meanwhile.
-_STOPPING_SECONDS: Final = 20.0
-
-
-class _RunningStart(NamedTuple):
-    """A start that the hub was asked for and hasn't answered."""
-
-    start: Start
-    # Unix time.
-    asked_at: float
-    future: Future[Outcome]
-
-
-class _FailedStart(NamedTuple):
-    """A start that the hub said failed."""
-
-    start: Start
-    outcome: Outcome
-
-
-class _Said(NamedTuple):
-    """What was said last of one matter."""
-
-    logged: str
-    # Without users' names: /readyz shows it to anybody.
-    shown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,29 +74,16 @@ class Service:
         self.limits = _limits_of(self._settings, times)
         self.memory: Memory = memory_file.load(state_path)
         self._saved = ""
-        self._running: dict[str, _RunningStart] = {}
-        # Who was said to be ready by a hub that could not be asked afterwards.
-        self._unconfirmed: set[str] = set()
-        # Starts that the hub said failed, by name, until the next look at it. A hub that is stopped
-        # fails the starts that it has in hand: then nobody's server failed.
-        self._failed: dict[str, _FailedStart] = {}
-        self._pool = ThreadPoolExecutor(_MOST_THREADS, "start")
-        # Threads of their own: starts keep theirs until servers answer.
-        self._stop_pool = ThreadPoolExecutor(_STOPS_AT_ONCE, "stop")
-        self._people = ListedPeople(hub, self._say)
-        # By what it is about.
-        self._said: dict[str, _Said] = {}
-        # Whose server the hub didn't stop, and when it was asked last; Unix time.
-        self._not_stopped: dict[str, float] = {}
+        self._status = Status()
+        self._people = ListedPeople(hub, self._status.say)
+        self._starts = Starts(hub, self.memory, self.metrics, clock)
+        self._stops = Stops(self._stop, self._status, clock)
         self._failures = 0
         self._turned_at = time.monotonic()
         # The last look at the hub, in words; "": it went well.
         self.trouble = ""
         self._has_looked = False
-        # When the last look began at which the hub told all, or nobody listened there. Unix time.
-        self._looked_at = 0.0
-        # When the last look began at which the hub told all. Unix time.
-        self._seen_at = 0.0
+        self._looks = Looks()
         # Whether people are being seated, by the last look that the hub answered.
         self._is_starting = False
 
@@ -149,35 +96,32 @@ class Service:
         """Whether the hub answers, and what is going on, in words that name no user: anybody may
         read them.
         """
-        # A copy: another thread asks this.
-        shown = [said.shown for said in list(self._said.values())]
-        lines = [self.trouble or "the hub answers", *shown]
+        lines = [self.trouble or "the hub answers", *self._status.shown()]
         return self._has_looked and not self.trouble, "\n".join(lines) + "\n"
 
     def run(self, stop: threading.Event) -> None:
         """Turn until `stop`."""
         while not stop.is_set():
             stop.wait(self.turn())
-        # Starts go on at the hub.
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._stop_pool.shutdown(wait=False, cancel_futures=True)
+        self._starts.end()
+        self._stops.end()
         self._save()
 
     def turn(self) -> float:
         """Look once, decide and act; seconds until the next turn. Raises nothing of the hub's."""
         self._turned_at = time.monotonic()
         now = self._clock()
-        self._collect()
+        self._starts.collect(self._looks)
         try:
             wait = self._seat(now)
         except HubError as error:
             self.metrics.hub_errors.inc()
             if _says_that_no_hub_is_there(error):
-                self._doubt_failures()
+                self._starts.doubt_failures()
             # Where nobody listens, no server gets ready and nobody opens one: that counts as a
             # look. At a hub that answers with an error, both may happen unseen.
-            if isinstance(error, RefusedConnectionError) and now - self._looked_at <= LOOK_SECONDS:
-                self._looked_at = now
+            if isinstance(error, RefusedConnectionError) and now - self._looks.at <= LOOK_SECONDS:
+                self._looks = self._looks._replace(at=now)
             if str(error) != self.trouble:
                 log.warning("nothing is started or stopped: %s", error)
             self.trouble = str(error)
@@ -209,19 +153,18 @@ class Service:
         if not starting:
             self.memory.pace.begin_anew()
         users = self._look(now, classes)
-        self._count_failures()
-        in_flight = frozenset(self._running)
-        view = View(self._clock(), users, in_flight, self._looked_at, self._seen_at)
+        self._starts.count_failures()
+        in_flight = frozenset(self._starts.running)
+        view = View(self._clock(), users, in_flight, self._looks.at, self._looks.answered_at)
         observe(view, self.memory)
-        self._looked_at = now
-        self._seen_at = now
+        self._looks = Looks(now, now)
         forget(view, self.memory)
         plan = plan_seating(view, classes, self.memory, self.limits)
         for start in plan.starts:
-            self._start(start, now)
+            self._starts.start(start, now)
         self._tell(classes, users)
-        are_all_stopped = self._stop_all(plan.stops)
-        if starting or self._running or not are_all_stopped:
+        are_all_stopped = self._stops.stop_all(plan.stops)
+        if starting or self._starts.running or not are_all_stopped:
             return _BUSY_SECONDS
         has_marked = any(user.server and user.server.mark for user in users.values())
         usual = _GRACE_SECONDS if has_marked or classes else _IDLE_SECONDS
@@ -262,49 +205,6 @@ class Service:
 
     # What is done
 
-    def _start(self, start: Start, now: float) -> None:
-        self.memory.note_try(start.key, start.name)
-        future = self._pool.submit(self._hub.start, start.name, start.options)
-        self._running[start.name] = _RunningStart(start, now, future)
-
-    def _stop_all(self, stops: Sequence[Stop]) -> bool:
-        """Stop servers: one that can't be stopped keeps none of the others. False: some are left
-        for the next turn. Raises HubError.
-        """
-        wanted = {stop.name for stop in stops}
-        failed = {name: at for name, at in self._not_stopped.items() if name in wanted}
-        words: dict[str, str] = {}
-        unanswered: list[HubError] = []
-        # Servers whose stop failed come last, the longest ago first.
-        left = sorted(stops, key=lambda stop: failed.get(stop.name, 0.0))
-        until = time.monotonic() + _STOPPING_SECONDS
-        while left:
-            batch, left = left[:_STOPS_AT_ONCE], left[_STOPS_AT_ONCE:]
-            asked = [(stop.name, self._stop_pool.submit(self._stop, stop)) for stop in batch]
-            for name, future in asked:
-                try:
-                    future.result()
-                except HubError as error:
-                    failed[name] = self._clock()
-                    words[name] = str(error)
-                    if not isinstance(error, AnswerError):
-                        unanswered.append(error)
-                else:
-                    failed.pop(name, None)
-            if len(unanswered) >= _MOST_STOPS_UNANSWERED or time.monotonic() >= until:
-                break
-        self._not_stopped = failed
-        text = ""
-        if words:
-            name, why = min(words.items())
-            text = f"the servers of {some_names(sorted(words))} could not be stopped; {name}: {why}"
-        self._say(
-            "stops", text, f"servers that could not be stopped: {len(words)}; the log says whose"
-        )
-        if unanswered:
-            raise unanswered[-1]
-        return not left
-
     def _stop(self, stop: Stop) -> None:
         """Stop a server, after one more look at it. Raises HubError."""
         user = self._hub.user(stop.name)
@@ -315,84 +215,7 @@ class Service:
             return
         self._hub.stop(stop.name)
         self.metrics.stops.inc()
-        log.info("stopped the server of %s: not used for %s", stop.name, _class_words(stop.key))
-
-    def _collect(self) -> None:
-        """Take in how the starts went that have ended."""
-        for name, (start, asked_at, future) in list(self._running.items()):
-            if not future.done():
-                continue
-            try:
-                outcome = future.result()
-            except Exception as error:  # noqa: BLE001 - one start's fault ends no other's
-                outcome = Outcome(Result.UNKNOWN, f"asking for it failed ({type(error).__name__})")
-            if outcome.result is Result.READY and not self._note_ready(start, asked_at, outcome):
-                continue
-            del self._running[name]
-            self._unconfirmed.discard(name)
-            if outcome.result is Result.FAILED:
-                self._failed[name] = _FailedStart(start, outcome)
-                if outcome.is_refusal:
-                    self._count_failure(name)
-                continue
-            self.metrics.starts.labels(outcome.result.value).inc()
-            if outcome.result is Result.UNKNOWN:
-                self._note_unknown(name, outcome)
-            elif outcome.result is Result.BUSY:
-                log.info("the hub is busy: %s", outcome.words)
-                self.memory.note_busy(start.key, name, outcome.retry_seconds, self._clock())
-
-    def _note_unknown(self, name: str, outcome: Outcome) -> None:
-        log.info("whether the server of %s starts isn't known: %s", name, outcome.words)
-        self.memory.ended[name] = self._clock()
-
-    def _count_failures(self) -> None:
-        """Count the starts that the hub said failed: it answers, so it wasn't its end that failed
-        them.
-        """
-        for name in list(self._failed):
-            self._count_failure(name)
-
-    def _count_failure(self, name: str) -> None:
-        start, outcome = self._failed.pop(name)
-        self.metrics.starts.labels(Result.FAILED.value).inc()
-        log.warning(
-            "%s: the server of %s did not start: %s", _class_words(start.key), name, outcome.words
-        )
-        now = self._clock()
-        if outcome.is_outside:
-            self.memory.skip(start.key, name, outcome.words, now)
-            return
-        is_refusal = outcome.is_refusal
-        self.memory.note_failure(start.key, name, outcome.words, now, is_refusal=is_refusal)
-
-    def _doubt_failures(self) -> None:
-        """The hub went away before it answered a look: nothing is known of these starts."""
-        for name, failed in self._failed.items():
-            self.metrics.starts.labels(Result.UNKNOWN.value).inc()
-            self._note_unknown(name, failed.outcome)
-        self._failed.clear()
-
-    def _note_ready(self, start: Start, asked_at: float, outcome: Outcome) -> bool:
-        """Keep when a server was first ready; False: the hub can't be asked about it just now."""
-        try:
-            user = self._hub.user(start.name)
-        except HubError:
-            # A server whose time isn't known is taken for a used one. So it is asked for again,
-            # however long the hub is away, unless it answers looks meanwhile.
-            self._unconfirmed.add(start.name)
-            return self._seen_at - outcome.at > _MOST_BACKOFF_SECONDS
-        server = user.server if user else None
-        is_doubtful = start.name in self._unconfirmed
-        if server is None or server.started is None or server.mark is None:
-            return True
-        # A hub that is stopped calls a server ready whose start it breaks off. The next hub gives
-        # the route. So the look that finds it ready tells when it was, if no look was missed.
-        is_left_to_look = is_doubtful and self._clock() - self._looked_at <= LOOK_SECONDS
-        if not is_left_to_look:
-            key = ServerKey(start.name, server.started)
-            self.memory.note_ready(key, outcome.at, outcome.at - asked_at)
-        return True
+        log.info("stopped the server of %s: not used for %s", stop.name, class_words(stop.key))
 
     # What is said
 
@@ -404,13 +227,13 @@ class Service:
             totals += counts
             key = seated.key
             skipped = self.memory.skipped.get(key, {})
-            text = f"{_class_words(key)}: {len(seated.names)} listed, {seated.people} booked, "
+            text = f"{class_words(key)}: {len(seated.names)} listed, {seated.people} booked, "
             text += ", ".join(f"{count} {state}" for state, count in counts.items()) or "nobody yet"
             logged = text
             if skipped:
                 name, why = next(iter(skipped.items()))
                 logged += f" (skipped: {some_names(sorted(skipped))}; {name}: {why})"
-            self._say(f"class {key}", logged, text)
+            self._status.say(f"class {key}", logged, text)
         is_stuck = bool(classes) and self.memory.pace.failed_spawns >= MOST_FAILED_SPAWNS
         failures = ""
         if is_stuck:
@@ -418,11 +241,8 @@ class Service:
                 f"{MOST_FAILED_SPAWNS} starts in a row failed: nobody is seated until somebody's"
                 " start succeeds"
             )
-        self._say("failures", failures)
-        current = {f"class {seated.key}" for seated in classes}
-        for what in [what for what in self._said if what.startswith("class ")]:
-            if what not in current:
-                del self._said[what]
+        self._status.say("failures", failures)
+        self._status.drop_others("class ", {f"class {seated.key}" for seated in classes})
         for state in ("seated", "starting", "came", "by themselves", "skipped"):
             self.metrics.people.labels(state).set(totals[state])
 
@@ -448,19 +268,6 @@ class Service:
             return "came"
         return "seated" if server.is_ready else "starting"
 
-    def _say(self, what: str, text: str, shown: str = "") -> None:
-        """Log a text when it differs from what was said of the same before; "": nothing.
-
-        shown: what /readyz says in its place, without users' names.
-        """
-        before = self._said.get(what)
-        if not text:
-            self._said.pop(what, None)
-            return
-        self._said[what] = _Said(text, shown or text)
-        if before is None or before.logged != text:
-            log.info("%s", text)
-
     def _save(self) -> None:
         if self._state_path is None:
             return
@@ -470,7 +277,7 @@ class Service:
         try:
             memory_file.save(self._state_path, text)
         except OSError as error:
-            self._say("state", f"{self._state_path}: can't be written ({error.strerror})")
+            self._status.say("state", f"{self._state_path}: can't be written ({error.strerror})")
             return
         self._saved = text
 
@@ -484,7 +291,3 @@ def _says_that_no_hub_is_there(error: HubError) -> bool:
 
 def _limits_of(settings: SeatingSettings, times: SeatingTimes) -> Limits:
     return Limits(settings.concurrent_spawn_limit, settings.active_server_limit, times.grace)
-
-
-def _class_words(key: ClassKey) -> str:
-    return f"{key.booking} at {datetime.fromtimestamp(key.start, UTC):%Y-%m-%d %H:%M} UTC"

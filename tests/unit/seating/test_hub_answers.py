@@ -113,10 +113,10 @@ def test_no_answer_ends_the_service(folder: Path, data: st.DataObject) -> None:
     )
     for _ in range(2):
         service.turn()
-        for _, _, future in list(service._running.values()):
+        for _, _, future in list(service._starts.running.values()):
             future.exception(timeout=10)
     service.readiness()[1].encode()
-    service._pool.shutdown()
+    service._starts.end()
 
 
 @given(st.binary(max_size=12), st.sampled_from([b"\n", b" ", b"\0", b"\xff", b"\xc3\xa4", b"\x7f"]))

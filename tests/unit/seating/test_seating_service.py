@@ -13,7 +13,7 @@ from unittest import mock
 import pytest
 import yaml
 
-from roost.seating import service
+from roost.seating import stops
 from roost.seating.bookings import BookingFile, ReleaseFile
 from roost.seating.hub import Hub, HubError, Outcome, Result
 from roost.seating.pace import FAILURE_PAUSE_SECONDS
@@ -70,7 +70,7 @@ class Room:
         """Turn until something holds, or all that was asked for has ended."""
         for _ in range(most):
             self.service.turn()
-            running = [future for _, _, future in self.service._running.values()]
+            running = [future for _, _, future in self.service._starts.running.values()]
             for future in running:
                 future.exception(timeout=10)
             self.now = max(self.now, time.time())
@@ -532,7 +532,7 @@ def fail_starts(hub: FakeHub, room: Room) -> int:
     """The hub says of the starts that it has in hand that they failed; returns how many."""
     hub.refuses = dict.fromkeys(PEOPLE, (500, "Internal Server Error"))
     room.service.turn()
-    wait_until(lambda: all(future.done() for *_, future in room.service._running.values()))
+    wait_until(lambda: all(future.done() for *_, future in room.service._starts.running.values()))
     assert len(hub.posts) >= 2
     return len(hub.posts)
 
@@ -541,7 +541,7 @@ def test_who_was_ready_just_before_the_hub_went_away_is_known_when_it_is_back(
     hub: FakeHub, room: Room
 ) -> None:
     room.service.turn()
-    for _, _, future in room.service._running.values():
+    for _, _, future in room.service._starts.running.values():
         future.result(timeout=10)
     asked = sorted(hub.posts)
     for name in asked:
@@ -564,7 +564,7 @@ def test_a_start_whose_user_cannot_be_read_is_given_up_and_casts_no_doubt_on_the
     hub: FakeHub, room: Room
 ) -> None:
     room.service.turn()
-    for _, _, future in room.service._running.values():
+    for _, _, future in room.service._starts.running.values():
         future.result(timeout=10)
     name = min(hub.posts)
     can_read = room.service._hub.user
@@ -576,11 +576,11 @@ def test_a_start_whose_user_cannot_be_read_is_given_up_and_casts_no_doubt_on_the
 
     with mock.patch.object(room.service._hub, "user", refuse):
         room.service.turn()
-        assert name in room.service._running
+        assert name in room.service._starts.running
         room.now += 70.0
         room.turns(2)
-        assert name not in room.service._running
-    assert not room.service._unconfirmed
+        assert name not in room.service._starts.running
+    assert not room.service._starts._unconfirmed
 
 
 @pytest.mark.parametrize(("gap", "is_known"), [(5.0, True), (30.0, False)])
@@ -588,15 +588,15 @@ def test_a_hub_that_is_stopped_calls_servers_ready_that_the_next_one_gives_their
     gap: float, is_known: bool, hub: FakeHub, room: Room
 ) -> None:
     room.service.turn()
-    for _, _, future in room.service._running.values():
+    for _, _, future in room.service._starts.running.values():
         future.result(timeout=10)
     asked = sorted(hub.posts)
     # Nobody listens.
-    room.service._hub = Hub("http://127.0.0.1:1/hub/api", room.folder / "token")
+    room.service._hub._url = "http://127.0.0.1:1/hub/api"
     for _ in range(6):
         room.service.turn()
         room.now += gap
-    room.service._hub = Hub(hub.url, room.folder / "token")
+    room.service._hub._url = hub.url
     for name in asked:
         hub.use(name, room.now - 1.0)
     room.service.turn()
@@ -703,7 +703,7 @@ def test_servers_are_stopped_some_at_once_and_keep_no_turn_waiting(
     assert seated(hub) == set(crowd)
     room.after_grace()
     # As if the first eight took too long: nobody of another class waits for the rest.
-    monkeypatch.setattr(service, "_STOPPING_SECONDS", 0.0)
+    monkeypatch.setattr(stops, "_STOPPING_SECONDS", 0.0)
     hub.stops_together = threading.Barrier(8)
     assert room.service.turn() == 1.0
     assert sorted(hub.deletes) == crowd[:8]

@@ -1,0 +1,45 @@
+"""What is going on, by subject: logged when it changes, and shown by /readyz without names."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import NamedTuple
+
+log = logging.getLogger(__name__)
+
+
+class _Text(NamedTuple):
+    logged: str
+    # Without users' names: /readyz shows it to anybody.
+    shown: str
+
+
+class Status:
+    """The texts of all subjects. `shown` may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, _Text] = {}
+
+    def say(self, subject: str, text: str, shown: str = "") -> None:
+        """Log a text when it differs from the last one of its subject; "": the subject is over.
+
+        shown: what /readyz says in its place, without users' names.
+        """
+        before = self._texts.get(subject)
+        if not text:
+            self._texts.pop(subject, None)
+            return
+        self._texts[subject] = _Text(text, shown or text)
+        if before is None or before.logged != text:
+            log.info("%s", text)
+
+    def drop_others(self, prefix: str, subjects: Collection[str]) -> None:
+        """Forget the subjects that begin so, but for these."""
+        for subject in [subject for subject in self._texts if subject.startswith(prefix)]:
+            if subject not in subjects:
+                del self._texts[subject]
+
+    def shown(self) -> list[str]:
+        """What /readyz shows."""
+        return [text.shown for text in list(self._texts.values())]

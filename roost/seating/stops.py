@@ -1,0 +1,78 @@
+"""Stop servers, several at once: one that can't be stopped keeps none of the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from roost.seating.hub import AnswerError, HubError
+from roost.seating.listed import some_names
+from roost.seating.plan import Stop
+from roost.seating.status import Status
+
+# Servers that are stopped at once. The hub answers a stop when the server is gone, or after ten
+# seconds: one after the other, a hundred would take minutes.
+_STOPS_AT_ONCE: Final = 8
+# After so many unanswered stops, the rest waits for the next turn: each may take as long as a
+# request does.
+_MOST_STOPS_UNANSWERED: Final = 3
+# After so long, it does too: people of another class may have to be seated meanwhile.
+_STOPPING_SECONDS: Final = 20.0
+
+
+class Stops:
+    """Stops servers, and remembers which couldn't be stopped."""
+
+    def __init__(
+        self, stop: Callable[[Stop], None], status: Status, clock: Callable[[], float]
+    ) -> None:
+        """stop: stops one server, in another thread. Raises HubError."""
+        self._stop = stop
+        self._status = status
+        self._clock = clock
+        # Threads of their own: starts keep theirs until servers answer.
+        self._pool = ThreadPoolExecutor(_STOPS_AT_ONCE, "stop")
+        # Whose server the hub didn't stop, and when it was asked last; Unix time.
+        self._failed: dict[str, float] = {}
+
+    def stop_all(self, stops: Sequence[Stop]) -> bool:
+        """Stop servers; False: some are left for the next turn. Raises HubError."""
+        wanted = {stop.name for stop in stops}
+        failed = {name: at for name, at in self._failed.items() if name in wanted}
+        words: dict[str, str] = {}
+        unanswered: list[HubError] = []
+        # Servers whose stop failed come last, the longest ago first.
+        left = sorted(stops, key=lambda stop: failed.get(stop.name, 0.0))
+        until = time.monotonic() + _STOPPING_SECONDS
+        while left:
+            batch, left = left[:_STOPS_AT_ONCE], left[_STOPS_AT_ONCE:]
+            asked = [(stop.name, self._pool.submit(self._stop, stop)) for stop in batch]
+            for name, future in asked:
+                try:
+                    future.result()
+                except HubError as error:
+                    failed[name] = self._clock()
+                    words[name] = str(error)
+                    if not isinstance(error, AnswerError):
+                        unanswered.append(error)
+                else:
+                    failed.pop(name, None)
+            if len(unanswered) >= _MOST_STOPS_UNANSWERED or time.monotonic() >= until:
+                break
+        self._failed = failed
+        text = ""
+        if words:
+            name, why = min(words.items())
+            text = f"the servers of {some_names(sorted(words))} could not be stopped; {name}: {why}"
+        self._status.say(
+            "stops", text, f"servers that could not be stopped: {len(words)}; the log says whose"
+        )
+        if unanswered:
+            raise unanswered[-1]
+        return not left
+
+    def end(self) -> None:
+        """Begin no more."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
