@@ -28,7 +28,7 @@ class NodeDisk(NamedTuple):
     change.
     """
 
-    state: Node
+    node: Node
     # Bytes by normalised reference of its images.
     holds: Mapping[str, int]
     # Sum over its images, as reported, each counted once.
@@ -45,70 +45,70 @@ class NodeDisk(NamedTuple):
     @property
     def uid(self) -> str:
         """The node's uid."""
-        return self.state.uid
+        return self.node.uid
 
 
-def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
+def read_disk(node: Node, settings: PopularSettings) -> NodeDisk:
     """Say what a node holds, and whether something may be pulled there."""
     holds: dict[str, int] = {}
     # A node lists up to five names of an image, all with the same size. Two images of one
     # repository with exactly the same size count as one.
     distinct: set[tuple[str, int]] = set()
-    for name, size in state.images.items():
+    for name, size in node.images.items():
         reference, repository = _read_name(name)
         holds[reference] = size
         distinct.add((repository, size))
     image_bytes = sum(size for _, size in distinct)
-    is_cut = 0 <= settings.reported_images <= state.image_count
-    pullers = serving(settings.release.gate.pullers, state)
+    is_cut = 0 <= settings.reported_images <= node.image_count
+    pullers = serving(settings.release.gate.pullers, node)
     return NodeDisk(
-        state=state,
+        node=node,
         holds=holds,
         image_bytes=image_bytes,
         is_cut=is_cut,
         managed=frozenset().union(*(puller.references for puller in pullers)),
-        closed=_why_closed(state, settings),
-        full=_why_full(state, settings, image_bytes, is_cut=is_cut),
+        closed=_why_closed(node, settings),
+        full=_why_full(node, settings, image_bytes, is_cut=is_cut),
     )
 
 
-def free_disk_bytes(state: Node, settings: PopularSettings, image_bytes: int) -> float | None:
+def free_disk_bytes(node: Node, settings: PopularSettings, image_bytes: int) -> float | None:
     """How much of the share of a node's disk that images may fill is left beside these.
 
     image_bytes: as reported, so the disk space is estimated, rather high. Negative: they fill more.
     None: the disk's size is unknown.
     """
-    disk = state.allocatable.get(EPHEMERAL_STORAGE)
-    if disk is None:
+    disk_bytes = node.allocatable.get(EPHEMERAL_STORAGE)
+    if disk_bytes is None:
         return None
-    return disk * settings.disk_share - int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
+    return disk_bytes * settings.disk_share - int(image_bytes * DISK_BYTES_PER_IMAGE_BYTE)
 
 
-def _why_closed(state: Node, settings: PopularSettings) -> str:
-    taints = {taint.key for taint in state.taints}
-    if state.leaving or taints & ANY_LEAVING_TAINTS:
+def _why_closed(node: Node, settings: PopularSettings) -> str:
+    taints = {taint.key for taint in node.taints}
+    if node.leaving or taints & ANY_LEAVING_TAINTS:
         return "leaving"
-    if not state.ready:
+    if not node.ready:
         return "not-ready"
-    if state.unschedulable:
+    if node.unschedulable:
         return "cordoned"
-    if any(state.conditions.get(condition) == "True" for condition in PRESSURES):
+    if any(node.conditions.get(condition) == "True" for condition in PRESSURES):
         return "pressure"
     # The puller's images come first.
     is_pulling = any(
         key.startswith(PULLED_LABEL_PREFIX) and value == PULLING
-        for key, value in state.labels.items()
+        for key, value in node.labels.items()
     )
     if is_pulling or any(key.startswith(STARTUP_PREFIXES) for key in taints):
         return "starting"
-    if not state.taints:
+    if not node.taints:
         return ""
     tolerations = read_tolerations(settings.pod_tolerations)
-    return "" if untolerated(state.taints, tolerations) is None else "tainted"
+    return "" if untolerated(node.taints, tolerations) is None else "tainted"
 
 
-def _why_full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: bool) -> str:
-    free = free_disk_bytes(state, settings, image_bytes)
+def _why_full(node: Node, settings: PopularSettings, image_bytes: int, *, is_cut: bool) -> str:
+    free = free_disk_bytes(node, settings, image_bytes)
     if free is None:
         return "disk-unknown"
     if free <= 0:

@@ -106,7 +106,7 @@ class PopularMemory:
 
     demand: ImageDemand = field(default_factory=ImageDemand)
     # By name of the node.
-    views: Mapping[str, NodeDisk] = field(default_factory=dict)
+    disks: Mapping[str, NodeDisk] = field(default_factory=dict)
     # Bytes left to pull at `as_of`; may be negative after a large image.
     budget: float = 0.0
     as_of: float | None = None
@@ -131,16 +131,47 @@ def plan_popular_images(
     """
     if not settings.counts_users and settings.release.events is None:
         return Planned(actions=_evictions(snapshot, settings), memory=memory)
-    work = _Work(snapshot, memory, settings, now)
-    work.note_used()
-    work.follow_pods()
-    work.find_lost_images()
-    work.start_booked()
-    work.start_popular()
-    return work.planned()
+    plan = _Plan(snapshot, memory, settings, now)
+    plan.note_used()
+    plan.follow_pods()
+    plan.find_lost_images()
+    plan.start_booked()
+    plan.start_popular()
+    return plan.planned()
 
 
-class _Work:
+class _Rests:
+    """Images, and nodes by uid, that rest after failures: longer each time."""
+
+    def __init__(self, before: Mapping[str, BackOff], steady: float) -> None:
+        self._steady = steady
+        self.by_key = {
+            key: rest for key, rest in before.items() if steady < rest.until + LAST_REST_SECONDS
+        }
+
+    def holds(self, key: str) -> bool:
+        """Whether it rests now."""
+        rest = self.by_key.get(key)
+        return rest is not None and rest.until > self._steady
+
+    def begin(self, key: str, first_seconds: float = FIRST_REST_SECONDS) -> None:
+        """Let it rest; the same failure, seen again, counts once."""
+        before = self.by_key.get(key)
+        self.by_key[key] = backed_off(before, first_seconds, LAST_REST_SECONDS, self._steady)
+
+    def suspect(self, key: str) -> None:
+        """Let it rest if it was suspected before: this failure may be another's fault."""
+        if key in self.by_key:
+            self.begin(key, FIRST_REST_SECONDS / 2)
+        else:
+            self.by_key[key] = BackOff(1, self._steady)
+
+    def end(self, key: str) -> None:
+        """Forget its failures."""
+        self.by_key.pop(key, None)
+
+
+class _Plan:
     """One plan in the making."""
 
     def __init__(
@@ -157,20 +188,16 @@ class _Work:
             HALF_LIFE_SECONDS,
             now.steady,
         )
-        self.views: dict[str, NodeDisk] = {}
-        for name, state in snapshot.nodes.items():
-            view = memory.views.get(name)
-            if view is None or view.state is not state:
-                view = read_disk(state, settings)
-            self.views[name] = view
+        self.disks: dict[str, NodeDisk] = {}
+        for name, node in snapshot.nodes.items():
+            disk = memory.disks.get(name)
+            if disk is None or disk.node is not node:
+                disk = read_disk(node, settings)
+            self.disks[name] = disk
         self.sizes: dict[str, int] = {}
-        uids = {view.uid for view in self.views.values()}
+        uids = {disk.uid for disk in self.disks.values()}
         self.pulled = {uid: dict(images) for uid, images in memory.pulled.items() if uid in uids}
-        self.rests = {
-            key: rest
-            for key, rest in memory.rests.items()
-            if now.steady < rest.until + LAST_REST_SECONDS
-        }
+        self.rests = _Rests(memory.rests, now.steady)
         # By name of the node.
         self.under_way: dict[str, list[pull_pods.PopularPull]] = {}
         self.actions: list[Action] = []
@@ -184,29 +211,32 @@ class _Work:
         self.used_count = memory.used_count
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.waits = [PLAN_AGAIN_SECONDS]
-        self.pods_on: Counter[str] = Counter()
+        self.pods_on = Counter(pod.node_name for pod in snapshot.pods.values())
         # Names of nodes where pods run, and where others' pods are about to start: kubelets pull
         # one after the other.
         self.occupied: set[str] = set()
         self.starting: set[str] = set()
+        self._find_busy_nodes()
+
+    def _find_busy_nodes(self) -> None:
+        snapshot = self.snapshot
         for pod in snapshot.pods.values():
-            self.pods_on[pod.node_name] += 1
             if pull_pods.is_pull_pod(pod, snapshot.release, snapshot.namespace):
                 continue
             if pod.phase != "Pending":
                 # Any class: a DaemonSet's pod keeps no node.
-                if pod.node_name not in self.occupied and settings.release.class_of(
+                if pod.node_name not in self.occupied and self.settings.release.class_of(
                     pod, snapshot.namespaces
                 ):
                     self.occupied.add(pod.node_name)
-            elif pod.node_name and pod.created > now.wall - STARTING_SECONDS:
+            elif pod.node_name and pod.created > self.now.wall - STARTING_SECONDS:
                 self.starting.add(pod.node_name)
 
     def note_used(self) -> None:
         """Count the pulled images with which a user's pod has begun to run."""
         for pod in self.started:
-            view = self.views.get(pod.node_name)
-            pulled = self.pulled.get(view.uid, {}) if view is not None else {}
+            disk = self.disks.get(pod.node_name)
+            pulled = self.pulled.get(disk.uid, {}) if disk is not None else {}
             for image in images_of(pod.spec):
                 if image in pulled and not pulled[image].used:
                     pulled[image] = pulled[image]._replace(used=True)
@@ -218,48 +248,48 @@ class _Work:
         """
         for pod in _pull_pods(self.snapshot):
             pull = pull_pods.read_pull(pod)
-            view = self.views.get(pull.node)
+            disk = self.disks.get(pull.node)
             is_done = pull_pods.has_pulled(pod)
-            if view is not None and not is_done and not pod.is_finished:
+            if disk is not None and not is_done and not pod.is_finished:
                 # Also while it is being deleted: the kubelet may still be pulling.
                 self.under_way.setdefault(pull.node, []).append(pull)
                 self.waits.append(WATCH_PULLS_SECONDS)
             if (
                 is_done
-                and view is not None
-                and pull.image not in self.pulled.setdefault(view.uid, {})
+                and disk is not None
+                and pull.image not in self.pulled.setdefault(disk.uid, {})
             ):
-                self.pulled[view.uid][pull.image] = PulledImage(self.now.steady, pull.image_bytes)
+                self.pulled[disk.uid][pull.image] = PulledImage(self.now.steady, pull.image_bytes)
                 self.pulled_count += 1
-                self.rests.pop(pull.image, None)
-                self.rests.pop(view.uid, None)
+                self.rests.end(pull.image)
+                self.rests.end(disk.uid)
                 self._tell(
-                    view,
+                    disk,
                     "PopularImagePulled",
                     f"Image {pull.image} was pulled here ahead of its users.",
                 )
             why = (
                 f"image {pull.image} is on {pull.node}"
                 if is_done
-                else self._why_end(pod, pull, view)
+                else self._why_end(pod, pull, disk)
             )
             if why and not pod.leaving:
                 # Asked for again with each plan until it is gone.
                 self.actions.append(_deletion(pod, why))
 
-    def _why_end(self, pod: Pod, pull: pull_pods.PopularPull, view: NodeDisk | None) -> str:
+    def _why_end(self, pod: Pod, pull: pull_pods.PopularPull, disk: NodeDisk | None) -> str:
         """Return why a pod whose image isn't present yet is deleted; "" while it has more time."""
         age = self.now.wall - pod.created
         failure = pull_pods.failure_of(pod)
-        if view is None:
+        if disk is None:
             return f"node {pull.node} is gone"
-        if view.closed:
-            return f"nothing is pulled to {pull.node} now: {view.closed}"
+        if disk.closed:
+            return f"nothing is pulled to {pull.node} now: {disk.closed}"
         if pull_pods.was_ended_by_node(pod):
-            self._let_rest(view.uid)
+            self.rests.begin(disk.uid)
             return f"its kubelet ended it: {pod.reason}"
         if not pod.node_name and age >= BIND_SECONDS:
-            self._let_rest(view.uid)
+            self.rests.begin(disk.uid)
             return f"no room on {pull.node} for a pod that requests nothing"
         if (
             not (failure and (age >= FAILING_SECONDS or pod.is_finished))
@@ -269,37 +299,37 @@ class _Work:
         failure = _cut(failure or f"not pulled within {LONGEST_PULL_SECONDS / 60:.0f} minutes")
         # Pulls of one image that started together fail together, and count once. A node is at fault
         # if it fails again.
-        if not self._is_resting(pull.image):
-            self._let_rest(pull.image)
-            self._let_rest(view.uid, spares_first=True)
-            minutes = (self.rests[pull.image].until - self.now.steady) / 60
+        if not self.rests.holds(pull.image):
+            self.rests.begin(pull.image)
+            self.rests.suspect(disk.uid)
+            minutes = (self.rests.by_key[pull.image].until - self.now.steady) / 60
             message = (
                 f"Image {pull.image} can't be pulled here ({failure}); it is retried in"
                 f" {minutes:.0f} minutes."
             )
-            self._tell(view, "PopularImageFailed", message, warning=True)
+            self._tell(disk, "PopularImageFailed", message, warning=True)
         return f"image {pull.image} can't be pulled: {failure}"
 
     def find_lost_images(self) -> None:
         """Find images that were pulled and are gone: the kubelet or a cleaner needed the room."""
-        for view in self.views.values():
-            pulled = self.pulled.get(view.uid, {})
+        for disk in self.disks.values():
+            pulled = self.pulled.get(disk.uid, {})
             reported = [
                 image
                 for image, pull in pulled.items()
                 if self.now.steady - pull.since >= REPORT_SECONDS
             ]
-            is_cut = view.is_cut or view.state.has_cut_names
-            lost = sorted(image for image in reported if image not in view.holds and not is_cut)
+            is_cut = disk.is_cut or disk.node.has_cut_names
+            lost = sorted(image for image in reported if image not in disk.holds and not is_cut)
             for image in lost:
                 del pulled[image]
             if lost:
-                self._let_rest(view.uid, LOST_REST_SECONDS)
+                self.rests.begin(disk.uid, LOST_REST_SECONDS)
                 message = (
                     f"Image {lost[0]}, pulled here, was removed by the kubelet or a cleaner: none"
                     " is for an hour."
                 )
-                self._tell(view, "PopularImageRemoved", message)
+                self._tell(disk, "PopularImageRemoved", message)
 
     def start_booked(self) -> None:
         """Start the pulls of booked events' images, on the nodes that keep room for their
@@ -319,7 +349,7 @@ class _Work:
                 )
         self.booked_images = frozenset(image for people in by_set.values() for image in people)
         for node, sets in sorted(self._nodes_of_sets(by_set.keys()).items()):
-            view = self.views[node]
+            disk = self.disks[node]
             people = Counter[str]()
             for name in sets:
                 people |= by_set[name]
@@ -328,14 +358,14 @@ class _Work:
                 for image in sorted(
                     people, key=lambda wanted_image: (-people[wanted_image], wanted_image)
                 )
-                if self._lacks(view, image)
+                if self._lacks(disk, image)
             ]
             if lacks:
                 self.waits.append(WATCH_PULLS_SECONDS)
-            if lacks and not self._why_not(view):
+            if lacks and not self._why_not(disk):
                 for image in lacks:
-                    if self._count() < BOOKED_PARALLEL and self._may_start(view, image):
-                        self._start(view, image)
+                    if self._count() < BOOKED_PARALLEL and self._may_start(disk, image):
+                        self._start(disk, image)
 
     def _nodes_of_sets(self, names: Iterable[str]) -> dict[str, set[str]]:
         """Names of the sets by node that keeps their room."""
@@ -346,7 +376,7 @@ class _Work:
                 name = pod.labels.get(PLACEHOLDER_SET_LABEL)
                 if name in wanted and pod.labels.get(OWN_INSTANCE_LABEL) == self.snapshot.release:
                     found.setdefault(pod.node_name, set()).add(name)
-        return {node: sets for node, sets in found.items() if node in self.views}
+        return {node: sets for node, sets in found.items() if node in self.disks}
 
     def start_popular(self) -> None:
         """Start the pulls of the most used images, as far as every limit allows."""
@@ -356,22 +386,21 @@ class _Work:
         missing = 0
         # The most used first; among equals the newest node, which holds least.
         queue: list[tuple[float, float, str, str]] = []
-        for name, view in self.views.items():
-            state = self._why_not(view, is_booked=False)
+        for name, disk in self.disks.items():
+            state = self._why_not(disk) or self._why_not_popular(disk)
             states[state or "open"] += 1
             lacks = [
                 (image, users)
-                for image, users in self._wanted(view, popular)
-                if self._lacks(view, image)
+                for image, users in self._wanted(disk, popular)
+                if self._lacks(disk, image)
             ]
             missing += len(lacks)
-            first = (
-                next((lack for lack in lacks if self._may_start(view, lack[0])), None)
-                if not state
-                else None
-            )
-            if first is not None:
-                queue.append((-first[1], -view.state.created, name, first[0]))
+            if state:
+                continue
+            for image, users in lacks:
+                if self._may_start(disk, image):
+                    queue.append((-users, -disk.node.created, name, image))
+                    break
         for _, _, name, image in sorted(queue)[: max(0, settings.parallel - self._count())]:
             size = self._size(image)
             price = min(size, settings.bytes_per_minute)
@@ -382,26 +411,19 @@ class _Work:
                     max(1.0, (price - self.budget) * 60.0 / settings.bytes_per_minute)
                 )
                 break
-            self._start(self.views[name], image)
+            self._start(self.disks[name], image)
             self.budget -= size
         self.gauges["popular_images_nodes"] = {
             (state,): float(count) for state, count in states.items()
         }
-        for gauge, value in (
-            ("", len(popular)),
-            ("_missing", missing),
-            ("_pulling", self._count()),
-        ):
-            self.gauges[f"popular_images{gauge}"] = {(): float(value)}
-        resting = sum(
-            rest.until > self.now.steady
-            for key, rest in self.rests.items()
-            if key in self.demand.users
-        )
+        self.gauges["popular_images"] = {(): float(len(popular))}
+        self.gauges["popular_images_missing"] = {(): float(missing)}
+        self.gauges["popular_images_pulling"] = {(): float(self._count())}
+        resting = sum(map(self.rests.holds, self.demand.users))
         self.gauges["popular_images_backing_off"] = {(): float(resting)}
 
     def _wanted(
-        self, view: NodeDisk, popular: Sequence[tuple[str, float]]
+        self, disk: NodeDisk, popular: Sequence[tuple[str, float]]
     ) -> Iterator[tuple[str, float]]:
         """Yield the images that the node should have: the most used of those whose pods may run
         there.
@@ -411,58 +433,56 @@ class _Work:
         for image, users in popular:
             if left <= 0:
                 return
-            if image in view.managed:
+            if image in disk.managed:
                 continue
             for rules in self.demand.rules[image]:
                 if rules not in admitted:
-                    admitted[rules] = node_admits(rules, view.state)
+                    admitted[rules] = node_admits(rules, disk.node)
                 if admitted[rules]:
                     yield image, users
                     left -= 1
                     break
 
-    def _lacks(self, view: NodeDisk, image: str) -> bool:
-        under_way = self.under_way.get(view.state.name, ())
-        is_coming = image in self.pulled.get(view.uid, {}) or any(
+    def _lacks(self, disk: NodeDisk, image: str) -> bool:
+        under_way = self.under_way.get(disk.node.name, ())
+        is_coming = image in self.pulled.get(disk.uid, {}) or any(
             pull.image == image for pull in under_way
         )
-        return image not in view.holds and not is_coming
+        return image not in disk.holds and not is_coming
 
-    def _why_not(self, view: NodeDisk, *, is_booked: bool = True) -> str:
+    def _why_not(self, disk: NodeDisk) -> str:
         """Return why nothing may be pulled to a node now; "" if something may be."""
-        name = view.state.name
-        state = view.state
-        if view.closed:
-            return view.closed
-        if self._is_resting(view.uid):
+        if disk.closed:
+            return disk.closed
+        if self.rests.holds(disk.uid):
             return "resting"
-        if view.full:
-            return view.full
-        if name in self.starting:
-            return "busy"
-        ready_since = self.snapshot.sight_of(state, self.now).ready_since
-        is_new = ready_since is None or self.now.steady - ready_since < NEW_NODE_SECONDS
-        if not is_booked and name not in self.occupied and not is_new:
-            return "empty"
-        return ""
+        if disk.full:
+            return disk.full
+        return "busy" if disk.node.name in self.starting else ""
 
-    def _may_start(self, view: NodeDisk, image: str) -> bool:
-        under_way = self.under_way.get(view.state.name, ())
+    def _why_not_popular(self, disk: NodeDisk) -> str:
+        """Return why only booked events' images may be pulled to a node."""
+        ready_since = self.snapshot.sight_of(disk.node, self.now).ready_since
+        is_new = ready_since is None or self.now.steady - ready_since < NEW_NODE_SECONDS
+        return "" if disk.node.name in self.occupied or is_new else "empty"
+
+    def _may_start(self, disk: NodeDisk, image: str) -> bool:
+        under_way = self.under_way.get(disk.node.name, ())
         # On a full node, one more pod would pre-empt placeholders.
-        is_full = self.pods_on[view.state.name] >= view.state.allocatable.get(PODS, 110)
-        if under_way or is_full or self._is_resting(image):
+        is_full = self.pods_on[disk.node.name] >= disk.node.allocatable.get(PODS, 110)
+        if under_way or is_full or self.rests.holds(image):
             return False
-        pulled = self.pulled.get(view.uid, {})
+        pulled = self.pulled.get(disk.uid, {})
         unreported = sum(
-            pull.image_bytes for name, pull in pulled.items() if name not in view.holds
+            pull.image_bytes for name, pull in pulled.items() if name not in disk.holds
         )
-        held_then = view.image_bytes + unreported + self._size(image)
-        free_then = free_disk_bytes(view.state, self.settings, held_then)
+        held_then = disk.image_bytes + unreported + self._size(image)
+        free_then = free_disk_bytes(disk.node, self.settings, held_then)
         return free_then is not None and free_then >= 0
 
-    def _start(self, view: NodeDisk, image: str) -> None:
-        pull = pull_pods.PopularPull(image, view.state.name, self._size(image))
-        body = pull_pods.pull_pod(self.settings, view.state, pull)
+    def _start(self, disk: NodeDisk, image: str) -> None:
+        pull = pull_pods.PopularPull(image, disk.node.name, self._size(image))
+        body = pull_pods.pull_pod(self.settings, disk.node, pull)
         whose = "an event is booked with" if image in self.booked_images else "many users run"
         why = f"{whose} {image}, and {pull.node} lacks it"
         self.actions.append(CreatePod(body=body, why=why))
@@ -474,30 +494,13 @@ class _Work:
 
     def _size(self, image: str) -> int:
         if image not in self.sizes:
-            listed = max((view.holds.get(image, 0) for view in self.views.values()), default=0)
+            listed = max((disk.holds.get(image, 0) for disk in self.disks.values()), default=0)
             self.sizes[image] = listed or ASSUMED_IMAGE_BYTES
         return self.sizes[image]
 
-    def _is_resting(self, key: str) -> bool:
-        rest = self.rests.get(key)
-        return rest is not None and rest.until > self.now.steady
-
-    def _let_rest(
-        self, key: str, first: float = FIRST_REST_SECONDS, *, spares_first: bool = False
-    ) -> None:
-        """Let an image or a node rest, longer each time; the same failure, seen again, counts
-        once.
-        """
-        before = self.rests.get(key)
-        if spares_first and before is None:
-            self.rests[key] = BackOff(1, self.now.steady)
-        else:
-            shortest = first / 2 if spares_first else first
-            self.rests[key] = backed_off(before, shortest, LAST_REST_SECONDS, self.now.steady)
-
-    def _tell(self, view: NodeDisk, reason: str, message: str, *, warning: bool = False) -> None:
+    def _tell(self, disk: NodeDisk, reason: str, message: str, *, warning: bool = False) -> None:
         self.actions.append(
-            Notice.on_node(view.state.name, view.uid, reason, message, warning=warning)
+            Notice.on_node(disk.node.name, disk.uid, reason, message, warning=warning)
         )
 
     def planned(self) -> Planned[PopularMemory]:
@@ -509,11 +512,11 @@ class _Work:
         }
         memory = PopularMemory(
             demand=self.demand,
-            views=self.views,
+            disks=self.disks,
             budget=self.budget,
             as_of=self.now.steady,
             pulled=self.pulled,
-            rests=self.rests,
+            rests=self.rests.by_key,
             pulled_count=self.pulled_count,
             used_count=self.used_count,
         )
