@@ -63,6 +63,9 @@ class ServingCertificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(ALPN)
+        # The API server resumes no session. Two tickets that nobody uses are a seventh of what a
+        # handshake costs, and a burst of pods is a burst of handshakes.
+        context.num_tickets = 0
         if self._verifies_clients:
             # Both contexts need it: a connection keeps the mode of its first context, and uses the
             # CAs of the newest.

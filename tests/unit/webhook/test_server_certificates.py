@@ -6,7 +6,7 @@ import contextlib
 import datetime as dt
 import ssl
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from cryptography import x509
@@ -387,8 +387,17 @@ def test_a_leaf_is_read_back_as_it_was_signed_and_taken_for_no_ca() -> None:
     assert "PRIVATE" not in f"{authority!r}{leaf!r}{authority}{leaf}"
 
 
-def handshake(serving: ServingCertificate) -> bytes:
-    """The certificate (DER) that a client without a server name is shown, in memory."""
+class Shown(NamedTuple):
+    """What a client without a server name gets in a handshake."""
+
+    # As DER.
+    certificate: bytes
+    # By which it could begin its next connection.
+    has_ticket: bool
+
+
+def handshake(serving: ServingCertificate) -> Shown:
+    """Shake hands in memory, and answer with a byte: tickets come before the first answer."""
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
@@ -398,9 +407,18 @@ def handshake(serving: ServingCertificate) -> bytes:
         for side in (client, server):
             with contextlib.suppress(ssl.SSLWantReadError):
                 side.do_handshake()
+    server.write(b"x")
+    assert client.read() == b"x"
     shown = client.getpeercert(binary_form=True)
     assert shown is not None
-    return shown
+    assert client.session is not None
+    return Shown(shown, client.session.has_ticket)
+
+
+def test_no_ticket_is_made_for_connections_that_the_api_server_never_resumes() -> None:
+    serving, authority = ServingCertificate(), make_authority("ca", START, DAY)
+    serving.use(authority.certificate_pem, authority.key_pem)
+    assert not handshake(serving).has_ticket
 
 
 def test_a_certificate_with_another_type_of_key_replaces_the_old_one_but_no_unfit_pair_does() -> (
@@ -413,7 +431,7 @@ def test_a_certificate_with_another_type_of_key_replaces_the_old_one_but_no_unfi
         serving.use(one.certificate_pem, other.key_pem)
     assert serving.is_loaded
     assert "BEGIN" not in str(refused.value)
-    assert handshake(serving) == ssl.PEM_cert_to_DER_cert(one.certificate_pem.decode())
+    assert handshake(serving).certificate == ssl.PEM_cert_to_DER_cert(one.certificate_pem.decode())
     key = rsa.generate_private_key(65537, 2048)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "rsa")])
     moment = dt.datetime.fromtimestamp(START, tz=dt.UTC)
@@ -428,4 +446,4 @@ def test_a_certificate_with_another_type_of_key_replaces_the_old_one_but_no_unfi
         pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     serving.use(certificate.public_bytes(pem), private)
-    assert handshake(serving) == certificate.public_bytes(serialization.Encoding.DER)
+    assert handshake(serving).certificate == certificate.public_bytes(serialization.Encoding.DER)
