@@ -7,6 +7,8 @@ There are no timers per request: one sweep a second checks all connections.
 
 Where the server knows how long clients wait, requests queue, one is answered in each turn of the
 loop, and one whose client has hung up or will soon is dropped unread: so overload sheds evenly.
+New connections queue, too, and one handshake begins in each turn: it costs as much as a review, and
+hundreds at once would leave no time for a single answer.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import asyncio
 import contextlib
 import io
 import logging
+import select
 import socket
 import ssl
 import sys
@@ -53,8 +56,9 @@ BACKLOG: Final = 2048
 AT_ONCE_BYTES: Final = 1024
 # Of the time that a client waits, the part after which its request is late: the answer has to be
 # made and to travel yet.
-LATE_SHARE: Final = 0.8
-# A request that begins so soon after its connection was opened has been waited for since then.
+LATE_SHARE: Final = 0.9
+# A request that begins so soon after its connection was opened has been waited for since it was
+# accepted.
 _OPENED_FOR_SECONDS: Final = 0.25
 # Connections that are accepted in one turn of the loop.
 MAX_ACCEPTED: Final = 64
@@ -160,6 +164,9 @@ class Server:
         # Complete requests, the oldest first.
         self._queue: deque[Connection] = deque()
         self._is_answering = False
+        # Accepted, their handshakes not begun yet, the oldest first.
+        self._arrived: deque[Connection] = deque()
+        self._is_beginning = False
 
     def enqueue(self, connection: Connection) -> None:
         """Answer a connection's complete request in its turn."""
@@ -270,11 +277,41 @@ class Server:
         loop = asyncio.get_running_loop()
         connection = Connection(self, peer, loop.time())
         self.connections.add(connection)
-        connection.handshake = loop.create_task(self._shake_hands(accepted, connection))
+        if self.client_waits is None:
+            self._begin(connection, accepted)
+            return
+        connection.accepted = accepted
+        self._arrived.append(connection)
+        if not self._is_beginning:
+            self._is_beginning = True
+            loop.call_soon(self._begin_next)
+
+    def _begin_next(self) -> None:
+        """Begin one handshake, of a client who is still there."""
+        while self._arrived:
+            connection = self._arrived.popleft()
+            accepted, connection.accepted = connection.accepted, None
+            if accepted is None:
+                # It was cut.
+                continue
+            if not _has_hung_up(accepted):
+                self._begin(connection, accepted)
+                break
+            # A load balancer that looks whether somebody listens sends nothing.
+            if _has_sent(accepted):
+                self.on_drop(Drop.GONE)
+            accepted.close()
+            self.connections.discard(connection)
+        if self._arrived:
+            asyncio.get_running_loop().call_soon(self._begin_next)
+        else:
+            self._is_beginning = False
+
+    def _begin(self, connection: Connection, accepted: socket.socket) -> None:
+        handshake = asyncio.get_running_loop().create_task(self._shake_hands(accepted, connection))
         # Cut before its first step, the task never has the socket.
-        connection.handshake.add_done_callback(
-            lambda task: accepted.close() if task.cancelled() else None
-        )
+        handshake.add_done_callback(lambda task: accepted.close() if task.cancelled() else None)
+        connection.handshake = handshake
 
     def _make_room(self) -> None:
         """Cut the connection that waits longest, for a request or in one, of the addresses that
@@ -321,11 +358,13 @@ class Connection(asyncio.Protocol):
         self.since = now
         # Charged to the server for the request under way.
         self.held_bytes = 0
+        # Until its handshake begins.
+        self.accepted: socket.socket | None = None
         self.handshake: asyncio.Task[None] | None = None
         self._server = server
         self._transport: asyncio.Transport | None = None
         self._is_receiving = False
-        self._opened_at = now
+        self._accepted_at = self._opened_at = now
         # Since when the client has waited for the request under way.
         self._awaited_since = now
         # The request is complete and waits for its turn.
@@ -345,6 +384,7 @@ class Connection(asyncio.Protocol):
         """Begin, or end at once if the client's certificate has another name."""
         self._transport = cast("asyncio.Transport", transport)
         self._loop = asyncio.get_running_loop()
+        self._opened_at = self._loop.time()
         self._parser = httptools.HttpRequestParser(self)
         name = self._server.client_name
         if name and name not in _common_names(transport):
@@ -415,7 +455,7 @@ class Connection(asyncio.Protocol):
         self._is_receiving = True
         self.since = self._awaited_since = self._loop.time()
         if self.since - self._opened_at < _OPENED_FOR_SECONDS:
-            self._awaited_since = self._opened_at
+            self._awaited_since = self._accepted_at
         self._url = b""
         self._headers = []
         self._header_bytes = 0
@@ -535,6 +575,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
         elif self.handshake is not None:
             self.handshake.cancel()
+        elif self.accepted is not None:
+            self.accepted.close()
+            self.accepted = None
 
     def _hold(self, count: int) -> None:
         self.held_bytes += count
@@ -636,6 +679,23 @@ def call_wsgi(
             close()
     status, headers = started[-1]
     return status, headers, b"" if environ["REQUEST_METHOD"] == "HEAD" else body
+
+
+def _has_hung_up(accepted: socket.socket) -> bool:
+    """Whether a client closed its connection, though what it sent before isn't read yet."""
+    # No system but Linux tells.
+    hang_up = getattr(select, "POLLRDHUP", 0)
+    poll = select.poll()
+    poll.register(accepted, hang_up)
+    return bool(poll.poll(0))
+
+
+def _has_sent(accepted: socket.socket) -> bool:
+    """Whether anything is there to read."""
+    try:
+        return bool(accepted.recv(1, socket.MSG_PEEK))
+    except OSError:
+        return False
 
 
 def _common_names(transport: asyncio.BaseTransport) -> set[str]:

@@ -231,8 +231,10 @@ class Connections:
         app = create_app(admission().review)
         self.server = Server(app, limits=Limits(body_bytes=MAX_BODY_BYTES, **limits))
 
-    def connect(self, *sent: bytes) -> tuple[Connection, Wire]:
-        connection, wire = Connection(self.server, "", asyncio.get_running_loop().time()), Wire()
+    def connect(self, *sent: bytes, waited: float = 0.0) -> tuple[Connection, Wire]:
+        """waited: seconds between being accepted and the end of the handshake."""
+        accepted_at = asyncio.get_running_loop().time() - waited
+        connection, wire = Connection(self.server, "", accepted_at), Wire()
         self.server.connections.add(connection)
         connection.connection_made(wire)
         for data in sent:
@@ -477,6 +479,99 @@ def test_a_request_that_is_late_or_whose_client_hung_up_is_not_reviewed() -> Non
         hanging_up.connection_lost(None)
         assert sorted(desk.dropped) == [Drop.GONE, Drop.GONE, Drop.LATE]
         assert desk.server.held_bytes == 0
+
+
+def test_what_a_connection_waited_for_its_handshake_counts_for_its_first_request() -> None:
+    @queueing
+    def scene(desk: Queueing) -> None:
+        for more, status in ((-0.1, b"200"), (0.1, b"429")):
+            _, wire = desk.connect(request(PODS[0]), waited=2.0 * LATE_SHARE + more)
+            desk.turn()
+            assert wire.written.startswith(b"HTTP/1.1 %b " % status)
+        # Later, it has waited for nothing.
+        connection, wire = desk.connect(waited=5.0)
+        connection._opened_at -= 1.0
+        connection.data_received(request(PODS[0]))
+        desk.turn()
+        assert wire.written.startswith(b"HTTP/1.1 200 ")
+
+
+class Burst:
+    """Clients over real sockets who all ask before the first of them is accepted."""
+
+    def __init__(self, exits: contextlib.ExitStack, clients: int, connections: int = 600) -> None:
+        self.dropped: list[Drop] = []
+        # How many had been talked to at each answer.
+        self.begun: list[int] = []
+        self._exits = exits
+        self._bound = bind("127.0.0.1", 0)
+        self._bound.listen(1000)
+        self._server = Server(
+            self._answer,
+            client_waits=client_waits,
+            on_drop=self.dropped.append,
+            limits=Limits(connections=connections),
+        )
+        self.clients = [self.connect() for _ in range(clients)]
+
+    def connect(self, sent: bytes = PROBE) -> socket.socket:
+        client = self._exits.enter_context(socket.create_connection(self._bound.getsockname(), 5))
+        client.sendall(sent)
+        return client
+
+    def _answer(self, _environ: Any, start_response: Any) -> list[bytes]:
+        talked_to = [one for one in self._server.connections if one._transport is not None]
+        self.begun.append(len(self.begun) + len(talked_to))
+        start_response("200 OK", [])
+        return [b"ok"]
+
+    def serve(self) -> None:
+        """Until everybody is gone, or for ten seconds."""
+
+        async def inside() -> None:
+            end = asyncio.Event()
+            serving = asyncio.create_task(self._server.serve(self._bound, end))
+            for _ in range(1000):
+                await asyncio.sleep(0.01)
+                if not self._server.connections:
+                    break
+            end.set()
+            await serving
+
+        asyncio.run(inside())
+
+
+def test_a_burst_of_connections_leaves_time_for_answers() -> None:
+    with contextlib.ExitStack() as exits:
+        burst = Burst(exits, 100)
+        burst.serve()
+        # Few handshakes ahead of the answers, not a hundred ahead of the first.
+        assert len(burst.begun) == 100
+        assert all(begun <= answered + 10 for answered, begun in enumerate(burst.begun))
+        assert all(client.recv(20).startswith(b"HTTP/1.1 200") for client in burst.clients)
+
+
+def test_who_hung_up_before_the_handshake_costs_none_and_is_counted_if_they_asked() -> None:
+    with contextlib.ExitStack() as exits:
+        burst = Burst(exits, 20)
+        for client in burst.clients:
+            client.close()
+        burst.connect(b"").close()
+        there = burst.connect()
+        burst.serve()
+        assert (len(burst.begun), burst.dropped) == (1, [Drop.GONE] * 20)
+        assert there.recv(20).startswith(b"HTTP/1.1 200")
+
+
+def test_who_gives_way_before_the_handshake_is_closed_at_once() -> None:
+    with contextlib.ExitStack() as exits:
+        burst = Burst(exits, 12, connections=5)
+        burst.serve()
+        answered = []
+        for client in burst.clients:
+            with contextlib.suppress(ConnectionResetError):
+                answered.append(client.recv(20)[9:12])
+        assert answered.count(b"200") == len(burst.begun) == 5
 
 
 def test_overload_sheds_evenly() -> None:
