@@ -4,11 +4,13 @@ minutes or left out to be fast.
 
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 
 from roost_core.placement.headroom_forecast import (
+    Day,
     Likeness,
     Outlook,
     Rises,
@@ -233,19 +235,64 @@ def test_earlier_days_have_the_same_time_of_the_clock_and_are_like_by_their_week
         assert likeness is expected
 
 
-@pytest.mark.parametrize(("came", "is_like"), [(45, True), (49, True), (50, False)])
+# Forty came within five minutes, sixteen of them in the last two, then twenty more.
+WAVE = (8, 16, 24, 32, 40, *[60] * 29)
+
+
+def seats_after(
+    yesterday: Sequence[int], today: Sequence[int], days: Sequence[Day] | None = None
+) -> int:
+    """Seats where waiting is dear, for a hub where nobody came but at 15:00 yesterday and at 9:00
+    today.
+
+    yesterday, today: how many were there in each minute from then on; today's fifth is the last.
+    days: what earlier days say of 9:00; None: that nobody came.
+    """
+    began, now = 14 * DAY + 900, 15 * DAY + 540
+    levels = [0] * now
+    levels[began : began + len(yesterday)] = yesterday
+    history = History(THURSDAY, array("i", [*levels, *today]))
+    if days is None:
+        outlook = look_ahead(history, history.end - 1, "UTC")
+        assert outlook is not None
+    else:
+        outlook = Outlook(days, len(days), 0.0, (), (), history)
+    return forecast_need(outlook, today[-1], worth_of(1000, 20, 6)).worth
+
+
+@pytest.mark.parametrize(
+    ("today", "is_like"),
+    [
+        ((0, 0, 29, 37, 45), True),
+        ((0, 0, 33, 41, 49), True),
+        ((0, 0, 34, 42, 50), False),
+        # As many, more of them in the last two minutes.
+        ((0, 0, 23, 34, 45), True),
+        ((0, 0, 22, 34, 45), False),
+    ],
+)
 def test_a_wave_counts_for_another_that_differs_by_no_more_than_chance(
-    came: int, is_like: bool
+    today: tuple[int, ...], is_like: bool
 ) -> None:
-    levels = [0] * (16 * DAY)
-    # Yesterday forty came within five minutes, sixteen of them in the last two, then twenty more.
-    at = 14 * DAY + 900
-    levels[at - 5 : at + 30] = [0, 8, 16, 24, 32, 40, *[60] * 29]
-    now = 15 * DAY + 540
-    levels = levels[: now + 1]
-    levels[now - 4 :] = [0, 0, came - 16, came - 8, came]
-    history = History(THURSDAY, array("i", levels))
-    outlook = look_ahead(history, history.end - 1, "UTC")
-    assert outlook is not None
-    seats = forecast_need(outlook, came, worth_of(1000, 20, 6)).worth
-    assert (seats >= 20) == is_like
+    assert (seats_after(WAVE, today) >= 20) == is_like
+
+
+def test_from_three_people_on_it_may_be_the_wave_of_another_hour() -> None:
+    for people, is_like in ((2, False), (3, True)):
+        yesterday = [*range(people), *[people] * (6 - people), *[people + 20] * 29]
+        today = [*range(1, people + 1), *[people] * (5 - people)]
+        assert (seats_after(yesterday, today) >= 20) == is_like
+
+
+def test_who_came_later_than_a_node_takes_to_boot_needs_no_seat_yet() -> None:
+    # A node takes six minutes.
+    assert seats_after((8, 16, 24, 32, *[40] * 6, 60), (0, 0, 24, 32, 40)) == 20
+    # The eight who came after 32 had come.
+    assert seats_after((8, 16, 24, 32, *[40] * 7, 60), (0, 0, 24, 32, 40)) == 8
+
+
+def test_other_waves_count_where_half_of_what_days_say_knows_no_wave_as_large() -> None:
+    # On the one day as many came, and then nobody; on the other nobody.
+    for weight, do_count in ((1.0, False), (1.1, True)):
+        days = [Day(1.0, 0, 0, 100, None), Day(weight, 0, 0, 0, None)]
+        assert (seats_after(WAVE, (0, 0, 24, 32, 40), days) >= 20) == do_count
