@@ -407,6 +407,39 @@ def test_servers_of_days_are_told_where_they_are_many(long: int, short: int, hou
     assert looked_at.startswith(f"how long {long + short} users' servers run")
 
 
+def with_request(name: str, cpu: str) -> JSONObject:
+    """A user's server on node-a; "": it requests no CPU."""
+    resources = {"requests": {"cpu": cpu}} if cpu else {}
+    containers = [{"name": "notebook", "resources": resources}]
+    return pod(name, PLACED, spec={"nodeName": "node-a", "containers": containers})
+
+
+@pytest.mark.parametrize(("bare", "is_told"), [(0, False), (9, False), (10, True)])
+def test_users_servers_without_a_request_of_cpu_are_told_where_they_are_some(
+    bare: int, is_told: bool
+) -> None:
+    cluster = Cluster()
+    cluster.lists[PODS] = [with_request(f"jupyter-bare-{number}", "") for number in range(bare)]
+    cluster.lists[PODS] += [with_request("jupyter-ada", "50m")]
+    findings = cluster.said("slow-starts")
+    assert [f"{bare} of {bare + 1} users' servers" in said for _, said, *_ in findings] == [
+        True
+    ] * is_told
+    assert not any("jupyter-ada" in finding.evidence for finding in findings)
+
+
+@pytest.mark.parametrize(("disk", "is_told"), [("pd-standard", True), ("pd-balanced", False)])
+def test_slow_boot_disks_of_users_nodes_are_told(disk: str, is_told: bool) -> None:
+    cluster = Cluster()
+    nodes = [node("node-a"), node("node-without-users")]
+    for one in nodes:
+        one["metadata"]["labels"]["cloud.google.com/gke-boot-disk"] = disk
+    cluster.lists[NODES] = nodes
+    cluster.lists[PODS] = [with_request("jupyter-ada", "50m")]
+    findings = cluster.said("slow-starts")
+    assert ["pd-standard: node-a." in finding.evidence for finding in findings] == [True] * is_told
+
+
 KEY = "hub.jupyter.org/node-purpose"
 POOL = "cloud.google.com/gke-nodepool"
 
