@@ -85,7 +85,7 @@ def serve(options: ControllersOptions) -> int:
     return 0
 
 
-def _keeper(
+def _certificate_keeper(
     options: ControllersOptions,
     client: Client,
     owner: Callable[[], dict[str, Any] | None],
@@ -168,7 +168,9 @@ class _Replica:
         )
         self._starts = Starts(settings.shared, self._metrics)
         self._loop = self._make_loop(settings, identity)
-        self._keeper = _keeper(options, self._client, self._owner, self._may_write, self._metrics)
+        self._certificates = _certificate_keeper(
+            options, self._client, self._owner, self._may_write, self._metrics
+        )
 
     def run(self) -> None:
         """Work until SIGTERM. Raises BindError."""
@@ -241,8 +243,8 @@ class _Replica:
             "watches": self._cluster.readiness,
             "loop": lambda: Readiness(self._loop.is_alive),
         }
-        if self._keeper is not None:
-            checks["certificates"] = self._keeper.readiness
+        if self._certificates is not None:
+            checks["certificates"] = self._certificates.readiness
         ops = OpsServer(
             bind(self._options.bind_address, self._options.port),
             metrics_text=self._metrics.text,
@@ -265,8 +267,8 @@ class _Replica:
             "loop": self._loop.run,
             "minor": self._follow_minor,
         }
-        if self._keeper is not None:
-            work["certificates"] = self._keeper.run
+        if self._certificates is not None:
+            work["certificates"] = self._certificates.run
         threads = [
             threading.Thread(target=target, args=(self._stop,), name=name, daemon=True)
             for name, target in work.items()

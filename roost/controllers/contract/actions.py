@@ -125,14 +125,15 @@ class Notice:
     def on_set(
         cls,
         namespace: str,
-        keeper: StatefulSetState,
+        stateful_set: StatefulSetState,
         reason: str,
         message: str,
         *,
         warning: bool = False,
     ) -> Notice:
         """About the object that keeps a set's room."""
-        return cls(keeper.kind, namespace, keeper.name, keeper.uid, reason, message, warning)
+        name, uid = stateful_set.name, stateful_set.uid
+        return cls("StatefulSet", namespace, name, uid, reason, message, warning)
 
     def __str__(self) -> str:
         where = f"{self.namespace}/{self.name}" if self.namespace else self.name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from roost.controllers.contract.bookings import BookingSource
 from roost_core.objects.node import Node
@@ -60,7 +60,6 @@ def see(node: Node, before: Sight | None, now: Moment, at_most: float) -> Sight:
 class StatefulSetState:
     """One of our StatefulSets of placeholders."""
 
-    kind: ClassVar[str] = "StatefulSet"
     name: str
     uid: str
     # spec.replicas.

@@ -130,9 +130,9 @@ def observe(
     if is_new:
         learned = _with_minute(learned, learn, minute, view)
     learned = _with_forecast(learned, learn, minute, view)
-    keeper = snapshot.stateful_sets.get(placeholder_set.stateful_set)
-    if is_new and keeper is not None:
-        tell = partial(Notice.on_set, snapshot.namespace, keeper)
+    stateful_set = snapshot.stateful_sets.get(placeholder_set.stateful_set)
+    if is_new and stateful_set is not None:
+        tell = partial(Notice.on_set, snapshot.namespace, stateful_set)
         learned, notices = _tell_of_ceiling(name, learn, learned, minute, tell)
         actions += notices
     # Before the stored history has been read, writing would replace it by less.
@@ -186,9 +186,9 @@ def _with_stored(
                 f"What set {name} learned can't be used, and what was learned since applies, or the"
                 f" values: ConfigMap {settings.history_name}, key {name}: {error}."
             )
-            keeper = snapshot.stateful_sets.get(placeholder_set.stateful_set)
-            if keeper is not None:
-                tell = partial(Notice.on_set, snapshot.namespace, keeper, warning=True)
+            stateful_set = snapshot.stateful_sets.get(placeholder_set.stateful_set)
+            if stateful_set is not None:
+                tell = partial(Notice.on_set, snapshot.namespace, stateful_set, warning=True)
                 actions.append(tell("HeadroomHistoryUnusable", message))
         # What is forecast changes with it.
         outlook = look_ahead(history, minute, learn.time_zone)

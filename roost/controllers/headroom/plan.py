@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from math import ceil
+from math import ceil, inf
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -108,6 +108,15 @@ GAUGES: Final[Sequence[PlanGauge]] = (
 )
 
 
+class CutNotice(NamedTuple):
+    """An Event about what quotas leave of a set."""
+
+    # Steady seconds.
+    at: float
+    # The bookings that the set was for, in words.
+    booked: str
+
+
 @dataclass(frozen=True, slots=True)
 class SetMemory:
     """What earlier plans found of one set."""
@@ -118,8 +127,8 @@ class SetMemory:
     learned: Learned | None = None
     # A quota cuts its number.
     is_cut: bool = False
-    # Steady seconds when that was told last, and of which demand; None: it wasn't.
-    told_cut: tuple[float, str] | None = None
+    # The last Event about that; None: there was none.
+    cut_notice: CutNotice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +204,7 @@ class _Number(NamedTuple):
     """
 
     placeholder_set: PlaceholderSet
-    keeper: StatefulSetState | None
+    stateful_set: StatefulSetState | None
     replicas: int
     why: str
     is_learned: bool
@@ -253,7 +262,7 @@ class _Plan:
         """Find one set's number, as windows, bookings and what was learned have it."""
         name = placeholder_set.name
         now = self._now
-        keeper = self._snapshot.stateful_sets.get(placeholder_set.stateful_set)
+        stateful_set = self._snapshot.stateful_sets.get(placeholder_set.stateful_set)
         computed_at, period = _period(placeholder_set, before, now)
         extra = self._booked.extra.get(name, 0)
         if name in self._booked.extra:
@@ -266,28 +275,16 @@ class _Plan:
         replicas = period.replicas + extra
         why = ""
         learned = None
+        room = None
         learn = placeholder_set.learn
         if learn is not None:
-            learned = before.learned or Learned(now.steady)
-            learned, actions = observe(
-                placeholder_set,
-                learn,
-                learned,
-                self._snapshot,
-                self._settings,
-                kept_seats=period.replicas + extra,
-                set_of_user=self._set_of_user,
-                now=now,
-            )
-            self.actions += actions
-            present = None if keeper is None else keeper.replicas
+            learned = self._learn(placeholder_set, learn, before, period.replicas + extra)
+            present = None if stateful_set is None else stateful_set.replicas
             replicas, why = learned_number(learn, learned, period, extra, present=present, now=now)
-            self.waits.append(seconds_until_change(now))
-            self._show_learned(name, learn, learned)
+            room = self._room_of_hubs
         replicas = min(MAX_REPLICAS, replicas)
         cut_elsewhere = self._booked.cut.get(name)
         fewer = ""
-        room = self._room_of_hubs if learn is not None else None
         if room is not None and replicas > room.people:
             lost = replicas - room.people
             cut_by_room = CutElsewhere(lost, room.people, room.why_and_ask(lost))
@@ -300,20 +297,45 @@ class _Plan:
             people = max(people, _people_ahead(learned))
         return _Number(
             placeholder_set,
-            keeper,
+            stateful_set,
             replicas,
             f"{why or _why(placeholder_set, period)}{fewer}",
             bool(why),
-            demand_of(name, keeper, placeholder_set.requests, replicas=replicas, people=people),
+            demand_of(
+                name, stateful_set, placeholder_set.requests, replicas=replicas, people=people
+            ),
             cut_elsewhere,
             replace(before, period=(computed_at, period), learned=learned),
         )
+
+    def _learn(
+        self,
+        placeholder_set: PlaceholderSet,
+        learn: LearnSettings,
+        before: SetMemory,
+        kept_seats: int,
+    ) -> Learned:
+        """Look at a set that learns. kept_seats: placeholders that it would have otherwise."""
+        learned, actions = observe(
+            placeholder_set,
+            learn,
+            before.learned or Learned(self._now.steady),
+            self._snapshot,
+            self._settings,
+            kept_seats=kept_seats,
+            set_of_user=self._set_of_user,
+            now=self._now,
+        )
+        self.actions += actions
+        self.waits.append(seconds_until_change(self._now))
+        self._show_learned(placeholder_set.name, learn, learned)
+        return learned
 
     def scale(self, number: _Number, cut: Cut | None) -> SetMemory:
         """Scale one set to its number, or what quotas leave of it; return what to remember."""
         name = number.name
         before = number.memory
-        keeper = number.keeper
+        stateful_set = number.stateful_set
         allowed = number.replicas if cut is None else cut.replicas
         why = number.why
         after = replace(before, is_cut=cut is not None)
@@ -325,45 +347,51 @@ class _Plan:
         is_scaled = name in self._settings.scaled
         if is_scaled:
             self.gauges["headroom_replicas"][name,] = allowed
-        if keeper is None:
+        if stateful_set is None:
             return after
-        replicas = min(allowed, keeper.replicas) if self._waits_for_quotas else allowed
+        replicas = min(allowed, stateful_set.replicas) if self._waits_for_quotas else allowed
         # Controllers before these may have cut it for a quota that is gone, or by windows that are.
-        is_ours = is_scaled or self._counts_placeholders or before.is_cut or keeper.is_scaled_by_us
+        is_ours = (
+            is_scaled or self._counts_placeholders or before.is_cut or stateful_set.is_scaled_by_us
+        )
         if is_ours:
-            self._scale(name, keeper, replicas, why, is_learned=number.is_learned)
+            self._scale(name, stateful_set, replicas, why, is_learned=number.is_learned)
         reasons = []
         if cut is not None:
             reasons.append(f"so that nobody is refused for them: {cut.why}")
         if number.cut_elsewhere is not None:
             reasons.append(f"no more than people whom {number.cut_elsewhere.why}")
         if lost:
-            after = self._tell_of_cut(number, keeper, allowed, reasons, after)
+            after = self._tell_of_cut(number, stateful_set, allowed, reasons, after)
         return after
 
     def _tell_of_cut(
         self,
         number: _Number,
-        keeper: StatefulSetState,
+        stateful_set: StatefulSetState,
         allowed: int,
         reasons: Sequence[str],
         before: SetMemory,
     ) -> SetMemory:
         """Say what quotas leave and what to ask for: once an hour, and for each other reason."""
         booked = self._booked.why.get(number.name, "")
-        if before.told_cut is not None:
-            told_at, told_of = before.told_cut
-            if told_of == booked and self._now.steady - told_at < CUT_NOTICE_SECONDS:
-                return before
+        last = before.cut_notice
+        due_at = -inf
+        if last is not None and last.booked == booked:
+            due_at = last.at + CUT_NOTICE_SECONDS
+        if self._now.steady < due_at:
+            return before
         purpose = f" ({booked})" if booked else ""
         message = (
             f"{allowed} of {number.wanted} placeholders of set {number.name}{purpose},"
             f" {'; and '.join(reasons)}."
         )
         self.actions.append(
-            Notice.on_set(self._snapshot.namespace, keeper, "HeadroomQuota", message, warning=True)
+            Notice.on_set(
+                self._snapshot.namespace, stateful_set, "HeadroomQuota", message, warning=True
+            )
         )
-        return replace(before, told_cut=(self._now.steady, booked))
+        return replace(before, cut_notice=CutNotice(self._now.steady, booked))
 
     def _show_learned(self, name: str, learn: LearnSettings, learned: Learned) -> None:
         """Show what was learned, and what that saved and cost."""
@@ -381,23 +409,31 @@ class _Plan:
         self.gauges["headroom_cut_people"][name,] = learned.cut_people
 
     def _scale(
-        self, name: str, keeper: StatefulSetState, replicas: int, why: str, *, is_learned: bool
+        self,
+        name: str,
+        stateful_set: StatefulSetState,
+        replicas: int,
+        why: str,
+        *,
+        is_learned: bool,
     ) -> None:
-        if keeper.replicas == replicas:
+        if stateful_set.replicas == replicas:
             return
         booked = self._booked.why.get(name)
         reason = f"{booked}; else {why}" if booked else why
         self.actions.append(
-            ScaleSet(name=keeper.name, uid=keeper.uid, replicas=replicas, why=reason)
+            ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=replicas, why=reason)
         )
-        if (booked and replicas < keeper.replicas) or (
-            is_learned and replicas <= 2 * keeper.replicas
+        if (booked and replicas < stateful_set.replicas) or (
+            is_learned and replicas <= 2 * stateful_set.replicas
         ):
             # People come: too many to tell of each.
             return
-        message = f"From {keeper.replicas} to {replicas} placeholders of set {name}: {reason}."
+        message = (
+            f"From {stateful_set.replicas} to {replicas} placeholders of set {name}: {reason}."
+        )
         self.actions.append(
-            Notice.on_set(self._snapshot.namespace, keeper, "HeadroomChanged", message)
+            Notice.on_set(self._snapshot.namespace, stateful_set, "HeadroomChanged", message)
         )
 
 

@@ -215,7 +215,7 @@ def counts_placeholders(snapshot: Snapshot) -> bool:
 
 def demand_of(
     name: str,
-    keeper: StatefulSetState | None,
+    stateful_set: StatefulSetState | None,
     requests: Mapping[str, object],
     *,
     replicas: int,
@@ -224,14 +224,12 @@ def demand_of(
     """What a set asks for. requests: of its entry in release.json, where its StatefulSet doesn't
     say.
     """
-    resources = keeper.resources if keeper is not None and keeper.resources else None
-    return Demand(
-        name,
-        replicas,
-        people,
-        resources or {"requests": requests},
-        "" if keeper is None else keeper.priority_class,
-    )
+    resources: Mapping[str, Mapping[str, object]] = {"requests": requests}
+    priority_class = ""
+    if stateful_set is not None:
+        resources = stateful_set.resources or resources
+        priority_class = stateful_set.priority_class
+    return Demand(name, replicas, people, resources, priority_class)
 
 
 class Taken(Protocol):
