@@ -7,14 +7,14 @@ can choose.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
+from typing import TYPE_CHECKING, Final
 
 from roost_core.http.server import Drop
+from roost_core.program_metrics import ProgramMetrics
 from webhook.admission import Decision, ReviewResult
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Gauge
 
 # Seconds. A review takes well under a millisecond; the last buckets are the API server's time-outs.
 DURATION_BUCKETS: Final = (
@@ -37,104 +37,91 @@ DURATION_BUCKETS: Final = (
 NO_CLASS: Final = "none"
 
 
-class WebhookMetrics:
+class WebhookMetrics(ProgramMetrics):
     """All metrics; one object per process."""
 
     def __init__(self, version: str) -> None:
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        PlatformCollector(registry=self.registry)
-        self._reviews = self._counter(
+        super().__init__()
+        self._reviews = self.counter(
             "roost_webhook_reviews",
             "Pods reviewed, by their class and what came of it.",
             "class",
             "result",
         )
-        self._durations = Histogram(
+        self._durations = self.histogram(
             "roost_webhook_review_duration_seconds",
             "Time to answer one review, from body to answer.",
-            buckets=DURATION_BUCKETS,
-            registry=self.registry,
+            DURATION_BUCKETS,
         )
-        self._degradations = self._counter(
+        self._degradations = self.counter(
             "roost_webhook_gate_degradations",
             "User pods let through without requiring their images, by reason.",
             "class",
             "reason",
         )
-        self._beyond_bounds = self._counter(
+        self._beyond_bounds = self.counter(
             "roost_webhook_reviews_beyond_bounds",
             "Pods admitted as they were sent because their review asked for more than one may, by"
             " bound.",
             "bound",
         )
-        self._dropped = self._counter(
+        self._dropped = self.counter(
             "roost_webhook_reviews_dropped",
             "Reviews dropped unread because nobody would have waited for the answer, by reason.",
             "reason",
         )
         for drop in Drop:
             self._dropped.labels(drop.value).inc(0)
-        self._left_to_cluster = self._counter(
+        self._left_to_cluster = self.counter(
             "roost_webhook_pods_left_to_cluster_scheduler",
             "Pods that kept the cluster's own scheduler because Roost's was away, by how that was"
             " known.",
             "class",
             "reason",
         )
-        self.waiting = self._gauge(
+        self.waiting = self.gauge(
             "roost_webhook_pods_waiting_for_scheduler",
             "Pods there now that name Roost's scheduler and have no node, by class.",
             "class",
         )
-        self._lease_age = self._gauge(
+        self._lease_age = self.gauge(
             "roost_webhook_lease_age_seconds",
             "Time since a part of Roost last renewed its Lease.",
             "part",
         )
-        self.part_away = self._gauge(
+        self.part_away = self.gauge(
             "roost_webhook_part_away", "1 while nobody renews the Lease of a part of Roost.", "part"
         )
-        self.ring_nodes = self._gauge(
+        self.ring_nodes = self.gauge(
             "roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class"
         )
-        self.policy_reload_failures = self._counter(
+        self.policy_reload_failures = self.counter(
             "roost_webhook_policy_reload_failures", "Policies refused; the last good one stayed."
         )
         self.policy_reload_failures.inc(0)
-        self.certificate_expiry = self._gauge(
+        self.certificate_expiry = self.gauge(
             "roost_webhook_certificate_expiry_timestamp_seconds",
             "When a certificate ends, in Unix time.",
             "kind",
         )
-        self.unplaced = self._gauge(
+        self.unplaced = self.gauge(
             "roost_webhook_unplaced_pods",
             "Pods there now that came through without being placed, by class.",
             "class",
         )
-        self.unplaced_seen = self._counter(
+        self.unplaced_seen = self.counter(
             "roost_webhook_unplaced_pods_seen",
             "Pods that came through without being placed, each once.",
             "class",
         )
-        self._watch_errors = self._counter(
+        self._watch_errors = self.counter(
             "roost_webhook_watch_errors", "Lists and watches that failed.", "kind"
         )
-        self._gauge("roost_build_info", "1 for the version that runs.", "version").labels(
+        self.gauge("roost_build_info", "1 for the version that runs.", "version").labels(
             version
         ).set(1)
         # `labels()` takes a lock and builds a tuple: too slow for every review.
         self._review_children: dict[tuple[str, str], Counter] = {}
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(name, text, labels, registry=self.registry)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(name, text, labels, registry=self.registry)
-
-    def text(self) -> bytes:
-        """The whole registry in Prometheus's text format."""
-        return generate_latest(self.registry)
 
     def count_review(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:
         """One review: its class, its result, how long it took, and why a pod got less than its

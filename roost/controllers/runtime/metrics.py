@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from roost.controllers.contract.actions import Done, Gauges, PlanGauge
 from roost_core.objects.node import Node
+from roost_core.program_metrics import ProgramMetrics
 from roost_core.start_counts import START_BUCKETS, StartCounts
 
 PREFIX: Final = "roost_controllers_"
@@ -28,60 +26,57 @@ STARTED: Final = "started"
 FAILED: Final = "failed"
 
 
-class ControllersMetrics(Collector):
+class ControllersMetrics(ProgramMetrics, Collector):
     """All metrics; one object a process."""
 
     def __init__(self, version: str, definitions: Iterable[PlanGauge] = ()) -> None:
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        PlatformCollector(registry=self.registry)
+        super().__init__(PREFIX)
         self._definitions = {definition.name: definition for definition in definitions}
         # The gauges of the last plans, by controller; replaced whole, for scrapes read it from
         # other threads.
         self._planned: dict[str, Gauges] = {}
         self.registry.register(self)
-        self._leader = self._gauge("leader", "1 while this replica holds the Lease.")
-        self._actions = self._counter(
+        self._leader = self.gauge("leader", "1 while this replica holds the Lease.")
+        self._actions = self.counter(
             "actions",
             "Actions of plans, by controller, kind and outcome.",
             "controller",
             "kind",
             "outcome",
         )
-        self._cycles = Histogram(
-            PREFIX + "plan_duration_seconds",
+        self._cycles = self.histogram(
+            "plan_duration_seconds",
             "Time to make one plan, by controller.",
-            ("controller",),
-            buckets=CYCLE_BUCKETS,
-            registry=self.registry,
+            CYCLE_BUCKETS,
+            "controller",
         )
-        self.plan_failures = self._counter(
+        self.plan_failures = self.counter(
             "plan_failures",
             "Plans that failed with an internal error; nothing of them was carried out.",
             "controller",
         )
-        self.plans_put_off = self._counter(
+        self.plans_put_off = self.counter(
             "plans_put_off",
             "Plans that a cycle had no time for: the last one stays in force, and the next cycle"
             " begins with it.",
             "controller",
         )
-        starts = self._counter(
+        starts = self.counter(
             "starts",
             "Starts of pods: started (its containers run), or failed (gone before).",
             "pod_class",
             "hub",
             "result",
         )
-        start_seconds = Histogram(
-            PREFIX + "start_seconds",
+        start_seconds = self.histogram(
+            "start_seconds",
             "Seconds until a pod's containers ran, by class and hub.",
-            ("pod_class", "hub"),
-            buckets=START_BUCKETS,
-            registry=self.registry,
+            START_BUCKETS,
+            "pod_class",
+            "hub",
         )
         self.starts = StartCounts(starts, start_seconds, (STARTED, FAILED))
-        self._oldest_pending = self._gauge(
+        self._oldest_pending = self.gauge(
             "oldest_pending_seconds",
             "Longest wait of a pod whose containers don't run yet, by what it waits for; 0: none."
             " It waits for its volume or address since it is bound, else since it was created.",
@@ -89,7 +84,7 @@ class ControllersMetrics(Collector):
             "hub",
             "waits_for",
         )
-        self._late_pods = self._gauge(
+        self._late_pods = self.gauge(
             "late_pods",
             "Pods that have waited for four minutes as oldest_pending_seconds counts, by what they"
             " wait for.",
@@ -97,31 +92,25 @@ class ControllersMetrics(Collector):
             "hub",
             "waits_for",
         )
-        self.requests = self._counter("api_requests", "Requests sent to the API server.", "verb")
-        self.watch_errors = self._counter(
+        self.requests = self.counter("api_requests", "Requests sent to the API server.", "verb")
+        self.watch_errors = self.counter(
             "watch_errors", "Broken watches and failed lists, by kind.", "kind"
         )
-        self.evictions = self._counter("evictions", "Eviction requests sent, whatever the answer.")
-        self._eviction_budget = self._gauge(
+        self.evictions = self.counter("evictions", "Eviction requests sent, whatever the answer.")
+        self._eviction_budget = self.gauge(
             "eviction_budget_per_minute", "Evictions allowed within any minute."
         )
-        self._pressed_disks = self._gauge(
+        self._pressed_disks = self.gauge(
             "nodes_under_disk_pressure",
             "1 for each node under disk pressure: it takes no pods, and evicts some.",
             "node",
         )
-        self._certificate_expiry = self._gauge(
+        self._certificate_expiry = self.gauge(
             "certificate_expiry_timestamp_seconds",
             "When the webhook's certificates that the leader keeps end, in Unix time.",
             "kind",
         )
-        self._gauge("build_info", "1 for the version that runs.", "version").labels(version).set(1)
-
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(PREFIX + name, text, labels, registry=self.registry)
-
-    def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
-        return Gauge(PREFIX + name, text, labels, registry=self.registry)
+        self.gauge("build_info", "1 for the version that runs.", "version").labels(version).set(1)
 
     def ask_leader(self, is_leader: Callable[[], bool]) -> None:
         """Ask at each scrape whether this replica leads: a turn may hang for longer than the Lease
@@ -190,7 +179,3 @@ class ControllersMetrics(Collector):
             for values, amount in sorted(latest.get(name, {}).items()):
                 family.add_metric(values, amount)
             yield family
-
-    def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
-        return generate_latest(self.registry)

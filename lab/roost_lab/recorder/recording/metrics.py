@@ -8,15 +8,13 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
+from prometheus_client import Counter, Histogram
 
+from roost_core.program_metrics import ProgramMetrics
 from roost_core.start_counts import START_BUCKETS, StartCounts
 from roost_lab.recorder.store.phases import PHASES
 from roost_lab.recorder.store.records import GapRecord, Record
 
-PREFIX: Final = "roost_recorder_"
 WRITE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 # Seconds. A hub may tell of a start for an hour.
 PHASE_BUCKETS: Final = (*START_BUCKETS, 3600.0)
@@ -37,45 +35,35 @@ class StartResult(StrEnum):
     SEATED = "seated"
 
 
-class RecorderMetrics:
+class RecorderMetrics(ProgramMetrics):
     """All metrics. One object for each process."""
 
     def __init__(self, version: str) -> None:
-        self.registry = registry = CollectorRegistry()
-        ProcessCollector(registry=registry)
-        PlatformCollector(registry=registry)
-
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(PREFIX + name, text, labels, registry=registry)
-
-        def gauge(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(PREFIX + name, text, labels, registry=registry)
-
-        self._rows = counter("rows", "Rows sent to the database, by table.", "table")
+        super().__init__("roost_recorder_")
+        self._rows = self.counter("rows", "Rows sent to the database, by table.", "table")
         self._rows.labels(GapRecord.table.name)
-        self._writes = Histogram(
-            PREFIX + "write_duration_seconds",
-            "Duration of a transaction.",
-            buckets=WRITE_BUCKETS,
-            registry=registry,
+        self._writes = self.histogram(
+            "write_duration_seconds", "Duration of a transaction.", WRITE_BUCKETS
         )
-        self.not_recorded = counter(
+        self.not_recorded = self.counter(
             "odd_objects", "Objects or rows that could not be recorded, by kind.", "kind"
         )
-        self.waits = counter("waits", "Seconds that watches waited for the database.")
-        self._store_errors = counter(
+        self.waits = self.counter("waits", "Seconds that watches waited for the database.")
+        self._store_errors = self.counter(
             "store_errors", "Number of times that the database started to fail."
         )
-        self._stream_errors = counter("stream_errors", "Broken watches, by kind.", "kind")
-        self._database_fails = gauge("database_failing", "1 while the database accepts no rows.")
-        self._gap_ended = gauge(
+        self._stream_errors = self.counter("stream_errors", "Broken watches, by kind.", "kind")
+        self._database_fails = self.gauge(
+            "database_failing", "1 while the database accepts no rows."
+        )
+        self._gap_ended = self.gauge(
             "last_gap_timestamp_seconds",
             "Unix time at which the last gap was recorded; 0 when there was none since the start.",
         )
-        self._records = gauge(
+        self._records = self.gauge(
             "recording", "1 while all watches deliver and the database stores what they deliver."
         )
-        self._behind = gauge(
+        self._behind = self.gauge(
             "behind_seconds",
             "Age of the oldest change that is not stored yet; 0 when none is waiting.",
         )
@@ -84,17 +72,17 @@ class RecorderMetrics:
             "Time that pods took for a phase of their start, to a second, by class, hub and phase.",
             ("pod_class", "hub", "phase"),
             buckets=PHASE_BUCKETS,
-            registry=registry,
+            registry=self.registry,
         )
         starts = Counter(
             "roost_starts",
             "Starts of pods that have ended: warm, cold (after a pull), unknown, failed (given up,"
             " or gone before), or seated (before a class: nobody waited).",
             ("pod_class", "hub", "result"),
-            registry=registry,
+            registry=self.registry,
         )
         self.starts = StartCounts(starts, phases, StartResult, PHASES)
-        gauge("build_info", "1 for the running version.", "version").labels(version).set(1)
+        self.gauge("build_info", "1 for the running version.", "version").labels(version).set(1)
 
     def observe(
         self, *, is_recording: Callable[[], bool], behind_seconds: Callable[[], float]
@@ -120,7 +108,3 @@ class RecorderMetrics:
     def count_stream_error(self, kind: str) -> None:
         """Count one broken stream."""
         self._stream_errors.labels(kind).inc()
-
-    def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
