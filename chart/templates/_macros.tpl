@@ -60,6 +60,13 @@ securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}{{- end 
 {{- /* The same for a container. */}}
 {{- define "roost.container_security" -}}
 {{ toJson $.root.Values.securityContext }}{{- end }}
+{{- /* Annotations of an alert: its sentence, and its runbook where the values say where runbooks are. */}}
+{{- define "roost.alert_annotations" -}}
+annotations:
+{{- if contains "://" $.root.Values.monitoring.prometheusRule.runbooks }}
+  runbook_url: {{ toJson $.runbook }}
+{{- end }}
+  summary: {{ toJson $.summary }}{{- end }}
 {{- /* Topology spread: prefer different nodes and zones, but never wait for them. */}}
 {{- define "roost.spread" -}}
 - maxSkew: 1
