@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 # --strict.
 Severity = Literal["error", "warning", "hint"]
 # Keys and indexes from the top of the values: ("placeholders", 0, "replicas").
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 MISSING: Final = "nothing"
 # The file of values that nobody set.
@@ -95,7 +95,7 @@ def some(names: Sequence[str], shown: int = 3) -> str:
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
-def show_path(path: Path) -> str:
+def show_path(path: KeyPath) -> str:
     """Write a path as an operator would: `placeholders[0].labels["a.b/c"]`."""
     text = ""
     for step in path:

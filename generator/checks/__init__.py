@@ -35,7 +35,7 @@ from generator.checks import (
     webhook,
 )
 from generator.checks.contract import Check, LintReport
-from generator.faults import Fault, Path
+from generator.faults import Fault, KeyPath
 from generator.values.helm_release import Release
 from generator.values.merge import Merged
 
@@ -68,7 +68,7 @@ HINTS: Final[tuple[Check, ...]] = (
 )
 
 
-def find_faults(merged: Merged, release: Release, unfit: Collection[Path] = ()) -> list[Fault]:
+def find_faults(merged: Merged, release: Release, unfit: Collection[KeyPath] = ()) -> list[Fault]:
     """Every fault and warning, with file and line. unfit: paths of keys that don't fit the schema,
     which no check reads.
     """

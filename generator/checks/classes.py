@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.faulty_keys import sound_items
-from generator.faults import Path, describe
+from generator.faults import KeyPath, describe
 from generator.values.helm_release import Release
 
 _Classes = dict[str, dict[str, object]]
@@ -37,7 +37,7 @@ def check(report: LintReport, _release: Release) -> None:
             lint_all(report, classes)
 
 
-def _lint_profile_name(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
+def _lint_profile_name(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     profile = text(pod_class.get("profile"))
     profiles = mapping(at(report.values, "scheduler", "profiles"))
     if profile and profile not in profiles and at(report.values, "scheduler", "target") == "deploy":
@@ -51,7 +51,7 @@ def _lint_profile_name(report: LintReport, path: Path, pod_class: dict[str, obje
 
 
 def _lint_side(
-    report: LintReport, path: Path, weights: dict[str, object], names: list[str]
+    report: LintReport, path: KeyPath, weights: dict[str, object], names: list[str]
 ) -> None:
     """Check that a class joins and avoids classes that there are."""
     for other in weights:
@@ -63,7 +63,7 @@ def _lint_side(
             )
 
 
-def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
+def _lint_home(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     home = pod_class.get("home")
     if home is None:
         return
@@ -96,7 +96,7 @@ def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> 
         report.warn((*path, "warm"), reason, "Keep one of them.")
 
 
-def _lint_unread_nodes(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
+def _lint_unread_nodes(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     if (
         at(report.values, "webhook", "readNodes") is not False
         or at(report.values, "admission", "mode") != "webhook"
@@ -110,7 +110,7 @@ def _lint_unread_nodes(report: LintReport, path: Path, pod_class: dict[str, obje
             report.warn((*path, key), reason, f"Set webhook.readNodes to true, or {key} to null.")
 
 
-def _lint_profile(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
+def _lint_profile(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     """Check the class's terms against its profile's strategy."""
     profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
     if (
@@ -152,7 +152,7 @@ class _Preference(NamedTuple):
         return f"{self.name}.{self.side}.{self.other}"
 
     @property
-    def path(self) -> Path:
+    def path(self) -> KeyPath:
         return ("podClasses", *self)
 
     def weight(self, report: LintReport, classes: _Classes) -> float:

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Final, TypeVar
 
 from generator.checks.faulty_keys import FaultyKeyError, guarded
-from generator.faults import DEFAULTS_NAME, Fault, Path, Severity, describe
+from generator.faults import DEFAULTS_NAME, Fault, KeyPath, Severity, describe
 from generator.render.functions import core_pod
 from generator.render.managed_images import PullerGroup, puller_groups
 from generator.values.helm_release import Release
@@ -33,7 +33,7 @@ class LintReport:
     """Values under lint, and the faults found so far."""
 
     def __init__(
-        self, merged: Merged, unfit: Collection[Path] = (), *, with_hints: bool = True
+        self, merged: Merged, unfit: Collection[KeyPath] = (), *, with_hints: bool = True
     ) -> None:
         """unfit: paths of keys that don't fit the schema.
 
@@ -67,7 +67,7 @@ class LintReport:
         groups = puller_groups(self.values.get("singleuser"), self.values.get("prePuller"))
         return groups[: MOST_PULLERS + 1]
 
-    def is_default(self, path: Path) -> bool:
+    def is_default(self, path: KeyPath) -> bool:
         """Whether a key says what the chart's defaults say: nobody chose it, so nobody need be
         warned of it.
         """
@@ -75,31 +75,31 @@ class LintReport:
         default = at(self._defaults, *keys)
         return default is not None and at(self.values, *keys) == default
 
-    def error(self, path: Path, found: object, expected: str, fix: str = "") -> None:
+    def error(self, path: KeyPath, found: object, expected: str, fix: str = "") -> None:
         """Say that a value doesn't work: what was found (shown as JSON), what is accepted."""
         self._add(
             path, found if isinstance(found, Phrase) else describe(found), expected, fix, "error"
         )
 
-    def refuse(self, path: Path, reason: str, fix: str = "") -> None:
+    def refuse(self, path: KeyPath, reason: str, fix: str = "") -> None:
         """Say in a sentence why values don't work together."""
         self._add(path, reason, "", fix, "error")
 
-    def warn(self, path: Path, reason: str, fix: str = "") -> None:
+    def warn(self, path: KeyPath, reason: str, fix: str = "") -> None:
         """Say in a sentence what will surprise an operator."""
         self._add(path, reason, "", fix, "warning")
 
-    def hint(self, path: Path, reason: str, fix: str = "") -> None:
+    def hint(self, path: KeyPath, reason: str, fix: str = "") -> None:
         """Say in a sentence what works as written, and might work better."""
         self._add(path, reason, "", fix, "hint")
 
-    def _add(self, path: Path, found: str, expected: str, fix: str, severity: Severity) -> None:
+    def _add(self, path: KeyPath, found: str, expected: str, fix: str, severity: Severity) -> None:
         fault = self._places.fault(path, str(found), expected, fix, severity)
         if fault.file == DEFAULTS_NAME and severity == "error":
             fault = self._at_its_cause(fault, path)
         self.faults.append(fault)
 
-    def _at_its_cause(self, fault: Fault, path: Path) -> Fault:
+    def _at_its_cause(self, fault: Fault, path: KeyPath) -> Fault:
         """The same fault of a default, at the line that somebody wrote and that may have caused it.
 
         That is a key that the fault's text names, else the nearest key above `path`.
@@ -166,7 +166,7 @@ def repeated(items: Iterable[T]) -> Iterator[tuple[int, T]]:
         earlier.add(item)
 
 
-def entry_key(key: str) -> Path:
+def entry_key(key: str) -> KeyPath:
     """The path of a key in a list, from the text that a reader of documents writes: (2, "name") for
     `[2].name`.
 

@@ -9,7 +9,7 @@ from generator.checks.contract import MOST_PULLERS, LintReport, at, listing, map
 from generator.checks.faulty_keys import sound_entries, sound_items
 from generator.checks.placeholders import placeholder_sets
 from generator.checks.terms import lint_required_term, lint_toleration
-from generator.faults import Path, describe
+from generator.faults import KeyPath, describe
 from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
 from generator.render.managed_images import MOST_BYTES, are_too_many, puller_groups
@@ -125,7 +125,7 @@ def _lint_size(report: LintReport) -> None:
     """Refuse what multiplies: choices with each other (as does the chart's
     `roost.refuse_too_many`), and defaults.
     """
-    profiles: Path = ("singleuser", "profileList")
+    profiles: KeyPath = ("singleuser", "profileList")
     if not report.pullers and are_too_many(
         report.values.get("singleuser"), report.values.get("prePuller")
     ):
@@ -222,7 +222,7 @@ def _lint_references(report: LintReport) -> None:
     for index, profile in sound_entries(at(singleuser, "profileList")):
         with report.part():
             pulls = {"pullProfileListImages": at(puller, "pullProfileListImages")}
-            path: Path = ("singleuser", "profileList", index)
+            path: KeyPath = ("singleuser", "profileList", index)
             _lint_images(report, path, {"profileList": [profile]}, pulls)
     for name, image in sound_items(at(puller, "extraImages")):
         with report.part():
@@ -230,7 +230,7 @@ def _lint_references(report: LintReport) -> None:
             _lint_images(report, path, {}, {"extraImages": {name: image}})
 
 
-def _lint_images(report: LintReport, path: Path, singleuser: Values, puller: Values) -> None:
+def _lint_images(report: LintReport, path: KeyPath, singleuser: Values, puller: Values) -> None:
     groups = puller_groups(singleuser, puller)
     for image in sorted({image for group in groups for image in group.images}):
         if not is_reference(image):

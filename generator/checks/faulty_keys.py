@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn, SupportsIndex, cast
 
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.values.merge import Values
 
 
@@ -89,12 +89,12 @@ class _List(list[Any]):
     __hash__ = None
 
 
-def guarded(values: Values, faulty: Iterable[Path]) -> Values:
+def guarded(values: Values, faulty: Iterable[KeyPath]) -> Values:
     """The values, of which nobody reads the keys at these paths; `values` stay as they are."""
     return cast("Values", _guarded(values, {_existing(values, path) for path in faulty}))
 
 
-def _existing(values: Any, path: Path) -> Path:  # noqa: ANN401 - any part of the values
+def _existing(values: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401 - any part of the values
     """A path, cut after its first step below which there is nothing."""
     part = values
     for depth, step in enumerate(path, start=1):
@@ -107,13 +107,13 @@ def _existing(values: Any, path: Path) -> Path:  # noqa: ANN401 - any part of th
     return path
 
 
-def _guarded(node: Any, paths: set[Path]) -> Any:  # noqa: ANN401 - a part of the values
+def _guarded(node: Any, paths: set[KeyPath]) -> Any:  # noqa: ANN401 - a part of the values
     """A part of the values, of which nobody reads what is at these paths below it."""
     if not paths:
         return node
     faulty = {path[0] for path in paths if len(path) == 1}
     # What is faulty further down, by the first step of its path.
-    paths_below: dict[str | int, set[Path]] = {}
+    paths_below: dict[str | int, set[KeyPath]] = {}
     for first, *rest in paths:
         if rest and first not in faulty:
             paths_below.setdefault(first, set()).add(tuple(rest))

@@ -5,7 +5,7 @@ know or has locked.
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, mapping, text
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.render.functions import for_cluster, minor_for_tag
 from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
 from generator.values.helm_release import Release
@@ -43,7 +43,7 @@ def check(report: LintReport, release: Release) -> None:
     for name, is_given in mapping(scheduler.get("featureGates")).items():
         if is_given is None:
             continue
-        path: Path = ("scheduler", "featureGates", name)
+        path: KeyPath = ("scheduler", "featureGates", name)
         gate = GATES.get(name)
         if gate is None:
             reason = (

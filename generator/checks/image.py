@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, at, mapping
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.values.helm_release import Release
 
 
@@ -12,7 +12,7 @@ def check(report: LintReport, _release: Release) -> None:
     bring users' images.
     """
     values = report.values
-    paths: list[Path] = [("image", "name")]
+    paths: list[KeyPath] = [("image", "name")]
     if at(values, "recorder", "enabled") is True:
         paths.append(("recorder", "image", "name"))
     for path in paths:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from generator.checks.contract import LintReport, at, mapping
-from generator.faults import Path, some
+from generator.faults import KeyPath, some
 from generator.values.helm_release import Release
 from roost_core.objects.image_references import split_reference
 
@@ -34,7 +34,7 @@ def check(report: LintReport, _release: Release) -> None:
     tag = at(singleuser, "image", "tag")
     usual = f"{name}:{tag}" if tag else name
     tools = mapping(at(singleuser, "networkTools", "image"))
-    path: Path = ("singleuser", "profileList")
+    path: KeyPath = ("singleuser", "profileList")
     if usual in found:
         path = ("singleuser", "image", "tag")
     elif f"{tools.get('name')}:{tools.get('tag')}" == found[0]:

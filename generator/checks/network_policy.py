@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_interface
 from typing import Final
 
 from generator.checks.contract import LintReport, at, listing, text
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.values.helm_release import Release
 
 _Network = IPv4Network | IPv6Network
@@ -28,7 +28,7 @@ def check(report: LintReport, release: Release) -> None:
                 _lint_peer(report, release, (*_INGRESS, key, place), peer)
 
 
-def _lint_peer(report: LintReport, release: Release, path: Path, peer: object) -> None:
+def _lint_peer(report: LintReport, release: Release, path: KeyPath, peer: object) -> None:
     block = at(peer, "ipBlock")
     if block is None:
         return
@@ -44,7 +44,7 @@ def _lint_peer(report: LintReport, release: Release, path: Path, peer: object) -
             report.error(key, cidr, f"a smaller block within {whole}", _REJECTED)
 
 
-def _network(report: LintReport, release: Release, key: Path, cidr: object) -> _Network | None:
+def _network(report: LintReport, release: Release, key: KeyPath, cidr: object) -> _Network | None:
     """The addresses of a block, as old API servers read it; None if every API server rejects it."""
     written = text(cidr)
     try:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.faulty_keys import sound_entries
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.values.helm_release import Release
 from generator.values.merge import Values
 from roost_core.objects.quantities import parse_quantity
@@ -41,7 +41,7 @@ class ListedSet(NamedTuple):
         own = self.named.get(key)
         return self.defaults.get(key) if own is None else own
 
-    def path(self, key: str) -> Path:
+    def path(self, key: str) -> KeyPath:
         """The path at which the value of `key` is written."""
         return (
             ("placeholders", self.position, key)
@@ -80,7 +80,7 @@ def check(report: LintReport, _release: Release) -> None:
     """Check every set of placeholders."""
     first: dict[str, int] = {}
     for placeholder_set in placeholder_sets(report):
-        path: Path = ("placeholders", placeholder_set.position)
+        path: KeyPath = ("placeholders", placeholder_set.position)
         for lint in (_lint_size, _lint_dropped, _lint_learn, _lint_node_price):
             with report.part():
                 lint(report, placeholder_set)
@@ -112,7 +112,7 @@ def _lint_size(report: LintReport, placeholder_set: ListedSet) -> None:
         report.warn(path, reason, "Request at least what one user requests.")
 
 
-def _lint_followed(report: LintReport, path: Path) -> None:
+def _lint_followed(report: LintReport, path: KeyPath) -> None:
     """Check that somebody follows what a set's number depends on."""
     if at(report.values, "controllers", "enabled") is not True:
         reason = (
@@ -218,7 +218,7 @@ def _learns_at_shared_price(placeholder_set: ListedSet) -> bool:
     return named.get("learn") is not None and named.get("prices") is None
 
 
-def _lint_windows(report: LintReport, path: Path, windows: list[object]) -> None:
+def _lint_windows(report: LintReport, path: KeyPath, windows: list[object]) -> None:
     """Check the windows of a set."""
     names: set[str] = set()
     for position, entry in sound_entries(windows):
@@ -232,7 +232,7 @@ def _lint_windows(report: LintReport, path: Path, windows: list[object]) -> None
             names.add(name)
 
 
-def _lint_window(report: LintReport, path: Path, entry: object) -> None:
+def _lint_window(report: LintReport, path: KeyPath, entry: object) -> None:
     # Cron texts and zones: most values have none.
     from roost_core.placement.headroom_windows import longest_and_hours, never_holds  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from generator.checks.contract import LintReport, at, listing, mapping, named_by, text
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.values.helm_release import Release
 from roost_core.objects.quantities import parse_quantity
 
-_DATABASE: Final[Path] = ("recorder", "database")
+_DATABASE: Final[KeyPath] = ("recorder", "database")
 _VARIABLE: Final = "ROOST_DATABASE"
 # What an empty database and its log take on a disk.
 _LEAST_BYTES: Final = 2**20

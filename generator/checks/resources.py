@@ -12,7 +12,7 @@ from generator.checks.contract import LintReport, Phrase, at, mapping
 from generator.checks.faulty_keys import sound_items
 from generator.checks.placeholders import DEFAULTS, ListedSet, placeholder_sets
 from generator.checks.terms import default_overrides
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.values.helm_release import Release
 from generator.values.merge import Values
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
@@ -57,7 +57,7 @@ def _lint_users(report: LintReport) -> None:
     users_nodes = {label: value for label, value in selector.items() if value is not None}
     usual_nodes = at(report.values, *DEFAULTS, "nodeSelector")
     # Sets that inherit their resources have one path, and are compared once.
-    compared: set[Path] = set()
+    compared: set[KeyPath] = set()
     for placeholder_set in placeholder_sets(report):
         with report.part():
             path = placeholder_set.path("resources")
@@ -96,7 +96,7 @@ def _guarantees(singleuser: Values, overridden: Sequence[Values]) -> dict[str, o
     return guarantees
 
 
-def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:
+def _lint_bytes(report: LintReport, path: KeyPath, amounts: object) -> None:
     """Warn about sizes that are typing errors, like 100m of memory: a tenth of a byte."""
     for resource in ("memory", "ephemeral-storage"):
         amount = at(amounts, resource)
@@ -112,7 +112,7 @@ def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:
         report.warn((*path, resource), reason, "Write it like 100Mi.")
 
 
-def _lint_class(report: LintReport, path: Path, amounts: object) -> None:
+def _lint_class(report: LintReport, path: KeyPath, amounts: object) -> None:
     """Check what pods of a class request by default: the webhook reads no 0."""
     for resource, amount in mapping(amounts).items():
         if amount is not None and parse_quantity(amount) == 0:
@@ -121,7 +121,7 @@ def _lint_class(report: LintReport, path: Path, amounts: object) -> None:
     _lint_bytes(report, path, amounts)
 
 
-def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
+def _lint_limits(report: LintReport, path: KeyPath, resources: object) -> None:
     """Check requests and limits, each by itself and one against the other, as the API server
     does.
     """
@@ -143,13 +143,13 @@ def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
     _lint_huge_pages(report, path, requests.keys() | limits.keys())
 
 
-def _lint_huge_pages(report: LintReport, path: Path, named: Set[str]) -> None:
+def _lint_huge_pages(report: LintReport, path: KeyPath, named: Set[str]) -> None:
     """Check what huge pages need beside them. named: resources that are requested or limited."""
     if any(map(_is_huge_pages, named)) and not {"cpu", "memory"} & named:
         report.refuse(path, "huge pages need cpu or memory beside them.", _REJECTED)
 
 
-def _lint_amount(report: LintReport, key: Path, resource: str, amount: object) -> None:
+def _lint_amount(report: LintReport, key: KeyPath, resource: str, amount: object) -> None:
     """Check the name of a resource, and its number."""
     quantity = parse_quantity(amount)
     if _is_huge_pages(resource):
@@ -191,7 +191,7 @@ def _hub_amount(resource: str, amount: object) -> Fraction | int | None:
 
 
 def _lint_placeholder(
-    report: LintReport, path: Path, request: object, resource: str, guarantee: object
+    report: LintReport, path: KeyPath, request: object, resource: str, guarantee: object
 ) -> None:
     """Compare a placeholder with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers
     of 1024 there.
@@ -223,7 +223,7 @@ def _unit_hint(resource: str, guarantee: object) -> str:
 
 
 def _lint_extended(
-    report: LintReport, path: Path, resources: Values, overridden: Sequence[Values]
+    report: LintReport, path: KeyPath, resources: Values, overridden: Sequence[Values]
 ) -> None:
     """Compare the extended resources of a placeholder with those of every user; a limit implies a
     request.

@@ -22,7 +22,7 @@ from generator.checks.contract import (
 )
 from generator.checks.faulty_keys import sound_items
 from generator.checks.feature_gates import gates_of, scheduler_minor
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.render.kube_scheduler import SCHEDULER_TAGS
 from generator.values.helm_release import Release, kube_minor
 from roost_core.scheduler.plugins import (
@@ -76,7 +76,7 @@ def check(report: LintReport, release: Release) -> None:
         _lint_queue_sorts(report, queue_sorts)
 
 
-def _lint_strategy(report: LintReport, path: Path, profile: dict[str, object]) -> None:
+def _lint_strategy(report: LintReport, path: KeyPath, profile: dict[str, object]) -> None:
     if profile.get("strategy") is None and not (
         profile.get("plugins") and profile.get("pluginConfig")
     ):
@@ -101,7 +101,7 @@ def _lint_process(report: LintReport, scheduler: dict[str, object], release: Rel
         report.warn(("scheduler", "image", "tag"), reason, "Set it.")
 
 
-def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:
+def _lint_fit(report: LintReport, path: KeyPath, fit: dict[str, object]) -> None:
     """Check a NodeResourcesFit scoringStrategy."""
     _lint_resources(report, path, fit)
     if fit.get("type") == "RequestedToCapacityRatio":
@@ -116,12 +116,12 @@ def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:
         before = utilization
 
 
-def _lint_resources(report: LintReport, path: Path, holder: dict[str, object]) -> None:
+def _lint_resources(report: LintReport, path: KeyPath, holder: dict[str, object]) -> None:
     for index, name in repeated(_names(holder.get("resources"))):
         report.error((*path, "resources", index, "name"), name, "each resource once", "Remove one.")
 
 
-def _lint_name(report: LintReport, path: Path, name: str, point: str, minor: int) -> None:
+def _lint_name(report: LintReport, path: KeyPath, name: str, point: str, minor: int) -> None:
     """Check an enabled plugin: this minor knows it, and it has this extension point."""
     if name not in PLUGINS:
         image = text(at(report.values, "scheduler", "image", "name"))
@@ -145,7 +145,7 @@ def _lint_name(report: LintReport, path: Path, name: str, point: str, minor: int
 
 
 def _lint_since(
-    report: LintReport, path: Path, key: str, since: Mapping[str, int], minor: int
+    report: LintReport, path: KeyPath, key: str, since: Mapping[str, int], minor: int
 ) -> None:
     if key in since and minor < since[key]:
         expected = f"nothing, for kube-scheduler 1.{minor}: it came with 1.{since[key]}"
@@ -158,14 +158,14 @@ def _nearest(name: str) -> str:
     return f"Did you mean {known}?" if known else ""
 
 
-def _warn_unknown(report: LintReport, path: Path, name: str) -> None:
+def _warn_unknown(report: LintReport, path: KeyPath, name: str) -> None:
     reason = f"{name} is not a plugin of kube-scheduler, which ignores it silently."
     report.warn(path, reason, _nearest(name))
 
 
 def _lint_plugins(
     report: LintReport,
-    path: Path,
+    path: KeyPath,
     plugins: dict[str, object],
     minor: int,
     gates: Mapping[str, bool],
@@ -196,7 +196,7 @@ def _names(entries: object, *path: str) -> list[str]:
 
 
 def _lint_enabled(
-    report: LintReport, path: Path, point: str, entries: list[object], minor: int
+    report: LintReport, path: KeyPath, point: str, entries: list[object], minor: int
 ) -> None:
     for index, name in repeated(_names(entries)):
         fix = "kube-scheduler would not start: already registered."
@@ -222,7 +222,7 @@ def _lint_enabled(
             report.warn(here, reason, "Write the weight.")
 
 
-def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
+def _lint_combination(report: LintReport, path: KeyPath, plugins: dict[str, object]) -> None:
     """Check what plugins of one extension point need of another point."""
     scored = _enabled_scores(plugins)
     _lint_pre_score(report, path, plugins, scored)
@@ -235,7 +235,7 @@ def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]
 
 
 def _lint_pre_score(
-    report: LintReport, path: Path, plugins: dict[str, object], scored: set[str]
+    report: LintReport, path: KeyPath, plugins: dict[str, object], scored: set[str]
 ) -> None:
     """Check that no plugin scores whose preScore is disabled."""
     kept = _names(plugins, "preScore", "enabled")
@@ -258,7 +258,7 @@ def _lint_pre_score(
         )
 
 
-def _lint_pre_filter(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
+def _lint_pre_filter(report: LintReport, path: KeyPath, plugins: dict[str, object]) -> None:
     """Check that no plugin filters whose preFilter is disabled."""
     kept = _names(plugins, "preFilter", "enabled")
     off = {*_names(plugins, "filter", "disabled"), *_names(plugins, "multiPoint", "disabled")}
@@ -275,7 +275,9 @@ def _lint_pre_filter(report: LintReport, path: Path, plugins: dict[str, object])
             )
 
 
-def _lint_without_multi_point(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
+def _lint_without_multi_point(
+    report: LintReport, path: KeyPath, plugins: dict[str, object]
+) -> None:
     """Check that the plugins are there without which kube-scheduler doesn't start."""
     for point, plugin, what in (
         ("queueSort", "PrioritySort", "queue sort"),
@@ -320,7 +322,7 @@ def _lint_queue_sorts(report: LintReport, queue_sorts: dict[str, object]) -> Non
 
 
 def _lint_plugin_config(
-    report: LintReport, path: Path, profile: dict[str, object], minor: int
+    report: LintReport, path: KeyPath, profile: dict[str, object], minor: int
 ) -> None:
     entries = listing(profile.get("pluginConfig"))
     names = _names(entries)
@@ -346,7 +348,7 @@ def _lint_plugin_config(
 
 
 def _lint_keys(
-    report: LintReport, path: Path, name: str, arguments: dict[str, object], minor: int
+    report: LintReport, path: KeyPath, name: str, arguments: dict[str, object], minor: int
 ) -> None:
     """Check that a plugin of this minor takes these arguments."""
     if name in ARGUMENTS:
@@ -361,7 +363,7 @@ def _lint_keys(
 
 
 def _lint_arguments(
-    report: LintReport, path: Path, name: str, arguments: dict[str, object]
+    report: LintReport, path: KeyPath, name: str, arguments: dict[str, object]
 ) -> None:
     if name == "NodeResourcesFit":
         _lint_fit(report, (*path, "scoringStrategy"), mapping(arguments.get("scoringStrategy")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from generator.checks.contract import LintReport, at
-from generator.faults import Path, some
+from generator.faults import KeyPath, some
 from generator.values.helm_release import Release
 from roost_core.objects.image_references import names_registry, normalise_reference
 
@@ -25,7 +25,7 @@ def check(report: LintReport, _release: Release) -> None:
     report.hint(_where(report, short), reason, fix)
 
 
-def _where(report: LintReport, short: Sequence[str]) -> Path:
+def _where(report: LintReport, short: Sequence[str]) -> KeyPath:
     """The key that names images without a registry."""
     usual = ("singleuser", "image", "name")
     name = at(report.values, *usual)

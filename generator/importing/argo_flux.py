@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import listing, text
-from generator.faults import Path, show_path
+from generator.faults import KeyPath, show_path
 from generator.importing.source import child, find_charts
 from generator.values.loader import load
 from generator.values.merge import merge_maps
@@ -31,12 +31,12 @@ class _Below(Source):
 
     __slots__ = ("_above", "_whole")
 
-    def __init__(self, source: Source, above: Path) -> None:
+    def __init__(self, source: Source, above: KeyPath) -> None:
         super().__init__(source.name)
         self._whole = source
         self._above = above
 
-    def find(self, path: Path) -> FoundKey:
+    def find(self, path: KeyPath) -> FoundKey:
         found = self._whole.find((*self._above, *path))
         return found._replace(depth=max(0, found.depth - len(self._above)))
 
@@ -115,7 +115,7 @@ def unread(file: LoadedFile) -> list[str]:
     all others.
     """
     kind = text(file.values.get("kind"))
-    holders: list[tuple[Path, object]] = []
+    holders: list[tuple[KeyPath, object]] = []
     if kind == "HelmRelease":
         holders.append((("spec",), child(file.values, "spec")))
     elif kind in _ARGO:
@@ -125,7 +125,7 @@ def unread(file: LoadedFile) -> list[str]:
     ]
 
 
-def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, object]]:
+def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[KeyPath, object]]:
     """Each `helm` of an Application's sources, with where it stands."""
     spec = child(file.values, *above)
     for at, source in enumerate(listing(child(spec, "sources"))):
@@ -133,7 +133,7 @@ def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, obj
     yield (*above, "source", "helm"), child(spec, "source", "helm")
 
 
-def _argo_files(file: LoadedFile, above: Path, helm: object) -> list[LoadedFile]:
+def _argo_files(file: LoadedFile, above: KeyPath, helm: object) -> list[LoadedFile]:
     """`valuesObject` is a mapping; `values` is text, which Argo CD reads only where that isn't
     there.
     """
@@ -144,7 +144,7 @@ def _argo_files(file: LoadedFile, above: Path, helm: object) -> list[LoadedFile]
     return [text_at(file, (*above, "values"))]
 
 
-def text_at(file: LoadedFile, path: Path) -> LoadedFile:
+def text_at(file: LoadedFile, path: KeyPath) -> LoadedFile:
     """The values that a text in a file holds. Raises ValuesError when it is no YAML."""
     # Below as many empty lines, each key stands in the line that it has in the file.
     _, line, _ = file.source.find(path)
@@ -152,7 +152,7 @@ def text_at(file: LoadedFile, path: Path) -> LoadedFile:
     return load(("\n" * line + str(written)).encode(), file.source.name)
 
 
-def _at(value: object, path: Path) -> object:
+def _at(value: object, path: KeyPath) -> object:
     node = value
     for step in path:
         if isinstance(node, list) and isinstance(step, int):
@@ -162,7 +162,7 @@ def _at(value: object, path: Path) -> object:
     return node
 
 
-def mapping_at(file: LoadedFile, path: Path) -> LoadedFile:
+def mapping_at(file: LoadedFile, path: KeyPath) -> LoadedFile:
     """The values below a key of a file; {} for what is no mapping."""
     value = _at(file.values, path)
     return LoadedFile(value if isinstance(value, dict) else {}, _Below(file.source, path))

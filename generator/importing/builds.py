@@ -14,7 +14,7 @@ from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.python_settings import ANY
 from generator.importing.quantities import MEMORY, memory_quantity, quantity, spawner_bytes
 from generator.importing.result import Draft
-from generator.importing.source import UNKNOWN, Charts, HubSection, Kind, Path, child, fits
+from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection, Kind, child, fits
 from generator.importing.traits import SetTrait
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
@@ -129,7 +129,7 @@ def _builder_type(binder: HubSection) -> str | None:
 def _read_python(section: HubSection) -> _Set:
     """What the chart's own Python sets of builds."""
     config = child(section.data, "extraConfig")
-    codes: list[tuple[Path, object]] = [(("extraConfig",), config)]
+    codes: list[tuple[HubPath, object]] = [(("extraConfig",), config)]
     if isinstance(config, Mapping):
         codes = [(("extraConfig", str(name)), code) for name, code in sorted(config.items())]
     found: dict[tuple[str, str], SetTrait] = {}

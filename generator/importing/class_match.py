@@ -26,7 +26,7 @@ from generator.importing.not_carried_over import runtime_class_reason
 from generator.importing.profile_pools import UNKNOWN_IMAGE, mark_defaults
 from generator.importing.python_settings import ANY
 from generator.importing.result import Draft
-from generator.importing.source import UNKNOWN, HubSection, Path, child
+from generator.importing.source import UNKNOWN, HubPath, HubSection, child
 from generator.importing.traits import (
     LISTS,
     PLACEHOLDER_TRAITS,
@@ -70,7 +70,7 @@ class AnyTrait(NamedTuple):
     # A statement of the hub's Python, or a class, for people.
     words: str
     # The key that holds it, below the hub's values.
-    at: Path
+    at: HubPath
 
 
 class HubTraits(NamedTuple):
@@ -140,7 +140,7 @@ def _reject_runtime_class(draft: Draft, hub: HubSection, traits: _Traits) -> Non
         draft.reject(hub, at, runtime_class_reason(name))
 
 
-def _namespace_labels(traits: _Traits) -> tuple[Mapping[str, object], Path]:
+def _namespace_labels(traits: _Traits) -> tuple[Mapping[str, object], HubPath]:
     """Labels of the namespaces that users' pods are in, and the key that says so; {}: users are in
     the hub's own, or nobody can say.
     """
@@ -264,7 +264,7 @@ def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -
     codes = python_of(hub)
     hook = spawn_hook([code for _, code in codes])
     any_trait: AnyTrait | None = None
-    late: list[tuple[TraitValue, Path]] = []
+    late: list[tuple[TraitValue, HubPath]] = []
     for at, code in codes:
         listed = has_profiles or "profile_list" in found
         for trait_value in assigned(code, known, hook, has_profiles=listed):
@@ -284,7 +284,7 @@ def _read_python(hub: HubSection, found: _Traits, chart: Mapping[str, object]) -
 
 
 def _set_trait(
-    found: _Traits, trait_value: TraitValue, at: Path, chart: Mapping[str, object]
+    found: _Traits, trait_value: TraitValue, at: HubPath, chart: Mapping[str, object]
 ) -> None:
     trait = trait_value.trait
     value = trait_value.value

@@ -21,7 +21,7 @@ from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.result import Draft
 from generator.importing.seating import map_seating
 from generator.importing.server_starts import map_limits, note_cpu
-from generator.importing.source import Charts, HubSection, Path, child
+from generator.importing.source import Charts, HubPath, HubSection, child
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
 from generator.values.merge import coalesce
 from roost_core.objects.requests import requested
@@ -120,7 +120,7 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
     _map_plugins(draft, hub)
 
 
-def _map_absent_scheduler(draft: Draft, source: Path) -> None:
+def _map_absent_scheduler(draft: Draft, source: HubPath) -> None:
     """Leave users to the cluster's scheduler, as in the hub. source: the switch."""
     draft.put(
         "scheduler.target",
@@ -289,7 +289,7 @@ def _map_priorities(draft: Draft, hub: HubSection) -> None:
     )
 
 
-def _map_puller_priority(draft: Draft, hub: HubSection, source: Path) -> None:
+def _map_puller_priority(draft: Draft, hub: HubSection, source: HubPath) -> None:
     """The chart's puller can have the users' priority or a higher one; Roost's displaces
     placeholders only.
     """

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from generator.checks.contract import listing, mapping, text
-from generator.importing.source import HubSection, Path, child
+from generator.importing.source import HubPath, HubSection, child
 from generator.importing.traits import entries_of
 
 # The chart's configuration runs each file of this folder.
@@ -22,14 +22,14 @@ _CHARTS_FOLDER: Final = "/usr/local/etc/jupyterhub"
 _CHARTS_FILE: Final = f"{_CHARTS_FOLDER}/jupyterhub_config.py"
 
 
-def python_of(hub: HubSection) -> list[tuple[Path, str]]:
+def python_of(hub: HubSection) -> list[tuple[HubPath, str]]:
     """The hub's own Python with its keys, in the order in which it runs.
 
     Pieces are in `hub.extraFiles`, where they are mounted as configuration, and in
     `hub.extraConfig`.
     """
     files = mapping(child(hub.data, "hub", "extraFiles"))
-    pieces: list[tuple[Path, object]] = [
+    pieces: list[tuple[HubPath, object]] = [
         (("hub", "extraFiles", name, *_key_of(file)), _text_of(file))
         for name, file in sorted(files.items())
         if _is_configuration(file)
@@ -42,7 +42,7 @@ def python_of(hub: HubSection) -> list[tuple[Path, str]]:
     return [(at, code) for at, code in pieces if isinstance(code, str) and code]
 
 
-def python_elsewhere(hub: HubSection) -> tuple[Path, str] | None:
+def python_elsewhere(hub: HubSection) -> tuple[HubPath, str] | None:
     """The key that brings Python which isn't among the hub's values, and what that is, for people;
     None: there is none.
     """
@@ -72,7 +72,7 @@ def _covers_charts_file(mount: object) -> bool:
     return text(child(mount, "mountPath")).rstrip("/") in (_CHARTS_FILE, _CHARTS_FOLDER)
 
 
-def _key_of(file: object) -> Path:
+def _key_of(file: object) -> HubPath:
     return ("stringData",) if child(file, "stringData") else ("binaryData",)
 
 

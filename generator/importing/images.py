@@ -15,7 +15,7 @@ from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.pull_secrets import put_pull_secrets, secret_names
 from generator.importing.quantities import cpu_quantity, spawner_memory
 from generator.importing.result import Draft
-from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
+from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection, child
 from generator.importing.traits import (
     LISTS,
     OLD_NAMES,
@@ -46,7 +46,7 @@ def map_images(draft: Draft, charts: Charts, traits: SetTraits) -> None:
 
 def _map_image(draft: Draft, hub: HubSection, traits: SetTraits, *, is_binder: bool) -> None:
     """The image that users get who choose none."""
-    at: Path = ("singleuser", "image")
+    at: HubPath = ("singleuser", "image")
     # Both are read in any case: what isn't text there is noted, even if another image is used.
     name = hub.text("singleuser.image.name")
     tag = _read_tag(hub)
@@ -76,7 +76,7 @@ def _map_image(draft: Draft, hub: HubSection, traits: SetTraits, *, is_binder: b
         )
 
 
-def _image_of_spawner(traits: SetTraits) -> tuple[str, Path] | None:
+def _image_of_spawner(traits: SetTraits) -> tuple[str, HubPath] | None:
     """The image's reference that the spawner itself is told, and its key; None: it is told none, or
     none that is known here.
     """
@@ -88,7 +88,7 @@ def _image_of_spawner(traits: SetTraits) -> tuple[str, Path] | None:
 
 
 def _put_image(
-    draft: Draft, hub: HubSection, traits: SetTraits, image: Mapping[str, str], keys: Path
+    draft: Draft, hub: HubSection, traits: SetTraits, image: Mapping[str, str], keys: HubPath
 ) -> None:
     """Set the image, by name and tag or by its whole reference, in one piece: half of it would name
     another image.
@@ -106,7 +106,7 @@ def _put_image(
 def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[object]:
     """What profiles say of images and their nodes. Returns the profiles as the hub has them."""
     profiles = hub.get("singleuser.profileList", "any")
-    keys: Path = ("singleuser", "profileList")
+    keys: HubPath = ("singleuser", "profileList")
     listed, set_at = traits.get("profile_list", (profiles, keys))
     if isinstance(listed, list | Mapping):
         # The spawner's own setting takes the place of the chart's here, too.
@@ -144,7 +144,7 @@ def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[obje
 
 
 def _note_moving_tags(
-    draft: Draft, hub: HubSection, keys: Path, profiles: Sequence[object]
+    draft: Draft, hub: HubSection, keys: HubPath, profiles: Sequence[object]
 ) -> None:
     named_images = [
         (text(override.get("image")), override.get("image_pull_policy"))

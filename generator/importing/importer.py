@@ -56,7 +56,7 @@ _OWN_KEYS = frozenset(
 _ACCEPTED = "values of zero-to-jupyterhub or BinderHub"
 _BITNAMI = "Bitnami's chart of JupyterHub"
 # A key that the accepted charts don't have -> the chart that has it.
-_OTHER_CHARTS: Mapping[source.Path, str] = {
+_OTHER_CHARTS: Mapping[source.HubPath, str] = {
     ("imagePuller",): _BITNAMI,
     ("singleuser", "image", "repository"): _BITNAMI,
     ("hub", "image", "repository"): _BITNAMI,
@@ -172,7 +172,7 @@ def _load(name: str, text: str | bytes) -> Unwrapped:
 
 def _chosen_hub(
     values: Mapping[str, object], files: Sequence[LoadedFile], filename: str, hub: str | None
-) -> source.Path | None:
+) -> source.HubPath | None:
     """Where the hub's values are; None: wherever `find_charts` finds them."""
     hubs = source.find_hubs(values)
     if hub is not None:
@@ -243,7 +243,7 @@ def _refuse_other_hub(charts: source.Charts | None, filename: str, places: Place
 
 
 def _charts(
-    values: Mapping[str, object], filename: str, places: Places, hub: source.Path | None
+    values: Mapping[str, object], filename: str, places: Places, hub: source.HubPath | None
 ) -> source.Charts:
     """The charts that the values are of. Raises ValuesError: they are of none that can be
     imported.

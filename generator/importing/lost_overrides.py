@@ -14,7 +14,7 @@ from typing import Final
 from generator.checks.contract import mapping, text
 from generator.checks.controllers import IMAGE
 from generator.checks.terms import lint_required_term, lint_toleration
-from generator.faults import Path
+from generator.faults import KeyPath
 from generator.importing.not_carried_over import (
     POD_KEEPS_IT,
     SPAWNER_TRAITS,
@@ -48,19 +48,19 @@ _OPTION_KEYS: Final = frozenset({"choices", "display_name", "unlisted_choice"})
 _MEANT: Final = ("kubespawner_override", "profile_options", "choices", "unlisted_choice")
 _NEAR: Final = 0.75
 # A key, its value, and why it isn't carried over.
-_Lost = tuple[Path, object, str]
+_Lost = tuple[KeyPath, object, str]
 _MAPPINGS: Final = ("node_selector", *RESOURCE_TRAITS)
 _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
 
 
-def note_lost(draft: Draft, listed: Path, profiles: Sequence[object]) -> None:
+def note_lost(draft: Draft, listed: KeyPath, profiles: Sequence[object]) -> None:
     """Note each override, of profiles and their choices, that Roost can't carry over. listed: where
     they are.
     """
     # Each is the list of one scheduler.
     taken_over = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
     for at, profile in enumerate(profiles):
-        source: Path = (*listed, at)
+        source: KeyPath = (*listed, at)
         if not isinstance(profile, Mapping):
             draft.refuse(source, profile, f"expected a profile, found a {kind_of(profile)}")
         for keys, value, reason in _misplaced(profile):
@@ -73,13 +73,13 @@ def note_lost(draft: Draft, listed: Path, profiles: Sequence[object]) -> None:
                 draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
 
 
-def note_lost_of_groups(draft: Draft, listed: Path, overrides: object) -> None:
+def note_lost_of_groups(draft: Draft, listed: KeyPath, overrides: object) -> None:
     """Note each override of `group_overrides` that Roost can't carry over. listed: where they are.
 
     Roost's values have no groups: of each, the trial says how its users fare.
     """
     for name, entry in mapping(overrides).items():
-        below: Path = (*listed, name, "spawner_override")
+        below: KeyPath = (*listed, name, "spawner_override")
         for keys, value, reason in lost_of(mapping(child(entry, "spawner_override"))):
             draft.refuse((*below, *keys), value, reason)
 
@@ -88,9 +88,9 @@ def _misplaced(profile: object) -> Iterator[_Lost]:
     """Keys of a profile, its options and choices that nobody reads there, and that are meant for
     something.
     """
-    holders: list[tuple[Path, object, frozenset[str]]] = [((), profile, _PROFILE_KEYS)]
+    holders: list[tuple[KeyPath, object, frozenset[str]]] = [((), profile, _PROFILE_KEYS)]
     for name, option in mapping(child(profile, "profile_options")).items():
-        below: Path = ("profile_options", name)
+        below: KeyPath = ("profile_options", name)
         holders.append((below, option, _OPTION_KEYS))
         holders += [
             ((*below, "choices", key), choice, _CHOICE_KEYS)
@@ -108,10 +108,10 @@ def _misplaced(profile: object) -> Iterator[_Lost]:
                 yield (*path, key), value, reason
 
 
-def _overrides(profile: object) -> Iterator[tuple[Path, Mapping[str, object]]]:
-    holders: list[tuple[Path, object]] = [((), profile)]
+def _overrides(profile: object) -> Iterator[tuple[KeyPath, Mapping[str, object]]]:
+    holders: list[tuple[KeyPath, object]] = [((), profile)]
     for name, option in mapping(child(profile, "profile_options")).items():
-        below: Path = ("profile_options", name)
+        below: KeyPath = ("profile_options", name)
         holders += [
             ((*below, "choices", key), choice)
             for key, choice in mapping(child(option, "choices")).items()

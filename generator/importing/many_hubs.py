@@ -20,7 +20,7 @@ from generator.importing.hub_folders import HubFiles
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.profile_pools import NODE_KEYS
 from generator.importing.result import ImportResult, free_name, put_at
-from generator.importing.source import Path, child, show_key
+from generator.importing.source import HubPath, child, show_key
 from generator.importing.yaml_printer import print_yaml
 from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
@@ -36,7 +36,7 @@ Values = Mapping[str, Any]
 # user's pod, as its terms carry the selector.
 USERS_LABEL: Final = "hub.jupyter.org/users"
 # United in a way of their own.
-_UNITED: Final[tuple[Path, ...]] = (
+_UNITED: Final[tuple[HubPath, ...]] = (
     ("singleuser",),
     ("prePuller", "extraImages"),
     ("prePuller", "pullProfileListImages"),
@@ -67,7 +67,7 @@ class ManyHubs:
 
     hubs: list[ImportedHub]
     values: dict[str, Any] = field(default_factory=dict)
-    comments: dict[Path, list[str]] = field(default_factory=dict)
+    comments: dict[HubPath, list[str]] = field(default_factory=dict)
     # By hub: what it had otherwise than the release will have it.
     differences: dict[str, list[str]] = field(default_factory=dict)
     # What was left out, and why.
@@ -249,7 +249,7 @@ def _keep_on(hubs: Iterable[ImportedHub], part: str, key: str) -> None:
         hub.result.keep_on(part, f"most hubs have none, so Roost has none ({key})")
 
 
-def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:
+def _put_most(many: ManyHubs, path: HubPath, defaults: Values) -> None:
     """Put what most hubs have at a path, and note what changes for the others."""
     values = {hub.name: child(hub.values, *path) for hub in many.hubs}
     counted = Counter(map(to_json, values.values()))
@@ -466,7 +466,7 @@ def _images_by_nodes(values: Values) -> dict[str, set[str]]:
     return images
 
 
-def _leaves(values: Values, path: Path = ()) -> Iterator[Path]:
+def _leaves(values: Values, path: HubPath = ()) -> Iterator[HubPath]:
     for key, value in values.items():
         here = (*path, key)
         if here in _UNITED:

@@ -15,7 +15,7 @@ from generator.checks.contract import mapping, text
 from generator.importing.hub_python import python_elsewhere, python_of
 from generator.importing.profile_filters import only_leaves_out
 from generator.importing.result import Draft
-from generator.importing.source import HubSection, Path, child, kind_of
+from generator.importing.source import HubPath, HubSection, child, kind_of
 from generator.importing.traits import camel_case, is_trait, nearest_trait
 from roost_core.objects.pod import REQUIRED
 
@@ -65,7 +65,7 @@ _HOOK: Final = (
 
 # What has no place in Roost's values, and why. A longer path wins. The first is for any key below
 # `scheduling` that isn't known here.
-_UNMAPPED: Final[Mapping[Path, str]] = {
+_UNMAPPED: Final[Mapping[HubPath, str]] = {
     ("scheduling",): _NO_COUNTERPART,
     ("scheduling", "userScheduler", "extraPodSpec"): _OWN_DEPLOYMENT,
     ("scheduling", "userScheduler", "revisionHistoryLimit"): _OWN_DEPLOYMENT,
@@ -83,7 +83,7 @@ _UNMAPPED: Final[Mapping[Path, str]] = {
 
 # The chart's own values of keys above: `helm get values --all` prints them, and they ask for
 # nothing.
-CHART_DEFAULTS: Final[Mapping[Path, object]] = {
+CHART_DEFAULTS: Final[Mapping[HubPath, object]] = {
     ("scheduling", "userScheduler", "serviceAccount", "create"): True,
     ("scheduling", "userScheduler", "logLevel"): 4,
 }
@@ -192,7 +192,7 @@ def _note_traits(draft: Draft, hub: HubSection, followed: Collection[str]) -> No
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
         for trait, value in traits.items():
-            at: Path = ("hub", "config", class_name, trait)
+            at: HubPath = ("hub", "config", class_name, trait)
             if class_name == "KubeSpawner" and not is_trait(str(trait)):
                 draft.reject(hub, at, no_trait_reason(str(trait)))
                 continue
@@ -210,7 +210,7 @@ def _note_traits(draft: Draft, hub: HubSection, followed: Collection[str]) -> No
 
 
 def _note_code(
-    draft: Draft, hub: HubSection, at: Path, code: str, followed: Collection[str]
+    draft: Draft, hub: HubSection, at: HubPath, code: str, followed: Collection[str]
 ) -> None:
     """Name what a piece of the hub's Python speaks of and wasn't followed."""
     for spawner in re.findall(rf"\b{_CLASS}\s*=\s*[\"']?([\w.]+)", code):
@@ -287,7 +287,7 @@ def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below:
 def note_unread(draft: Draft, hub: HubSection) -> None:
     """Name what is placement-related and was not mapped, each group once."""
     # Key -> why it has no place.
-    groups: dict[Path, str] = {}
+    groups: dict[HubPath, str] = {}
     sections = dict.fromkeys(path[:1] if path[0] == "scheduling" else path for path in _UNMAPPED)
     for section in sections:
         for leaf, value in hub.unread(section):

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from generator.importing.quantities import cpu_quantity, quantity
 from generator.importing.result import Draft
-from generator.importing.source import HubSection, Path
+from generator.importing.source import HubPath, HubSection
 
 
 def kubernetes_resources(
-    draft: Draft, section: HubSection, at: Path, resources: Mapping[str, object]
+    draft: Draft, section: HubSection, at: HubPath, resources: Mapping[str, object]
 ) -> dict[str, dict[str, str]]:
     """A pod's resources with every quantity as text; anything else is noted and left out."""
     amounts: dict[str, dict[str, str]] = {}

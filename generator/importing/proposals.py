@@ -16,7 +16,7 @@ from generator.importing.class_match import traits_of
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_sets
 from generator.importing.result import ImportResult
-from generator.importing.source import Path, child
+from generator.importing.source import HubPath, child
 from generator.importing.trial_pods import user_pods
 from generator.importing.yaml_printer import print_yaml
 from generator.values.files import read_defaults
@@ -178,7 +178,7 @@ def print_proposals(proposals: Sequence[Proposal]) -> str:
         return ""
     lines = []
     for place, proposal in enumerate(proposals, start=1):
-        comments: dict[Path, Sequence[str]] = {(next(iter(proposal.values)),): proposal.comments}
+        comments: dict[HubPath, Sequence[str]] = {(next(iter(proposal.values)),): proposal.comments}
         text = f"\n{place}. {proposal.reason}\n{print_yaml(proposal.values, comments)}"
         lines += [f"# {line}".rstrip() for line in text.splitlines()]
     return _HEAD + "".join(f"{line}\n" for line in lines)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from generator.checks.contract import listing
 from generator.importing.result import Draft
-from generator.importing.source import HubSection, Path, child
+from generator.importing.source import HubPath, HubSection, child
 
 
 def secret_names(secrets: object) -> list[str]:
@@ -22,7 +22,7 @@ def map_pull_secrets(draft: Draft, hub: HubSection, dotted: str) -> None:
     put_pull_secrets(draft, secret_names(hub.items(dotted)), (*hub.path, *dotted.split(".")))
 
 
-def put_pull_secrets(draft: Draft, names: Sequence[str], source: Path) -> None:
+def put_pull_secrets(draft: Draft, names: Sequence[str], source: HubPath) -> None:
     """Add names to Roost's list, each once. source: the hub's key."""
     path = ("imagePullSecrets",)
     known = [name for piece in draft.pieces if piece.path == path for name in listing(piece.value)]

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from generator.checks.contract import mapping
-from generator.faults import Fault, one_line
-from generator.faults import Path as SourcePath
-from generator.importing.source import HubSection, Path, child, kind_of, show_key
+from generator.faults import Fault, KeyPath, one_line
+from generator.importing.source import HubPath, HubSection, child, kind_of, show_key
 from generator.importing.summary import IMAGES, PLACEHOLDERS, HubSummary, TrialFindings, summary_of
 from generator.importing.yaml_printer import print_yaml
 from generator.values.sources import Places
@@ -58,7 +57,7 @@ class ImportResult:
     # Lines `key: value` to set in the file that was read, once Roost is installed.
     switch_off: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    comments: dict[Path, list[str]] = field(default_factory=dict)
+    comments: dict[HubPath, list[str]] = field(default_factory=dict)
     # What `roost validate` says of the values.
     warnings: list[Fault] = field(default_factory=list)
     # Keys that stand twice in the file: whoever wrote the first may not know that it doesn't count.
@@ -134,7 +133,7 @@ class ImportResult:
         self.switch_off.append(line)
         self.replaced[part] = line
 
-    def line_of(self, source: SourcePath) -> str:
+    def line_of(self, source: KeyPath) -> str:
         """Where a key stands, for people: ", line 7"; "" where that isn't known."""
         _, line = self.places.of(source)
         return f", line {line}" if line else ""
@@ -198,10 +197,10 @@ class ImportResult:
 class Piece:
     """One value for Roost, and the key of the file that it comes from."""
 
-    path: Path
+    path: HubPath
     value: object
     comments: tuple[str, ...]
-    source: Path
+    source: HubPath
     # For a list that leaves some of the file's entries out: where each one stands there.
     positions: tuple[int, ...] = ()
 
@@ -218,7 +217,7 @@ class Draft(ImportResult):
         self,
         dotted: str,
         value: object,
-        source: Path,
+        source: HubPath,
         *comments: str,
         positions: Sequence[int] = (),
     ) -> None:
@@ -232,14 +231,14 @@ class Draft(ImportResult):
                 Piece(path, copy.deepcopy(value), comments, source, tuple(positions))
             )
 
-    def _default(self, path: Path) -> object:
+    def _default(self, path: HubPath) -> object:
         own = child(self.defaults, *path)
         if own is None and path[0] in _CORE_PROGRAMS:
             return child(self.defaults, "corePods", *path[1:])
         return own
 
     def put_each(
-        self, dotted: str, values: Mapping[str, object], source: Path, *comments: str
+        self, dotted: str, values: Mapping[str, object], source: HubPath, *comments: str
     ) -> None:
         """`put` for a mapping that is merged into a default which is not empty: each key by
         itself. The comments stand above the first of them.
@@ -252,11 +251,11 @@ class Draft(ImportResult):
             above = comments if place == 0 else ()
             self.pieces.append(Piece(path, copy.deepcopy(value), above, source))
 
-    def reject(self, section: HubSection, keys: Path, reason: str) -> None:
+    def reject(self, section: HubSection, keys: HubPath, reason: str) -> None:
         """Note that the key `keys` of `section` has no place in Roost's values."""
         self.refuse((*section.path, *keys), child(section.data, *keys), reason)
 
-    def refuse(self, source: SourcePath, value: object, reason: str) -> None:
+    def refuse(self, source: KeyPath, value: object, reason: str) -> None:
         """`reject` for any place of the file, entries of lists too. `source`: the full path."""
         file, line = self.places.of(source)
         key = show_key(tuple(f"[{step}]" if isinstance(step, int) else step for step in source))
@@ -265,12 +264,12 @@ class Draft(ImportResult):
 
 def merge_pieces(
     pieces: Sequence[Piece], defaults: Mapping[str, object]
-) -> tuple[dict[str, object], dict[Path, list[str]]]:
+) -> tuple[dict[str, object], dict[HubPath, list[str]]]:
     """The values that all pieces make, in the order of the defaults, later pieces over earlier; and
     their comments.
     """
     values: dict[str, object] = {}
-    comments: dict[Path, list[str]] = {}
+    comments: dict[HubPath, list[str]] = {}
     for piece in pieces:
         put_at(values, piece.path, copy.deepcopy(piece.value))
         if piece.comments:
@@ -278,7 +277,7 @@ def merge_pieces(
     return _in_order(values, defaults), comments
 
 
-def put_at(values: dict[str, Any], path: Path, value: object) -> None:
+def put_at(values: dict[str, Any], path: HubPath, value: object) -> None:
     """Write a value at a path, with maps above it."""
     for key in path[:-1]:
         below = values.get(key)

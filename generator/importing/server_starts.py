@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from generator.importing.hub_code import LIMITS
 from generator.importing.hub_python import python_of
 from generator.importing.result import Draft
-from generator.importing.source import HubSection, Path, child
+from generator.importing.source import HubPath, HubSection, child
 
 
 class _Limit(NamedTuple):
@@ -49,10 +49,10 @@ _HUB_LIMITS: Final = (
 )
 
 
-def map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object, Path]]) -> None:
+def map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object, HubPath]]) -> None:
     """Bookings say how many people the hub lets in at once, and in all."""
     for limit in _HUB_LIMITS:
-        at: Path = ("hub", limit.key)
+        at: HubPath = ("hub", limit.key)
         number = hub.get(f"hub.{limit.key}", "any")
         where = hub.show(at)
         if limit.trait in traits:

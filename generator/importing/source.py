@@ -17,7 +17,8 @@ from generator.hub_keys import HUB_KEYS
 child = at
 # What only the hub's Python knows.
 UNKNOWN: Final = "set-in-python"
-Path = tuple[str, ...]
+# Keys from the top of the hub's values; a list's entry is `[1]`.
+HubPath = tuple[str, ...]
 Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
 
 # What stands below the key `hub` of a hub, should the file hold no other key.
@@ -50,7 +51,7 @@ BINDER_KEYS: Final = frozenset({"imageBuilderType", "imageCleaner", "dind", "pin
 _BINDER_CONFIG: Final = frozenset({"BinderHub", "KubernetesBuildExecutor"})
 SERVICE_KEY: Final = "binderhub-service"
 # Names under which parent charts nest a hub. Others are found too (aliases), these come first.
-_USUAL_NESTINGS: Final[tuple[Path, ...]] = (
+_USUAL_NESTINGS: Final[tuple[HubPath, ...]] = (
     (),
     ("jupyterhub",),
     ("binderhub", "jupyterhub"),
@@ -79,7 +80,7 @@ def kind_of(value: object) -> str:
     return "mapping" if isinstance(value, Mapping) else "list"
 
 
-def show_key(path: Path) -> str:
+def show_key(path: HubPath) -> str:
     """`path` with dots; a key that holds dots or odd characters is quoted, so it never breaks a
     line.
     """
@@ -99,9 +100,9 @@ class HubSection:
     """The values of one chart inside the file, and which of its keys were read."""
 
     data: Mapping[str, object]
-    path: Path
-    read: set[Path] = field(default_factory=set)
-    misfits: dict[Path, tuple[object, Kind]] = field(default_factory=dict)
+    path: HubPath
+    read: set[HubPath] = field(default_factory=set)
+    misfits: dict[HubPath, tuple[object, Kind]] = field(default_factory=dict)
 
     def get(self, dotted: str, kind: Kind) -> object:
         """The value at `dotted`, ticked off.
@@ -132,7 +133,7 @@ class HubSection:
         """Count what stands at `dotted`, and below it, as read: nothing more follows from it."""
         self.get(dotted, "any")
 
-    def _note_section_above(self, keys: Path) -> None:
+    def _note_section_above(self, keys: HubPath) -> None:
         """Note that something else stands where a section should: nothing below it can be read."""
         for depth in range(1, len(keys)):
             above = child(self.data, *keys[:depth])
@@ -180,7 +181,7 @@ class HubSection:
             return False
         return value if isinstance(value, bool) else default
 
-    def unread(self, below: Path) -> Iterator[tuple[Path, object]]:
+    def unread(self, below: HubPath) -> Iterator[tuple[HubPath, object]]:
         """Leaves at and below `below` that were never read; lists are leaves, null and empty values
         are none.
         """
@@ -193,7 +194,7 @@ class HubSection:
         else:
             yield below, value
 
-    def show(self, keys: Path | str) -> str:
+    def show(self, keys: HubPath | str) -> str:
         """The full name of a key of this section in the file."""
         return show_key((*self.path, *(keys.split(".") if isinstance(keys, str) else keys)))
 
@@ -212,7 +213,7 @@ class Charts:
     parent: HubSection
 
 
-def find_hubs(values: Mapping[str, object]) -> list[Path]:
+def find_hubs(values: Mapping[str, object]) -> list[HubPath]:
     """Where `values` hold a hub; below a BinderHub's own key, its hub alone."""
     paths = [
         path for path in _USUAL_NESTINGS if _is_named(values, path) or _looks_like_hub(values, path)
@@ -228,7 +229,7 @@ def find_hubs(values: Mapping[str, object]) -> list[Path]:
     return paths
 
 
-def misshapen_sections(values: Mapping[str, object]) -> list[tuple[Path, object]]:
+def misshapen_sections(values: Mapping[str, object]) -> list[tuple[HubPath, object]]:
     """What has the name of a hub, or of a section of one, in one of the usual places, and is no
     mapping.
     """
@@ -243,7 +244,7 @@ def misshapen_sections(values: Mapping[str, object]) -> list[tuple[Path, object]
     ]
 
 
-def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts | None:
+def find_charts(values: Mapping[str, object], hub: HubPath | None = None) -> Charts | None:
     """Find the hub (or take the one at `hub`) and what stands around it; None when nothing looks
     like one.
     """
@@ -262,7 +263,7 @@ def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts
         # A BinderHub's values without a word on its hub: the hub has the chart's defaults.
         hub_path = (*(binder_path or service_path or ())[:1], "jupyterhub")
 
-    def section(path: Path) -> HubSection:
+    def section(path: HubPath) -> HubSection:
         return HubSection(mapping(child(values, *path)), path)
 
     return Charts(
@@ -275,7 +276,7 @@ def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts
     )
 
 
-def _is_named(values: Mapping[str, object], path: Path) -> bool:
+def _is_named(values: Mapping[str, object], path: HubPath) -> bool:
     """Whether a path ends with the key `jupyterhub`, and a mapping or nothing stands there: that is
     a hub, whatever it holds.
     """
@@ -283,7 +284,7 @@ def _is_named(values: Mapping[str, object], path: Path) -> bool:
     return path[-1:] == ("jupyterhub",) and (named is None or isinstance(named, Mapping))
 
 
-def _looks_like_hub(values: Mapping[str, object], path: Path) -> bool:
+def _looks_like_hub(values: Mapping[str, object], path: HubPath) -> bool:
     """Whether a mapping holds a hub's values: two known keys, or one that no other chart has."""
     values = mapping(child(values, *path))
     known = {
@@ -296,7 +297,7 @@ def _looks_like_hub(values: Mapping[str, object], path: Path) -> bool:
     return any(_KEYS_OF_HUB.fullmatch(str(key)) for key in mapping(values.get("hub")))
 
 
-def _is_binder(values: Mapping[str, object], path: Path) -> bool:
+def _is_binder(values: Mapping[str, object], path: HubPath) -> bool:
     """Whether the values of BinderHub's chart stand at a path."""
     values = mapping(child(values, *path))
     if BINDER_KEYS & set(values) or (path[-1:] == ("binderhub",) and values):
@@ -306,7 +307,7 @@ def _is_binder(values: Mapping[str, object], path: Path) -> bool:
     return is_configured and "dockerApi" not in values
 
 
-def _binder_path(values: Mapping[str, object], hub_paths: list[Path]) -> Path | None:
+def _binder_path(values: Mapping[str, object], hub_paths: list[HubPath]) -> HubPath | None:
     places = [
         *(path[:-1] for path in hub_paths if path[-1:] == ("jupyterhub",)),
         (),
@@ -315,7 +316,7 @@ def _binder_path(values: Mapping[str, object], hub_paths: list[Path]) -> Path | 
     return next((path for path in places if _is_binder(values, path)), None)
 
 
-def _service_path(values: Mapping[str, object], parent: Path) -> Path | None:
+def _service_path(values: Mapping[str, object], parent: HubPath) -> HubPath | None:
     """Where the values of binderhub-service stand, 2i2c's chart for a hub that builds images.
 
     (): the file is its own. None: nowhere.
@@ -327,7 +328,7 @@ def _service_path(values: Mapping[str, object], parent: Path) -> Path | None:
     return () if "dockerApi" in values or "buildPodsRegistryCredentials" in values else None
 
 
-def _walk(value: object, path: Path) -> Iterator[Path]:
+def _walk(value: object, path: HubPath) -> Iterator[HubPath]:
     if len(path) > _MAX_DEPTH or not isinstance(value, Mapping):
         return
     yield path

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from generator.checks.terms import by_key
-from generator.importing.source import UNKNOWN, Path
+from generator.importing.source import UNKNOWN, HubPath
 
 
 class SetTrait(NamedTuple):
@@ -21,7 +21,7 @@ class SetTrait(NamedTuple):
 
     value: object
     # The key below the hub's values that sets it; (): none does.
-    at: Path
+    at: HubPath
 
 
 # By the trait's name.

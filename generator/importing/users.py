@@ -17,7 +17,7 @@ from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
-from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
+from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection, child
 from generator.importing.traits import SetTraits, entries, entries_of, known_of, pod_config_of
 from roost_core.objects.pod import REQUIRED
 from roost_core.objects.requests import requested
@@ -71,7 +71,7 @@ def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> pools.Trai
         # The chart's default; BinderHub's chart takes it away.
         traits["mem_guarantee"] = "1G"
     # Traits that are set beside the chart's keys -> where.
-    sources: dict[str, Path] = {}
+    sources: dict[str, HubPath] = {}
     for trait in (*pools.SIZES, *pools.EXTRA_RESOURCES.values()):
         found = known_of(set_traits, trait)
         if found is not None:
@@ -269,14 +269,14 @@ def _placeholder_size(
     return {part: amounts for part, amounts in sizes.items() if amounts}, comments
 
 
-def node_selector(hub: HubSection, set_traits: SetTraits) -> tuple[dict[str, object], Path]:
+def node_selector(hub: HubSection, set_traits: SetTraits) -> tuple[dict[str, object], HubPath]:
     """The users' node selector, and where it stands.
 
     The trait takes the place of the chart's key, and extra_pod_config that of both.
     """
     hub.tick_off("singleuser.extraPodConfig.nodeSelector")
     selector = hub.mapping("singleuser.nodeSelector")
-    source: Path = ("singleuser", "nodeSelector")
+    source: HubPath = ("singleuser", "nodeSelector")
     found = known_of(set_traits, "node_selector")
     if found is not None and isinstance(found[0], Mapping):
         selector = found[0]
@@ -297,7 +297,7 @@ def _map_where_users_go(draft: Draft, hub: HubSection, set_traits: SetTraits) ->
     why = "Where users may go, for every set of placeholders."
     usual, extra, source = _tolerations(draft, hub, set_traits)
     draft.put("singleuser.extraTolerations", extra, source)
-    at: Path = (*hub.path, "scheduling", "userPods", "tolerations")
+    at: HubPath = (*hub.path, "scheduling", "userPods", "tolerations")
     draft.put("placeholder.defaults.tolerations", [*usual, *extra], source if extra else at, why)
     selector, source = node_selector(hub, set_traits)
     draft.put("placeholder.defaults.nodeSelector", selector, source)
@@ -318,7 +318,7 @@ def _map_where_users_go(draft: Draft, hub: HubSection, set_traits: SetTraits) ->
 
 def _tolerations(
     draft: Draft, hub: HubSection, set_traits: SetTraits
-) -> tuple[list[object], list[object], Path]:
+) -> tuple[list[object], list[object], HubPath]:
     """The chart's tolerations of all hubs, the hub's own, and where those stand.
 
     The trait takes the place of the chart's keys, and extra_pod_config that of both.
@@ -327,7 +327,7 @@ def _tolerations(
     if usual is None:
         usual = entries_of(child(draft.defaults, "placeholder", "defaults", "tolerations"))
     extra = hub.items("singleuser.extraTolerations") or []
-    source: Path = ("singleuser", "extraTolerations")
+    source: HubPath = ("singleuser", "extraTolerations")
     hub.tick_off("singleuser.extraPodConfig.tolerations")
     found = known_of(set_traits, "tolerations")
     listed = None if found is None else entries(found[0])
@@ -349,12 +349,12 @@ def _tolerations(
 
 def _required_terms(
     draft: Draft, hub: HubSection, set_traits: SetTraits
-) -> tuple[list[object], Path]:
+) -> tuple[list[object], HubPath]:
     """The terms as the users' pods have them, and where they stand.
 
     The chart adds node-purpose as one more term, and terms are ORed.
     """
-    source: Path = ("scheduling", "userPods", "nodeAffinity")
+    source: HubPath = ("scheduling", "userPods", "nodeAffinity")
     in_pod = f"affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
     hub.tick_off(f"singleuser.extraPodConfig.{in_pod}")
     purpose = match_purpose(hub, "userPods")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from generator.checks.contract import listing, mapping, text
-from generator.faults import Fault, Path, ValuesError, show_path
+from generator.faults import Fault, KeyPath, ValuesError, show_path
 from generator.hub_keys import HUB_KEYS
 from generator.importing.argo_flux import (
     api_group,
@@ -218,7 +218,7 @@ def _helmfile(file: LoadedFile) -> Unwrapped:
     found: list[Unwrapped] = []
     for place, release in enumerate(listing(file.values.get("releases"))):
         values = child(release, "values")
-        at: Path = ("releases", place)
+        at: KeyPath = ("releases", place)
         inline = [
             mapping_at(file, (*at, "values", number))
             for number, entry in enumerate(listing(values))
@@ -250,7 +250,7 @@ def _helmfile(file: LoadedFile) -> Unwrapped:
 
 def _kustomize(file: LoadedFile) -> Unwrapped:
     """The one hub's chart; its values that aren't in other files."""
-    charts: list[tuple[Path, object]] = [
+    charts: list[tuple[KeyPath, object]] = [
         (("helmCharts", place), chart)
         for place, chart in enumerate(listing(file.values.get("helmCharts")))
     ]
@@ -297,7 +297,7 @@ def _values_of_secret(secret: Mapping[str, object]) -> bytes:
     return written if is_whole else b""
 
 
-def _keys(holder: object, at: Path, *names: str) -> list[str]:
+def _keys(holder: object, at: KeyPath, *names: str) -> list[str]:
     """Which of these keys an object has. at: where it stands in the file."""
     return [show_path((*at, name)) for name in names if child(holder, name)]
 

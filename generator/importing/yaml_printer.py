@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from generator.faults import one_line
-from generator.importing.source import Path
+from generator.importing.source import HubPath
 
 _MAX_WIDTH: Final = 120
 # Words, and Kubernetes quantities that have a unit.
@@ -26,7 +26,7 @@ _NOT_TEXT: Final = frozenset(
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
-def print_yaml(values: Mapping[str, object], comments: Mapping[Path, Sequence[str]]) -> str:
+def print_yaml(values: Mapping[str, object], comments: Mapping[HubPath, Sequence[str]]) -> str:
     """`values` as a block-style document; the lines of `comments[path]` stand above the key at
     `path`.
     """
@@ -34,7 +34,10 @@ def print_yaml(values: Mapping[str, object], comments: Mapping[Path, Sequence[st
 
 
 def _mapping_lines(
-    values: Mapping[str, object], path: Path, comments: Mapping[Path, Sequence[str]], depth: int = 0
+    values: Mapping[str, object],
+    path: HubPath,
+    comments: Mapping[HubPath, Sequence[str]],
+    depth: int = 0,
 ) -> list[str]:
     lines: list[str] = []
     for key, value in values.items():

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from generator.faults import GeneratorError, UsageError, describe, one_line, show_path
-from generator.faults import Path as FieldPath
+from generator.faults import GeneratorError, KeyPath, UsageError, describe, one_line, show_path
 from generator.render.manifests import Identity
 from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, is_ours
@@ -28,7 +27,7 @@ _MOST_IN_LINE: Final = 5
 class FieldChange(NamedTuple):
     """One field that differs; what is missing on a side is `ABSENT`."""
 
-    path: FieldPath
+    path: KeyPath
     before: object
     after: object
 
@@ -60,7 +59,7 @@ def compare(
     return changes
 
 
-def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldChange]:
+def _fields(before: object, after: object, path: KeyPath) -> Iterator[FieldChange]:
     # Containers are gone through even when equal: {"a": 1} == {"a": True} in Python.
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}, key=str):
@@ -74,7 +73,7 @@ def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldCha
         yield FieldChange(path, before, after)
 
 
-def _items(before: list[object], after: list[object], path: FieldPath) -> Iterator[FieldChange]:
+def _items(before: list[object], after: list[object], path: KeyPath) -> Iterator[FieldChange]:
     old = _by_name(before)
     new = _by_name(after)
     if old is not None and new is not None:

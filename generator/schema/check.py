@@ -7,7 +7,7 @@ from functools import cache
 
 from jsonschema_rs import Draft7Validator
 
-from generator.faults import Fault, Path
+from generator.faults import Fault, KeyPath
 from generator.package_data import chart_folder
 from generator.schema.explain import Schema, explain
 from generator.values.merge import Merged
@@ -46,7 +46,7 @@ def find_faults(merged: Merged) -> list[Fault]:
     return list(find_faults_by_path(merged).values())
 
 
-def find_faults_by_path(merged: Merged) -> dict[Path, Fault]:
+def find_faults_by_path(merged: Merged) -> dict[KeyPath, Fault]:
     """`find_faults`, each under the path that it is about."""
     if _validator().is_valid(merged.values):
         return {}

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from jsonschema_rs import ValidationError, ValidationErrorKind
 
-from generator.faults import MISSING, Fault, Path, describe
+from generator.faults import MISSING, Fault, KeyPath, describe
 from generator.values.merge import Merged
 
 Schema = dict[str, object]
@@ -82,10 +82,12 @@ _GONE_KEY: Final = "a key that is gone"
 _MOST_NAMED: Final = 14
 
 
-def explain(merged: Merged, schema: Schema, errors: Iterable[ValidationError]) -> dict[Path, Fault]:
+def explain(
+    merged: Merged, schema: Schema, errors: Iterable[ValidationError]
+) -> dict[KeyPath, Fault]:
     """Every fault of the merged values, by the path that it is about."""
     explainer = _Explainer(schema, merged)
-    faults: dict[Path, Fault] = {}
+    faults: dict[KeyPath, Fault] = {}
     for error in errors:
         for path, fault in explainer.faults(error):
             faults.setdefault(path, fault)
@@ -109,9 +111,9 @@ def _key_of(values: dict[str, Any], step: str | int) -> str | None:
     )
 
 
-def _place_of(values: object, steps: Iterable[str | int]) -> Path:
+def _place_of(values: object, steps: Iterable[str | int]) -> KeyPath:
     """Where an instance stands: jsonschema-rs leaves the key "" out."""
-    path: Path = ()
+    path: KeyPath = ()
     node = values
     for step in steps:
         while isinstance(node, dict) and _key_of(node, step) is None and "" in node:
@@ -131,7 +133,7 @@ class _Explainer:
         self._values = merged.values
         self._places = merged.places
 
-    def faults(self, error: ValidationError) -> Iterator[tuple[Path, Fault]]:
+    def faults(self, error: ValidationError) -> Iterator[tuple[KeyPath, Fault]]:
         """Turn one of its errors into faults, each with the path that it is about."""
         path = _place_of(self._values, error.instance_path)
         *above, keyword = error.schema_path
@@ -183,7 +185,7 @@ class _Explainer:
             fix = self._fix_of(instance, schema)
             yield path, self._places.fault(path, found, self.expected(schema), fix)
 
-    def _fix_of_missing(self, path: Path) -> str:
+    def _fix_of_missing(self, path: KeyPath) -> str:
         if not any(isinstance(step, int) for step in path):
             return _SET_IT_NOT_NULL
         return _SET_IT_TOO if self._places.of(path)[0].startswith("--set") else _SET_IT
@@ -260,7 +262,7 @@ def _known_keys(known: list[str]) -> str:
     return f"one of {', '.join(sorted(known))}"
 
 
-def _fix_of_gone(path: Path) -> str:
+def _fix_of_gone(path: KeyPath) -> str:
     """What to do about a key that there was; "" for any other."""
     for gone, fix in _GONE.items():
         if len(gone) == len(path) and all(map(fnmatchcase, map(str, path), gone)):

@@ -13,7 +13,7 @@ from typing import Final
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from generator.faults import Fault, Path, ValuesError, describe, show_path
+from generator.faults import Fault, KeyPath, ValuesError, describe, show_path
 from generator.values.sources import (
     CONTROL,
     MAX_DEPTH,
@@ -69,7 +69,7 @@ class NodeSource(Source):
         super().__init__(name)
         self._root = root
 
-    def find(self, path: Path) -> FoundKey:
+    def find(self, path: KeyPath) -> FoundKey:
         """See `Source.find`."""
         node = self._root
         line = 1
@@ -179,12 +179,12 @@ class _Builder:
         self._characters = 0
         self._open: set[int] = set()
 
-    def fault(self, node: Node, path: Path, found: str, expected: str, fix: str = "") -> None:
+    def fault(self, node: Node, path: KeyPath, found: str, expected: str, fix: str = "") -> None:
         self.faults.append(
             Fault(self.name, node.start_mark.line + 1, show_path(path), found, expected, fix)
         )
 
-    def build(self, node: Node, path: Path = ()) -> object:
+    def build(self, node: Node, path: KeyPath = ()) -> object:
         self._count += 1
         if self._count > MAX_VALUES:
             found = f"more than {MAX_VALUES} values once aliases are written out"
@@ -229,12 +229,12 @@ class _Builder:
                 [Fault(self.name, line, "", found, "fewer", "Name long texts by fewer aliases.")]
             )
 
-    def _check_tag(self, node: Node, path: Path, kind: str) -> None:
+    def _check_tag(self, node: Node, path: KeyPath, kind: str) -> None:
         if node.tag != f"{_TAG}{kind}":
             self.fault(node, path, f"the tag {describe(node.tag)}", "no tag", "Remove it.")
 
     def _mapping(
-        self, node: MappingNode, path: Path, built: dict[str, object]
+        self, node: MappingNode, path: KeyPath, built: dict[str, object]
     ) -> dict[str, object]:
         lines: dict[str, int] = {}
         for key_node, value_node in node.value:
@@ -251,7 +251,7 @@ class _Builder:
             built[key] = self.build(value_node, (*path, key))
         return built
 
-    def _accepts_twice(self, node: Node, path: Path, first_line: int) -> bool:
+    def _accepts_twice(self, node: Node, path: KeyPath, first_line: int) -> bool:
         """Whether a key may stand twice; a warning or a fault says that it does."""
         line = node.start_mark.line + 1
         if self._repeated is None:
@@ -266,7 +266,7 @@ class _Builder:
         self._repeated.append(Fault(self.name, line, key, found, severity="warning"))
         return True
 
-    def _merge(self, node: Node, path: Path, built: dict[str, object]) -> None:
+    def _merge(self, node: Node, path: KeyPath, built: dict[str, object]) -> None:
         # Earlier maps of a list win, so they are laid on last.
         maps = list(reversed(node.value)) if isinstance(node, SequenceNode) else [node]
         for merged_node in maps:
@@ -280,7 +280,7 @@ class _Builder:
                     merged_node, (*path, _MERGE_KEY), found, accepted, "Merge an anchor of a map."
                 )
 
-    def _key(self, node: Node, path: Path) -> str | None:
+    def _key(self, node: Node, path: KeyPath) -> str | None:
         if not isinstance(node, ScalarNode):
             kind = "a map" if isinstance(node, MappingNode) else "a list"
             self.fault(
@@ -305,7 +305,7 @@ class _Builder:
             return None
         return text
 
-    def _scalar(self, node: ScalarNode, path: Path) -> str | int | float | bool | None:
+    def _scalar(self, node: ScalarNode, path: KeyPath) -> str | int | float | bool | None:
         text: str = node.value
         value: str | int | float | bool | None = text
         if node.tag == _PLAIN:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from generator.faults import Fault, Path, Severity, show_path
+from generator.faults import Fault, KeyPath, Severity, show_path
 
 MAX_FILE_BYTES: Final = 4 * 2**20
 MAX_DEPTH: Final = 64
@@ -37,7 +37,7 @@ class Source:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def find(self, path: Path) -> FoundKey:
+    def find(self, path: KeyPath) -> FoundKey:
         """Find a key as deep as this source has it."""
         raise NotImplementedError
 
@@ -51,7 +51,7 @@ class ValueSource(Source):
         super().__init__(name)
         self._values = values
 
-    def find(self, path: Path) -> FoundKey:
+    def find(self, path: KeyPath) -> FoundKey:
         """See `Source.find`."""
         value = self._values
         in_list = False
@@ -74,7 +74,7 @@ class Places:
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)
 
-    def of(self, path: Path) -> tuple[str, int]:
+    def of(self, path: KeyPath) -> tuple[str, int]:
         """File and line for `path`; the line of the nearest parent when the key itself stands
         nowhere.
         """
@@ -98,7 +98,7 @@ class Places:
 
     def fault(
         self,
-        path: Path,
+        path: KeyPath,
         found: str,
         expected: str = "",
         fix: str = "",

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from generator.faults import Path as FieldPath
-from generator.faults import show_path
+from generator.faults import KeyPath, show_path
 from generator.render.diff import ABSENT, compare
 from generator.render.manifests import Identity
 from roost.doctor.conditions import (
@@ -83,7 +82,7 @@ class _Trial(NamedTuple):
     after: JSONObject
     # Fields beside the values that whoever installs wrote, and takes away once it no longer renders
     # them: with who wrote each.
-    added: list[tuple[FieldPath, str]]
+    added: list[tuple[KeyPath, str]]
     # Fields beside the values that anybody else wrote.
     by_hand: list[ForeignField]
 
@@ -249,7 +248,7 @@ def _divide_changes(trials: Mapping[Identity, _Trial]) -> list[_Wrong]:
     return differing
 
 
-def _is_rendered(body: JSONObject, path: FieldPath) -> bool:
+def _is_rendered(body: JSONObject, path: KeyPath) -> bool:
     """Whether the values render a field; a list whose items have no names is one field."""
     value: Any = body
     for step in path:

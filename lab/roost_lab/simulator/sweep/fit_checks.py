@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from generator.faults import Fault, Path, show_path
+from generator.faults import Fault, KeyPath, show_path
 from roost.controllers.contract.bookings import read_booking_settings
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.objects.node import HOSTNAME_LABEL, Node
@@ -41,7 +41,7 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
         raise AssumptionsError(faults)
 
 
-def _fault(policy: Policy, path: Path, found: str, expected: str, fix: str) -> Fault:
+def _fault(policy: Policy, path: KeyPath, found: str, expected: str, fix: str) -> Fault:
     file, line = policy.merged.places.of(path)
     return Fault(file, line, show_path(path), found, expected, fix)
 
@@ -60,7 +60,7 @@ def _may_grow(policy: Policy, placeholders: PlaceholderStatefulSet) -> bool:
 def _placeholders(policy: Policy, assumptions: Assumptions, node: Node) -> Iterator[Fault]:
     maker = PodMaker(policy, assumptions)
     facts = Facts(nodes=Nodes())
-    pods: dict[Path, Pod] = {
+    pods: dict[KeyPath, Pod] = {
         ("placeholders", index): maker.placeholder(
             placeholders, f"{placeholders.name}-0", 0.0, facts
         )
