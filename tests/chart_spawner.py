@@ -15,9 +15,9 @@ from jupyterhub.objects import Hub
 from kubespawner import KubeSpawner
 from traitlets.config import Config
 
-from generator.checks.contract import at, listing, mapping
 from generator.importing.trial_pods import UserPod
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing, mapping
 from generator.values.merge import coalesce
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 from tests.e2e.spawned import KUBECONFIG, NOWHERE, SpawnedUser
@@ -78,28 +78,28 @@ def spawner_config(hub: dict[str, Any], scheduler: str, namespace: str) -> Confi
     c = Config()
     c.KubeSpawner.namespace = namespace
     for trait, key in _KEYS.items():
-        value = at(values, "singleuser", *key.split("."))
+        value = child(values, "singleuser", *key.split("."))
         if value is not None:
             c.KubeSpawner[trait] = copy.deepcopy(value)
-    name = at(values, "singleuser", "image", "name")
-    tag = at(values, "singleuser", "image", "tag")
+    name = child(values, "singleuser", "image", "name")
+    tag = child(values, "singleuser", "image", "tag")
     if name:
         c.KubeSpawner.image = f"{name}:{tag}" if tag else name
-    if at(values, "scheduling", "userScheduler", "enabled") is not False:
+    if child(values, "scheduling", "userScheduler", "enabled") is not False:
         c.KubeSpawner.scheduler_name = scheduler
-    purpose = at(values, "scheduling", "userPods", "nodeAffinity", "matchNodePurpose")
+    purpose = child(values, "scheduling", "userPods", "nodeAffinity", "matchNodePurpose")
     if purpose == "prefer":
         c.KubeSpawner.node_affinity_preferred.append({"weight": 100, "preference": PURPOSE})
     elif purpose == "require":
         c.KubeSpawner.node_affinity_required.append(PURPOSE)
-    tolerations = listing(at(values, "scheduling", "userPods", "tolerations"))
-    tolerations = tolerations + listing(at(values, "singleuser", "extraTolerations"))
+    tolerations = listing(child(values, "scheduling", "userPods", "tolerations"))
+    tolerations = tolerations + listing(child(values, "singleuser", "extraTolerations"))
     if tolerations:
         c.KubeSpawner.tolerations = copy.deepcopy(tolerations)
-    for section, traits in mapping(at(values, "hub", "config")).items():
+    for section, traits in mapping(child(values, "hub", "config")).items():
         c[section].update(copy.deepcopy(traits))
     scope: dict[str, Any] = {"c": c, "get_config": lambda *_: c}
-    for _, code in sorted(mapping(at(values, "hub", "extraConfig")).items()):
+    for _, code in sorted(mapping(child(values, "hub", "extraConfig")).items()):
         exec(cast("str", code), scope)  # noqa: S102 - of the tests' own hubs
     return c
 
@@ -107,7 +107,7 @@ def spawner_config(hub: dict[str, Any], scheduler: str, namespace: str) -> Confi
 def real_pods(hub: dict[str, Any], scheduler: str) -> Iterator[UserPod]:
     """A pod of each profile, with its default choices; hub: the hub's values."""
     namespace = Release().namespace
-    count = len(listing(at(hub, "singleuser", "profileList")) or mapping(_profiles_of(hub))) or 1
+    count = len(listing(child(hub, "singleuser", "profileList")) or mapping(_profiles_of(hub))) or 1
     for place in range(count):
         config = spawner_config(hub, scheduler, namespace)
         pod, chosen, own = _spawned(config, place)
@@ -116,7 +116,7 @@ def real_pods(hub: dict[str, Any], scheduler: str) -> Iterator[UserPod]:
 
 
 def _profiles_of(hub: dict[str, Any]) -> object:
-    return at(hub, "singleuser", "profileList")
+    return child(hub, "singleuser", "profileList")
 
 
 @cache

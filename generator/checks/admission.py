@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, Phrase, at
+from generator.checks.contract import LintReport, Phrase
 from generator.checks.faulty_keys import sound_items
 from generator.values.helm_release import Release
+from generator.values.lookups import child
 from roost_core.release.policy_mode import GATE_REASON, LEFT_OUT, POLICY_MINOR, LeftOut
 
 
 def check(report: LintReport, release: Release) -> None:
     """Find what an admission policy can't do for these classes, or on this cluster."""
-    if at(report.values, "admission", "mode") != "policy":
+    if child(report.values, "admission", "mode") != "policy":
         return
     path = ("admission", "mode")
     if release.kube_minor < POLICY_MINOR:
@@ -22,14 +23,14 @@ def check(report: LintReport, release: Release) -> None:
             with report.part():
                 _lint_left_out(report, name, entry, part)
         with report.part():
-            is_required = at(report.values, "imageGate", "mode") == "requireLabel"
-            if is_required and at(entry, "imageGate") is True:
+            is_required = child(report.values, "imageGate", "mode") == "requireLabel"
+            if is_required and child(entry, "imageGate") is True:
                 key = ("podClasses", name, "imageGate")
                 report.warn(key, GATE_REASON, "Use admission.mode: webhook.")
 
 
 def _lint_left_out(report: LintReport, name: str, entry: object, part: LeftOut) -> None:
     key = ("podClasses", name, part.key)
-    is_used = part.reason and at(entry, part.key) is not None
+    is_used = part.reason and child(entry, part.key) is not None
     if is_used and (part.says_of_defaults or not report.is_default(key)):
         report.warn(key, part.reason, "Set it to null, or use admission.mode: webhook.")

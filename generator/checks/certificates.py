@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, Phrase, at, mapping, text
+from generator.checks.contract import LintReport, Phrase
 from generator.values.helm_release import Release
+from generator.values.lookups import child, mapping, text
 
 
 def check(report: LintReport, _release: Release) -> None:
     """Find a webhook without certificates, and settings of certificates that aren't used."""
-    if at(report.values, "admission", "mode") != "webhook":
+    if child(report.values, "admission", "mode") != "webhook":
         return
-    certificates = mapping(at(report.values, "webhook", "certificates"))
+    certificates = mapping(child(report.values, "webhook", "certificates"))
     if certificates.get("mode") == "self":
         _lint_own_certificates(report, certificates)
     _lint_certificates(report, certificates)
@@ -23,7 +24,7 @@ def _lint_own_certificates(report: LintReport, certificates: dict[str, object]) 
     """
     path = ("webhook", "certificates", "mode")
     for key, off, on in (("enabled", "false", "true"), ("replicas", "0", "2")):
-        if not at(report.values, "controllers", key):
+        if not child(report.values, "controllers", key):
             mode = f"self with controllers.{key}: {off}"
             reason = f"{mode}: the controllers create the certificate, so the webhook gets none."
             report.refuse(

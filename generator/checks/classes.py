@@ -7,10 +7,11 @@ from __future__ import annotations
 from itertools import combinations, pairwise, permutations
 from typing import Final, NamedTuple
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase
 from generator.checks.faulty_keys import sound_items
 from generator.faults import KeyPath, describe
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing, mapping, number, text
 
 _Classes = dict[str, dict[str, object]]
 
@@ -39,8 +40,12 @@ def check(report: LintReport, _release: Release) -> None:
 
 def _lint_profile_name(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     profile = text(pod_class.get("profile"))
-    profiles = mapping(at(report.values, "scheduler", "profiles"))
-    if profile and profile not in profiles and at(report.values, "scheduler", "target") == "deploy":
+    profiles = mapping(child(report.values, "scheduler", "profiles"))
+    if (
+        profile
+        and profile not in profiles
+        and child(report.values, "scheduler", "target") == "deploy"
+    ):
         fix = 'Add it there, or set "" to keep the pod\'s scheduler.'
         report.error(
             (*path, "profile"),
@@ -67,7 +72,7 @@ def _lint_home(report: LintReport, path: KeyPath, pod_class: dict[str, object]) 
     home = pod_class.get("home")
     if home is None:
         return
-    weights = listing(at(home, "weights"))
+    weights = listing(child(home, "weights"))
     for index, (before, weight) in enumerate(pairwise(weights), start=1):
         if number(weight) >= number(before):
             fix = "The repository's first node must weigh most: 100, 50, 25."
@@ -83,7 +88,7 @@ def _lint_home(report: LintReport, path: KeyPath, pod_class: dict[str, object]) 
         )
         report.warn((*path, "resources"), reason, "Give a default: {cpu: 100m, memory: 1Gi}.")
     for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
-        if number(at(term, "weight")) >= _HEAVY_TERM:
+        if number(child(term, "weight")) >= _HEAVY_TERM:
             reason = "adds to the home's weights, and can outweigh a repository's first node."
             report.warn(
                 (*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}."
@@ -98,8 +103,8 @@ def _lint_home(report: LintReport, path: KeyPath, pod_class: dict[str, object]) 
 
 def _lint_unread_nodes(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     if (
-        at(report.values, "webhook", "readNodes") is not False
-        or at(report.values, "admission", "mode") != "webhook"
+        child(report.values, "webhook", "readNodes") is not False
+        or child(report.values, "admission", "mode") != "webhook"
     ):
         return
     for key, unread in (("warm", "nodes"), ("resources", "PriorityClasses")):
@@ -112,9 +117,9 @@ def _lint_unread_nodes(report: LintReport, path: KeyPath, pod_class: dict[str, o
 
 def _lint_profile(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     """Check the class's terms against its profile's strategy."""
-    profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
+    profile = mapping(child(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
     if (
-        at(report.values, "scheduler", "target") != "deploy"
+        child(report.values, "scheduler", "target") != "deploy"
         or profile.get("plugins")
         or profile.get("pluginConfig")
     ):
@@ -207,11 +212,11 @@ def _lint_repelled(report: LintReport, classes: _Classes, name: str, other: str)
 
 def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
     path = ("sharedPools", "namespaceSelector")
-    shared = at(report.values, *path)
+    shared = child(report.values, *path)
     if shared is None:
         return
     for name, pod_class in classes.items():
-        own = at(pod_class, "match", "namespaceSelector")
+        own = child(pod_class, "match", "namespaceSelector")
         selects_all = shared == {}
         if own is not None and own != shared and not selects_all:
             reason = f"replaces podClasses.{name}.match.namespaceSelector in every join and avoid."
@@ -245,16 +250,16 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
     own = mapping(report.values["podClasses"])[name]
     with report.part():
         if (
-            at(own, "imageGate") is True
-            and at(report.values, "imageGate", "mode") == "requireLabel"
+            child(own, "imageGate") is True
+            and child(report.values, "imageGate", "mode") == "requireLabel"
         ):
             reason = "a placeholder that waits for an image doesn't trigger a scale-up."
             report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
-    labels = mapping(at(own, "match", "labels"))
+    labels = mapping(child(own, "match", "labels"))
     labels_of_pods = {**mapping(report.values.get("commonLabels")), **labels}
     for other in classes.keys() - {name}:
         with report.part():
-            class_labels = mapping(at(classes[other], "match", "labels"))
+            class_labels = mapping(child(classes[other], "match", "labels"))
             if len(class_labels) > len(labels) and class_labels.items() <= labels_of_pods.items():
                 reason = f"with these, placeholders belong to podClasses.{other}, not to {name}."
                 fix = f"Remove one of {', '.join(class_labels)}."

@@ -20,7 +20,8 @@ from generator.faults import DEFAULTS_NAME, Fault, KeyPath, Severity, describe
 from generator.render.functions import core_pod
 from generator.render.managed_images import PullerGroup, puller_groups
 from generator.values.helm_release import Release
-from generator.values.merge import Merged, Values
+from generator.values.lookups import child, mapping
+from generator.values.merge import Merged
 
 T = TypeVar("T")
 # More of the puller's DaemonSets aren't looked at: the values may name a thousand profiles, each
@@ -72,8 +73,8 @@ class LintReport:
         warned of it.
         """
         keys = [str(step) for step in path]
-        default = at(self._defaults, *keys)
-        return default is not None and at(self.values, *keys) == default
+        default = child(self._defaults, *keys)
+        return default is not None and child(self.values, *keys) == default
 
     def error(self, path: KeyPath, found: object, expected: str, fix: str = "") -> None:
         """Say that a value doesn't work: what was found (shown as JSON), what is accepted."""
@@ -105,7 +106,7 @@ class LintReport:
         That is a key that the fault's text names, else the nearest key above `path`.
         """
         words = _keys_named_in(f"{fault.found} {fault.expected}")
-        named = [keys for keys in words if at(self.written, *keys) is not None]
+        named = [keys for keys in words if child(self.written, *keys) is not None]
         above = [path[:depth] for depth in range(len(path) - 1, 0, -1)]
         for cause in (*named, *above):
             file, line = self._places.of(cause)
@@ -128,33 +129,6 @@ class Phrase(str):
     """Words for what was found, when the value itself says too little."""
 
     __slots__ = ()
-
-
-def mapping(value: object) -> Values:
-    """`value` if it is a map, else {}: a null reads as nothing."""
-    return value if isinstance(value, dict) else {}
-
-
-def listing(value: object) -> list[object]:
-    """`value` if it is a list, else []."""
-    return value if isinstance(value, list) else []
-
-
-def at(values: object, *keys: str) -> object:
-    """What stands under `keys`, one in the other; None when missing."""
-    for key in keys:
-        values = values.get(key) if isinstance(values, dict) else None
-    return values
-
-
-def number(value: object) -> float:
-    """`value` if it is a number, else 0."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else 0
-
-
-def text(value: object) -> str:
-    """`value` if it is text, else ""."""
-    return value if isinstance(value, str) else ""
 
 
 def repeated(items: Iterable[T]) -> Iterator[tuple[int, T]]:
@@ -186,7 +160,7 @@ def of_core_pod(report: LintReport, part: str, key: str) -> object:
 
 def named_by(report: LintReport, part: str, key: str) -> tuple[str, str]:
     """Where that key is set: in the program's own values, else in `corePods`."""
-    return (part if at(report.values, part, key) is not None else "corePods", key)
+    return (part if child(report.values, part, key) is not None else "corePods", key)
 
 
 Check = Callable[[LintReport, Release], None]

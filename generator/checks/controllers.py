@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from generator.checks.contract import MOST_PULLERS, LintReport, at, listing, mapping, number
+from generator.checks.contract import MOST_PULLERS, LintReport
 from generator.checks.faulty_keys import sound_entries, sound_items
 from generator.checks.placeholders import placeholder_sets
 from generator.checks.terms import lint_required_term, lint_toleration
@@ -14,6 +14,7 @@ from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
 from generator.render.managed_images import MOST_BYTES, are_too_many, puller_groups
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing, mapping, number
 from generator.values.merge import Values
 from roost_core.objects.image_references import is_reference
 from roost_core.placement.labels import USER_CLASS
@@ -50,12 +51,12 @@ def check(report: LintReport, release: Release) -> None:
 
 
 def _is_on(report: LintReport) -> bool:
-    return at(report.values, "controllers", "enabled") is True
+    return child(report.values, "controllers", "enabled") is True
 
 
 def _lint_program(report: LintReport) -> None:
     controllers = mapping(report.values.get("controllers"))
-    mode = at(report.values, "imageGate", "mode")
+    mode = child(report.values, "imageGate", "mode")
     if not _is_on(report):
         path = ("controllers", "enabled")
         if mode == "startupTaint":
@@ -92,7 +93,7 @@ def _lint_gate(report: LintReport) -> None:
     # Elsewhere the gate requires nothing.
     if (
         gate.get("mode") != "requireLabel"
-        or at(report.values, "admission", "mode") != "webhook"
+        or child(report.values, "admission", "mode") != "webhook"
         or not _is_on(report)
     ):
         return
@@ -106,7 +107,7 @@ def _lint_gate(report: LintReport) -> None:
 def _lint_puller(report: LintReport, release: Release) -> None:
     puller = mapping(report.values.get("prePuller"))
     is_on = puller.get("enabled") is True
-    whose = at(report.values, "imageGate", "pullerPods")
+    whose = child(report.values, "imageGate", "pullerPods")
     mounts = puller.get("method") == "imageVolume"
     if mounts and release.kube_minor < IMAGE_VOLUME_MINOR and is_on:
         reason = (
@@ -138,7 +139,7 @@ def _lint_size(report: LintReport) -> None:
             " all users."
         )
         report.refuse(
-            profiles if at(report.values, *map(str, profiles)) else ("prePuller", "extraImages"),
+            profiles if child(report.values, *map(str, profiles)) else ("prePuller", "extraImages"),
             reason,
             fix,
         )
@@ -165,8 +166,8 @@ def _lint_profiles(report: LintReport) -> None:
     if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
         return
     path = ("singleuser", "profileList")
-    for index, holder in enumerate(listing(at(singleuser, "profileList"))):
-        for key, value in mapping(at(holder, "kubespawner_override", "node_selector")).items():
+    for index, holder in enumerate(listing(child(singleuser, "profileList"))):
+        for key, value in mapping(child(holder, "kubespawner_override", "node_selector")).items():
             # KubeSpawner would send it, and the API server refuse the pod.
             if value is not None and not isinstance(value, str):
                 where = (*path, index, "kubespawner_override", "node_selector", key)
@@ -177,9 +178,9 @@ def _lint_profiles(report: LintReport) -> None:
                 )
     # Tolerations and terms of the values' own keys have faults of their own.
     own = (
-        at(puller, "tolerations"),
-        at(singleuser, "extraTolerations"),
-        at(singleuser, "extraNodeAffinity", "required"),
+        child(puller, "tolerations"),
+        child(singleuser, "extraTolerations"),
+        child(singleuser, "extraNodeAffinity", "required"),
     )
     own_entries = {to_json(entry) for entries in own for entry in listing(entries)}
     for group in report.pullers:
@@ -218,13 +219,13 @@ def _lint_references(report: LintReport) -> None:
     puller = report.values.get("prePuller")
     for key in ("image", "networkTools", "initContainers", "extraContainers"):
         with report.part():
-            _lint_images(report, ("singleuser", key), {key: at(singleuser, key)}, {})
-    for index, profile in sound_entries(at(singleuser, "profileList")):
+            _lint_images(report, ("singleuser", key), {key: child(singleuser, key)}, {})
+    for index, profile in sound_entries(child(singleuser, "profileList")):
         with report.part():
-            pulls = {"pullProfileListImages": at(puller, "pullProfileListImages")}
+            pulls = {"pullProfileListImages": child(puller, "pullProfileListImages")}
             path: KeyPath = ("singleuser", "profileList", index)
             _lint_images(report, path, {"profileList": [profile]}, pulls)
-    for name, image in sound_items(at(puller, "extraImages")):
+    for name, image in sound_items(child(puller, "extraImages")):
         with report.part():
             path = ("prePuller", "extraImages", name)
             _lint_images(report, path, {}, {"extraImages": {name: image}})

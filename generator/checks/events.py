@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, Phrase, at, entry_key, listing, mapping, number
+from generator.checks.contract import LintReport, Phrase, entry_key
 from generator.checks.faulty_keys import is_sound, sound_entries
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing, mapping, number
 
 
 def check(report: LintReport, _release: Release) -> None:
@@ -20,7 +21,7 @@ def check(report: LintReport, _release: Release) -> None:
             report.warn(("events", "booked"), reason, "Set events.enabled to true.")
         return
     path = ("events", "enabled")
-    if at(report.values, "controllers", "enabled") is not True:
+    if child(report.values, "controllers", "enabled") is not True:
         report.warn(
             path, "only the controllers keep room for events.", "Set controllers.enabled to true."
         )
@@ -37,7 +38,7 @@ def _lint_booked(report: LintReport, booked: list[object]) -> None:
     reader = Reader()
     # Entries whose form is right, by their place in the list.
     sound = {place: entry for place, entry in sound_entries(booked) if is_sound(entry)}
-    most_people = int(number(at(report.values, "events", "maxPeople")))
+    most_people = int(number(child(report.values, "events", "maxPeople")))
     # Without any set, each booking would be a fault: the warning of `check` is enough.
     sets = bookable_sets(report.written) or ("",)
     events = parse_events(reader, list(sound.values()), "", Limits(sets, most_people))

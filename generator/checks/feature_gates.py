@@ -4,11 +4,12 @@ know or has locked.
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, mapping, text
+from generator.checks.contract import LintReport
 from generator.faults import KeyPath
 from generator.render.functions import for_cluster, minor_for_tag
 from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
 from generator.values.helm_release import Release
+from generator.values.lookups import mapping, text
 from roost_core.scheduler.plugins import GATES, MODELLED, Gate, is_on
 
 

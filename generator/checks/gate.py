@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, at, mapping, text
+from generator.checks.contract import LintReport
 from generator.checks.placeholders import is_wanted, placeholder_sets
 from generator.values.helm_release import Release
+from generator.values.lookups import child, mapping, text
 
 
 def check(report: LintReport, _release: Release) -> None:
     """Find what makes the image gate prefer where it should require, or keeps it from seeing
     pullers.
     """
-    mode = at(report.values, "imageGate", "mode")
+    mode = child(report.values, "imageGate", "mode")
     gated = [
         name
         for name, entry in mapping(report.values.get("podClasses")).items()
-        if at(entry, "imageGate") is True
+        if child(entry, "imageGate") is True
     ]
     path = ("imageGate", "mode")
     if not gated:
         return
-    if at(report.values, "imageGate", "pullerPods") == "zeroToJupyterHub" and any(
-        at(report.values, "podClasses", name, "match", "namespaceSelector") is not None
+    if child(report.values, "imageGate", "pullerPods") == "zeroToJupyterHub" and any(
+        child(report.values, "podClasses", name, "match", "namespaceSelector") is not None
         for name in gated
     ):
         reason = (
@@ -32,11 +33,11 @@ def check(report: LintReport, _release: Release) -> None:
             ("imageGate", "pullerPods"), reason, "Use roost, with prePuller.enabled, for all hubs."
         )
     placeholders = any(map(is_wanted, placeholder_sets(report)))
-    is_pulled = at(report.values, "prePuller", "enabled") is True
+    is_pulled = child(report.values, "prePuller", "enabled") is True
     if mode in {"prefer", "off"} and is_pulled and placeholders:
         moved = (
             ", to which placeholderMover attracts them"
-            if at(report.values, "placeholderMover", "enabled")
+            if child(report.values, "placeholderMover", "enabled")
             else ""
         )
         reason = (
@@ -45,8 +46,10 @@ def check(report: LintReport, _release: Release) -> None:
             f" node{moved}."
         )
         report.warn(path, reason, "Use requireLabel.")
-    if mode == "requireLabel" and at(report.values, "webhook", "readNodes") is False:
-        sets = any(at(entry, "warm") for entry in mapping(report.values.get("podClasses")).values())
+    if mode == "requireLabel" and child(report.values, "webhook", "readNodes") is False:
+        sets = any(
+            child(entry, "warm") for entry in mapping(report.values.get("podClasses")).values()
+        )
         also = ", and no class has a warm set" if sets else ""
         reason = (
             "false: the webhook doesn't know which nodes have an image, so requireLabel only"

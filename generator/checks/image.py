@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, at, mapping
+from generator.checks.contract import LintReport
 from generator.faults import KeyPath
 from generator.values.helm_release import Release
+from generator.values.lookups import child, mapping
 
 
 def check(report: LintReport, _release: Release) -> None:
@@ -13,7 +14,7 @@ def check(report: LintReport, _release: Release) -> None:
     """
     values = report.values
     paths: list[KeyPath] = [("image", "name")]
-    if at(values, "recorder", "enabled") is True:
+    if child(values, "recorder", "enabled") is True:
         paths.append(("recorder", "image", "name"))
     for path in paths:
         if report.is_default(path):
@@ -26,12 +27,13 @@ def check(report: LintReport, _release: Release) -> None:
             )
             report.hint(path, reason, fix)
     works = (
-        at(values, "admission", "mode") == "webhook" and at(values, "webhook", "readNodes") is True
+        child(values, "admission", "mode") == "webhook"
+        and child(values, "webhook", "readNodes") is True
     )
     has_set = any(
-        at(entry, "warm") is not None for entry in mapping(values.get("podClasses")).values()
+        child(entry, "warm") is not None for entry in mapping(values.get("podClasses")).values()
     )
-    lists_users = at(values, "singleuser", "image", "name") or at(
+    lists_users = child(values, "singleuser", "image", "name") or child(
         values, "singleuser", "profileList"
     )
     # Another container's image may be missing, too, but this one zero-to-jupyterhub runs unless it
@@ -40,9 +42,9 @@ def check(report: LintReport, _release: Release) -> None:
     if (
         works
         and has_set
-        and at(values, "prePuller", "enabled")
+        and child(values, "prePuller", "enabled")
         and lists_users
-        and not at(values, *tools)
+        and not child(values, *tools)
     ):
         reason = (
             "if the hub has cloudMetadata.blockWithIptables (zero-to-jupyterhub's default),"

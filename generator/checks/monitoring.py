@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, at
+from generator.checks.contract import LintReport
 from generator.values.helm_release import Release
+from generator.values.lookups import child
 
 
 def check(report: LintReport, _release: Release) -> None:
     """Hint at alerts without a ServiceMonitor: without metrics one of them fires for ever."""
     rules = ("monitoring", "prometheusRule", "enabled")
     monitors = ("monitoring", "serviceMonitor", "enabled")
-    if at(report.values, *rules) is True and at(report.values, *monitors) is False:
+    if child(report.values, *rules) is True and child(report.values, *monitors) is False:
         reason = (
             "alerts are on, and nothing here has Roost's metrics scraped. Without them"
             " RoostControllersWithoutLeader fires for ever, and others never."

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from generator.checks.contract import LintReport, at, mapping
+from generator.checks.contract import LintReport
 from generator.faults import KeyPath, some
 from generator.values.helm_release import Release
+from generator.values.lookups import child, mapping
 from roost_core.objects.image_references import split_reference
 
 STALE: Final = "after a push, nodes with the old image still count as having it"
@@ -30,10 +31,10 @@ def check(report: LintReport, _release: Release) -> None:
     found = moving(dict.fromkeys(image for group in report.pullers for image in group.images))
     if not found:
         return
-    name = at(singleuser, "image", "name")
-    tag = at(singleuser, "image", "tag")
+    name = child(singleuser, "image", "name")
+    tag = child(singleuser, "image", "tag")
     usual = f"{name}:{tag}" if tag else name
-    tools = mapping(at(singleuser, "networkTools", "image"))
+    tools = mapping(child(singleuser, "networkTools", "image"))
     path: KeyPath = ("singleuser", "profileList")
     if usual in found:
         path = ("singleuser", "image", "tag")

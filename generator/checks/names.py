@@ -4,9 +4,10 @@ somebody else's.
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, at, mapping, named_by, of_core_pod, text
+from generator.checks.contract import LintReport, named_by, of_core_pod
 from generator.checks.faulty_keys import sound_items
 from generator.values.helm_release import Release
+from generator.values.lookups import child, mapping, text
 from generator.values.merge import Values
 
 
@@ -23,13 +24,13 @@ def check(report: LintReport, release: Release) -> None:
     for name, entry in sound_items(report.values.get("podClasses")):
         for part in ("scheduler", "webhook", "controllers", "recorder", "seating", "prePuller"):
             with report.part():
-                labels = mapping(at(entry, "match", "labels"))
+                labels = mapping(child(entry, "match", "labels"))
                 _lint_own_pods(report, name, labels, part)
 
 
 def _lint_first_letter(report: LintReport, release: Release) -> None:
     name = text(report.values.get("fullnameOverride")) or release.name
-    if at(report.values, "admission", "mode") == "webhook" and name[:1].isdigit():
+    if child(report.values, "admission", "mode") == "webhook" and name[:1].isdigit():
         reason = (
             f"the Service's name would begin with a digit ({name}), which the API server rejects."
         )
@@ -39,7 +40,7 @@ def _lint_first_letter(report: LintReport, release: Release) -> None:
 def _lint_own_pods(report: LintReport, name: str, labels: Values, part: str) -> None:
     common = mapping(report.values.get("commonLabels"))
     is_core = part != "prePuller"
-    given = of_core_pod(report, part, "labels") if is_core else at(report.values, part, "labels")
+    given = of_core_pod(report, part, "labels") if is_core else child(report.values, part, "labels")
     if labels and labels.items() <= {**common, **mapping(given)}.items():
         own_path = named_by(report, part, "labels") if is_core else (part, "labels")
         is_common = labels.items() <= common.items()

@@ -6,9 +6,10 @@ import re
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_interface
 from typing import Final
 
-from generator.checks.contract import LintReport, at, listing, text
+from generator.checks.contract import LintReport
 from generator.faults import KeyPath
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing, text
 
 _Network = IPv4Network | IPv6Network
 
@@ -23,21 +24,21 @@ _LEADING_ZEROS: Final = re.compile(r"(?<![0-9a-f])0+(?=[0-9a-f])", re.IGNORECASE
 def check(report: LintReport, release: Release) -> None:
     """Check each peer of `networkPolicy.ingress`."""
     for key in ("webhookReviews", "metrics"):
-        for place, peer in enumerate(listing(at(report.values, *_INGRESS, key))):
+        for place, peer in enumerate(listing(child(report.values, *_INGRESS, key))):
             with report.part():
                 _lint_peer(report, release, (*_INGRESS, key, place), peer)
 
 
 def _lint_peer(report: LintReport, release: Release, path: KeyPath, peer: object) -> None:
-    block = at(peer, "ipBlock")
+    block = child(peer, "ipBlock")
     if block is None:
         return
-    beside = [key for key in ("podSelector", "namespaceSelector") if at(peer, key) is not None]
+    beside = [key for key in ("podSelector", "namespaceSelector") if child(peer, key) is not None]
     if beside:
         reason = f"ipBlock can't stand beside {' and '.join(beside)} in one peer."
         report.refuse(path, reason, "Make them two peers.")
-    whole = _network(report, release, (*path, "ipBlock", "cidr"), at(block, "cidr"))
-    for place, cidr in enumerate(listing(at(block, "except"))):
+    whole = _network(report, release, (*path, "ipBlock", "cidr"), child(block, "cidr"))
+    for place, cidr in enumerate(listing(child(block, "except"))):
         key = (*path, "ipBlock", "except", place)
         part = _network(report, release, key, cidr)
         if whole is not None and part is not None and not _is_within(part, whole):

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase
 from generator.checks.faulty_keys import sound_entries
 from generator.faults import KeyPath
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing, mapping, number, text
 from generator.values.merge import Values
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
@@ -52,7 +53,7 @@ class ListedSet(NamedTuple):
 
 def placeholder_sets(report: LintReport) -> Iterator[ListedSet]:
     """The entries of `placeholders`, each with its inherited defaults."""
-    defaults = mapping(at(report.values, *DEFAULTS))
+    defaults = mapping(child(report.values, *DEFAULTS))
     for index, entry in sound_entries(report.values.get("placeholders")):
         yield ListedSet(index, mapping(entry), defaults)
 
@@ -65,14 +66,15 @@ def is_gpu(device: str) -> bool:
 def is_wanted(placeholder_set: ListedSet) -> bool:
     """Whether the set has pods at any time."""
     return is_wanted_unlearned(placeholder_set) or (
-        number(at(placeholder_set.value("learn"), "max")) > 0
+        number(child(placeholder_set.value("learn"), "max")) > 0
     )
 
 
 def is_wanted_unlearned(placeholder_set: ListedSet) -> bool:
     """Whether the set has pods at any time if nothing is learned."""
     return number(placeholder_set.value("replicas")) > 0 or any(
-        number(at(window, "replicas")) > 0 for window in listing(placeholder_set.value("windows"))
+        number(child(window, "replicas")) > 0
+        for window in listing(placeholder_set.value("windows"))
     )
 
 
@@ -114,7 +116,7 @@ def _lint_size(report: LintReport, placeholder_set: ListedSet) -> None:
 
 def _lint_followed(report: LintReport, path: KeyPath) -> None:
     """Check that somebody follows what a set's number depends on."""
-    if at(report.values, "controllers", "enabled") is not True:
+    if child(report.values, "controllers", "enabled") is not True:
         reason = (
             "only the controllers set the number of placeholders: placeholders[].replicas applies."
         )
@@ -173,13 +175,13 @@ def _lint_learn(report: LintReport, placeholder_set: ListedSet) -> None:
         return
     path = ("placeholders", placeholder_set.position, "learn")
     with report.part():
-        low = number(at(learn, "min"))
-        high = number(at(learn, "max"))
+        low = number(child(learn, "min"))
+        high = number(child(learn, "max"))
         if low > high:
             expected = f"a number up to max, which is {high:g}"
-            report.error((*path, "min"), at(learn, "min"), expected, "Lower it.")
+            report.error((*path, "min"), child(learn, "min"), expected, "Lower it.")
     with report.part():
-        zone = text(at(learn, "timeZone"))
+        zone = text(child(learn, "timeZone"))
         if not is_time_zone(zone):
             report.error((*path, "timeZone"), zone, TIME_ZONE, "Correct the name.")
 
@@ -196,7 +198,7 @@ def _lint_node_price(report: LintReport, placeholder_set: ListedSet) -> None:
     # Somebody who has GPUs alone may have priced all nodes.
     if not is_shared and not report.is_default((*DEFAULTS, "prices", "nodeHour")):
         return
-    price = number(at(report.values, *DEFAULTS, "prices", "nodeHour"))
+    price = number(child(report.values, *DEFAULTS, "prices", "nodeHour"))
     reason = (
         f"nodes with {gpu} are counted at {price:g} an hour (prices.nodeHour), as nodes without"
         " it: learning may cost several times its monthlyCeiling."
@@ -225,7 +227,7 @@ def _lint_windows(report: LintReport, path: KeyPath, windows: list[object]) -> N
         with report.part():
             _lint_window(report, (*path, position), entry)
         with report.part():
-            name = text(at(entry, "name"))
+            name = text(child(entry, "name"))
             if name in names:
                 expected = "a name that no other window of the set has"
                 report.error((*path, position, "name"), name, expected)
@@ -278,7 +280,7 @@ def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
     own_tolerations = listing(placeholder_set.named.get("tolerations"))
     dropped = [
         show_toleration(mapping(toleration))
-        for toleration in listing(at(report.values, *DEFAULTS, "tolerations"))
+        for toleration in listing(child(report.values, *DEFAULTS, "tolerations"))
         if not any(covers(mapping(other), mapping(toleration)) for other in own_tolerations)
     ]
     if dropped:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from generator.checks.contract import LintReport, at, of_core_pod
+from generator.checks.contract import LintReport, of_core_pod
 from generator.faults import describe
 from generator.values.helm_release import Release
+from generator.values.lookups import child
 
 
 class _Program(NamedTuple):
@@ -41,7 +42,7 @@ def check(report: LintReport, _release: Release) -> None:
         if not _is_on_host_network(report, program):
             continue
         for key in program.ports:
-            port = of_core_pod(report, program.part, key) or at(report.values, program.part, key)
+            port = of_core_pod(report, program.part, key) or child(report.values, program.part, key)
             other, other_key = taken.setdefault(port, (program, key))
             # Two ports of one program are checked elsewhere.
             if other is not program:
@@ -65,5 +66,5 @@ def _warn_of_unknown_leader(report: LintReport) -> None:
 
 
 def _is_on_host_network(report: LintReport, program: _Program) -> bool:
-    is_on = at(report.values, *program.switch) == program.on
+    is_on = child(report.values, *program.switch) == program.on
     return is_on and of_core_pod(report, program.part, "hostNetwork") is True

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, mapping, number
+from generator.checks.contract import LintReport
 from generator.checks.placeholders import is_wanted, placeholder_sets
 from generator.values.helm_release import Release
+from generator.values.lookups import mapping, number
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 

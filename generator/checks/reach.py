@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from typing import Final
 
-from generator.checks.contract import LintReport, at, listing, mapping, text
+from generator.checks.contract import LintReport
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.checks.terms import overrides
 from generator.render.managed_images import RESOURCE_TRAITS, managed_images
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing, mapping, text
 from generator.values.merge import Values
 from roost_core.objects.image_references import normalise_reference
 
@@ -32,7 +33,7 @@ def check(report: LintReport, _release: Release) -> None:
         return
     with report.part():
         _lint_whose(report)
-    if at(puller, "enabled") is not True:
+    if child(puller, "enabled") is not True:
         return
     for lint in (_lint_narrower, _lint_unpulled_profiles, _lint_secrets):
         with report.part():
@@ -52,20 +53,20 @@ def check(report: LintReport, _release: Release) -> None:
 def _has_images(singleuser: Values, puller: Values) -> bool:
     """Whether there can be an image to pull; cheap, because most renders have none."""
     return bool(
-        at(singleuser, "image", "name")
+        child(singleuser, "image", "name")
         or singleuser.get("profileList")
         or puller.get("extraImages")
         or singleuser.get("initContainers")
         or singleuser.get("extraContainers")
-        or at(singleuser, "networkTools", "image", "name")
+        or child(singleuser, "networkTools", "image", "name")
     )
 
 
 def _lint_whose(report: LintReport) -> None:
     """Check that some puller runs: the gate depends on it."""
-    mode = at(report.values, "imageGate", "mode")
-    whose = at(report.values, "imageGate", "pullerPods")
-    is_on = at(report.values, "prePuller", "enabled")
+    mode = child(report.values, "imageGate", "mode")
+    whose = child(report.values, "imageGate", "pullerPods")
+    is_on = child(report.values, "prePuller", "enabled")
     if mode == "off":
         return
     if whose == "roost" and is_on is not True:
@@ -80,7 +81,7 @@ def _lint_whose(report: LintReport) -> None:
         report.warn(("prePuller", "enabled"), reason, fix)
     if whose != "zeroToJupyterHub":
         return
-    for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
+    for index, profile in enumerate(listing(child(report.values, "singleuser", "profileList"))):
         named = {key for override in overrides(profile) for key in override if override[key]}
         if names := [key for key in _STEERING if key in named]:
             reason = (
@@ -96,8 +97,8 @@ def _lint_whose(report: LintReport) -> None:
 
 def _lint_narrower(report: LintReport) -> None:
     """`prePuller.nodeSelector` restricts the puller, not the users."""
-    users = mapping(at(report.values, "singleuser", "nodeSelector"))
-    for key, value in mapping(at(report.values, "prePuller", "nodeSelector")).items():
+    users = mapping(child(report.values, "singleuser", "nodeSelector"))
+    for key, value in mapping(child(report.values, "prePuller", "nodeSelector")).items():
         if users.get(key) != value:
             reason = f"users may use nodes without {key}={value}, and these {_COLD}."
             fix = (
@@ -108,10 +109,10 @@ def _lint_narrower(report: LintReport) -> None:
 
 
 def _lint_unpulled_profiles(report: LintReport) -> None:
-    if at(report.values, "prePuller", "pullProfileListImages") is not False:
+    if child(report.values, "prePuller", "pullProfileListImages") is not False:
         return
     brought = managed_images(report.values.get("singleuser"), report.values.get("prePuller"))
-    profiles = listing(at(report.values, "singleuser", "profileList"))
+    profiles = listing(child(report.values, "singleuser", "profileList"))
     count = sum(
         any(
             image and normalise_reference(text(image)) not in brought
@@ -142,9 +143,9 @@ def _lint_secrets(report: LintReport) -> None:
     """The users of a profile can have pull Secrets of their own, which the puller needs, too."""
     known = {
         *_secret_names(report.values.get("imagePullSecrets")),
-        *_secret_names(at(report.values, "singleuser", "image", "pullSecrets")),
+        *_secret_names(child(report.values, "singleuser", "image", "pullSecrets")),
     }
-    for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
+    for index, profile in enumerate(listing(child(report.values, "singleuser", "profileList"))):
         named = [
             name
             for override in overrides(profile)
@@ -192,7 +193,7 @@ def _lint_set(
     tolerations = [
         mapping(toleration)
         for toleration in listing(placeholder_set.value("tolerations"))
-        if at(toleration, "key")
+        if child(toleration, "key")
     ]
     # Keys alone are compared: which value a taint of that key has, nobody knows here.
     missing: dict[str, list[str]] = {}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.checks.contract import LintReport, at, listing, mapping, named_by, text
+from generator.checks.contract import LintReport, named_by
 from generator.faults import KeyPath
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing, mapping, text
 from roost_core.objects.quantities import parse_quantity
 
 _DATABASE: Final[KeyPath] = ("recorder", "database")
@@ -26,12 +27,12 @@ def check(report: LintReport, _release: Release) -> None:
             " nothing."
         )
         report.warn(("clusterResources",), reason, "Grant it, or set recorder.enabled to false.")
-    secret = text(at(recorder, "database", "existingSecret"))
+    secret = text(child(recorder, "database", "existingSecret"))
     if not secret:
-        _lint_file(report, mapping(at(recorder, "database", "persistence")))
+        _lint_file(report, mapping(child(recorder, "database", "persistence")))
     extra_env = named_by(report, "recorder", "extraEnv")
-    for index, entry in enumerate(listing(at(report.values, *extra_env))):
-        if at(entry, "name") == _VARIABLE:
+    for index, entry in enumerate(listing(child(report.values, *extra_env))):
+        if child(entry, "name") == _VARIABLE:
             reason = f"{_VARIABLE} is already set by recorder.database."
             report.refuse(
                 (*extra_env, index), reason, "Give the URL in recorder.database.existingSecret."

@@ -8,12 +8,13 @@ from collections.abc import Sequence, Set
 from fractions import Fraction
 from typing import Final
 
-from generator.checks.contract import LintReport, Phrase, at, mapping
+from generator.checks.contract import LintReport, Phrase
 from generator.checks.faulty_keys import sound_items
 from generator.checks.placeholders import DEFAULTS, ListedSet, placeholder_sets
 from generator.checks.terms import default_overrides
 from generator.faults import KeyPath
 from generator.values.helm_release import Release
+from generator.values.lookups import child, mapping
 from generator.values.merge import Values
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 from roost_core.objects.quotas import REQUESTS
@@ -32,10 +33,10 @@ def check(report: LintReport, _release: Release) -> None:
     for holder in (*_PROGRAMS, DEFAULTS):
         with report.part():
             path = (*holder, "resources")
-            _lint_limits(report, path, at(report.values, *path))
+            _lint_limits(report, path, child(report.values, *path))
     for name, entry in sound_items(report.values.get("podClasses")):
         with report.part():
-            _lint_class(report, ("podClasses", name, "resources"), at(entry, "resources"))
+            _lint_class(report, ("podClasses", name, "resources"), child(entry, "resources"))
     for placeholder_set in placeholder_sets(report):
         with report.part():
             resources = placeholder_set.named.get("resources")
@@ -55,7 +56,7 @@ def _lint_users(report: LintReport) -> None:
     for override in overridden:
         selector |= mapping(override.get("node_selector"))
     users_nodes = {label: value for label, value in selector.items() if value is not None}
-    usual_nodes = at(report.values, *DEFAULTS, "nodeSelector")
+    usual_nodes = child(report.values, *DEFAULTS, "nodeSelector")
     # Sets that inherit their resources have one path, and are compared once.
     compared: set[KeyPath] = set()
     for placeholder_set in placeholder_sets(report):
@@ -84,7 +85,9 @@ def _guarantees(singleuser: Values, overridden: Sequence[Values]) -> dict[str, o
     """What users of the default profile are guaranteed, by resource: later overrides win, unless
     JupyterHub can't read them.
     """
-    guarantees = {resource: at(singleuser, resource, "guarantee") for resource in ("cpu", "memory")}
+    guarantees = {
+        resource: child(singleuser, resource, "guarantee") for resource in ("cpu", "memory")
+    }
     traits = {"cpu": "cpu_guarantee", "memory": "mem_guarantee"}
     for override in overridden:
         for resource, trait in traits.items():
@@ -99,7 +102,7 @@ def _guarantees(singleuser: Values, overridden: Sequence[Values]) -> dict[str, o
 def _lint_bytes(report: LintReport, path: KeyPath, amounts: object) -> None:
     """Warn about sizes that are typing errors, like 100m of memory: a tenth of a byte."""
     for resource in ("memory", "ephemeral-storage"):
-        amount = at(amounts, resource)
+        amount = child(amounts, resource)
         if amount is None:
             continue
         size_bytes = parse_quantity(amount)
@@ -125,8 +128,8 @@ def _lint_limits(report: LintReport, path: KeyPath, resources: object) -> None:
     """Check requests and limits, each by itself and one against the other, as the API server
     does.
     """
-    limits = mapping(at(resources, "limits"))
-    requests = mapping(at(resources, "requests"))
+    limits = mapping(child(resources, "limits"))
+    requests = mapping(child(resources, "requests"))
     for part, amounts in (("requests", requests), ("limits", limits)):
         _lint_bytes(report, (*path, part), amounts)
         for resource, amount in amounts.items():
@@ -228,8 +231,8 @@ def _lint_extended(
     """Compare the extended resources of a placeholder with those of every user; a limit implies a
     request.
     """
-    extra = at(report.values, "singleuser", "extraResource")
-    users = {**mapping(at(extra, "guarantees")), **mapping(at(extra, "limits"))}
+    extra = child(report.values, "singleuser", "extraResource")
+    users = {**mapping(child(extra, "guarantees")), **mapping(child(extra, "limits"))}
     for override in overridden:
         named = {
             **mapping(override.get("extra_resource_guarantees")),

@@ -10,21 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from generator.checks.contract import (
-    LintReport,
-    Phrase,
-    at,
-    listing,
-    mapping,
-    number,
-    repeated,
-    text,
-)
+from generator.checks.contract import LintReport, Phrase, repeated
 from generator.checks.faulty_keys import sound_items
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import KeyPath
 from generator.render.kube_scheduler import SCHEDULER_TAGS
 from generator.values.helm_release import Release, kube_minor
+from generator.values.lookups import child, listing, mapping, number, text
 from roost_core.scheduler.plugins import (
     ARGUMENTS,
     FILTERS_NEED_PRE_FILTER,
@@ -71,7 +63,7 @@ def check(report: LintReport, release: Release) -> None:
             _lint_plugin_config(report, (*path, "pluginConfig"), profile, minor)
     with report.part():
         queue_sorts = {
-            name: at(entry, "plugins", "queueSort") for name, entry in sound_items(profiles)
+            name: child(entry, "plugins", "queueSort") for name, entry in sound_items(profiles)
         }
         _lint_queue_sorts(report, queue_sorts)
 
@@ -93,7 +85,7 @@ def _lint_process(report: LintReport, scheduler: dict[str, object], release: Rel
         )
         report.error(("scheduler", "replicas"), 0, "at least 1", fix)
     oldest = min(SCHEDULER_TAGS, key=kube_minor)
-    if not at(scheduler, "image", "tag") and release.kube_minor < kube_minor(oldest):
+    if not child(scheduler, "image", "tag") and release.kube_minor < kube_minor(oldest):
         reason = (
             f"kube-scheduler {SCHEDULER_TAGS[oldest]} is newer than the cluster"
             f" ({release.kube_version}), which Kubernetes doesn't support."
@@ -107,12 +99,12 @@ def _lint_fit(report: LintReport, path: KeyPath, fit: dict[str, object]) -> None
     if fit.get("type") == "RequestedToCapacityRatio":
         report.warn((*path, "type"), f"{_UNMODELLED}.", "Use MostAllocated or LeastAllocated.")
     before = -1.0
-    for index, entry in enumerate(listing(at(fit, "requestedToCapacityRatio", "shape"))):
+    for index, entry in enumerate(listing(child(fit, "requestedToCapacityRatio", "shape"))):
         here = (*path, "requestedToCapacityRatio", "shape", index)
-        utilization = number(at(entry, "utilization"))
+        utilization = number(child(entry, "utilization"))
         if utilization <= before:
             expected = f"more than {before:.0f}: points in rising order"
-            report.error((*here, "utilization"), at(entry, "utilization"), expected)
+            report.error((*here, "utilization"), child(entry, "utilization"), expected)
         before = utilization
 
 
@@ -124,7 +116,7 @@ def _lint_resources(report: LintReport, path: KeyPath, holder: dict[str, object]
 def _lint_name(report: LintReport, path: KeyPath, name: str, point: str, minor: int) -> None:
     """Check an enabled plugin: this minor knows it, and it has this extension point."""
     if name not in PLUGINS:
-        image = text(at(report.values, "scheduler", "image", "name"))
+        image = text(child(report.values, "scheduler", "image", "name"))
         if image.rpartition("/")[2] == "kube-scheduler":
             fix = "kube-scheduler would not start."
             report.error(
@@ -192,7 +184,7 @@ def _lint_plugins(
 
 
 def _names(entries: object, *path: str) -> list[str]:
-    return [text(at(entry, "name")) for entry in listing(at(entries, *path))]
+    return [text(child(entry, "name")) for entry in listing(child(entries, *path))]
 
 
 def _lint_enabled(
@@ -335,7 +327,7 @@ def _lint_plugin_config(
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
-        arguments = mapping(at(entries[index], "args"))
+        arguments = mapping(child(entries[index], "args"))
         _lint_keys(report, (*here, "args"), name, arguments, minor)
         _lint_arguments(report, (*here, "args"), name, arguments)
     if entries and "PodTopologySpread" not in names:
@@ -372,7 +364,7 @@ def _lint_arguments(
     elif name == "PodTopologySpread":
         constraints = listing(arguments.get("defaultConstraints"))
         pairs = (
-            (text(at(constraint, "topologyKey")), text(at(constraint, "whenUnsatisfiable")))
+            (text(child(constraint, "topologyKey")), text(child(constraint, "whenUnsatisfiable")))
             for constraint in constraints
         )
         for index, pair in repeated(pairs):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from generator.checks.contract import LintReport, at
+from generator.checks.contract import LintReport
 from generator.faults import KeyPath, some
 from generator.values.helm_release import Release
+from generator.values.lookups import child
 from roost_core.objects.image_references import names_registry, normalise_reference
 
 
@@ -28,9 +29,9 @@ def check(report: LintReport, _release: Release) -> None:
 def _where(report: LintReport, short: Sequence[str]) -> KeyPath:
     """The key that names images without a registry."""
     usual = ("singleuser", "image", "name")
-    name = at(report.values, *usual)
+    name = child(report.values, *usual)
     tools = ("singleuser", "networkTools", "image", "name")
-    tools_name = at(report.values, *tools)
+    tools_name = child(report.values, *tools)
     if isinstance(name, str) and any(
         image == name or image.startswith(f"{name}:") for image in short
     ):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generator.checks.contract import at, listing, mapping
 from generator.schema.check import why_unfit
+from generator.values.lookups import child, listing, mapping
 from generator.values.merge import Values
 
 
@@ -13,10 +13,10 @@ def overrides(profile: object) -> Iterator[Values]:
     """`kubespawner_override` of a profile and of the choices of its options; {} where there is
     none.
     """
-    yield mapping(at(profile, "kubespawner_override"))
-    for option in mapping(at(profile, "profile_options")).values():
-        for choice in mapping(at(option, "choices")).values():
-            yield mapping(at(choice, "kubespawner_override"))
+    yield mapping(child(profile, "kubespawner_override"))
+    for option in mapping(child(profile, "profile_options")).values():
+        for choice in mapping(child(option, "choices")).values():
+            yield mapping(child(choice, "kubespawner_override"))
 
 
 def default_overrides(profiles: object) -> list[Values]:
@@ -24,9 +24,9 @@ def default_overrides(profiles: object) -> list[Values]:
     the first counts.
     """
     chosen = _default(listing(profiles) or by_key(profiles))
-    options = by_key(at(chosen, "profile_options"))
-    choices = [_default(by_key(at(option, "choices"))) for option in options]
-    return [mapping(at(profile, "kubespawner_override")) for profile in (chosen, *choices)]
+    options = by_key(child(chosen, "profile_options"))
+    choices = [_default(by_key(child(option, "choices"))) for option in options]
+    return [mapping(child(profile, "kubespawner_override")) for profile in (chosen, *choices)]
 
 
 def by_key(named: object) -> list[object]:
@@ -39,7 +39,7 @@ def by_key(named: object) -> list[object]:
 def _default(listed: list[object]) -> object:
     """The entry that is the default, else the first; None: there is none."""
     for entry in listed:
-        if at(entry, "default") is True:
+        if child(entry, "default") is True:
             return entry
     return listed[0] if listed else None
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, at, mapping, named_by, number, of_core_pod
+from generator.checks.contract import LintReport, named_by, of_core_pod
 from generator.values.helm_release import Release
+from generator.values.lookups import child, mapping, number
 
 
 def check(report: LintReport, _release: Release) -> None:
     """Find a webhook that stops pods, or checks no client."""
-    if at(report.values, "admission", "mode") != "webhook":
+    if child(report.values, "admission", "mode") != "webhook":
         return
     webhook = mapping(report.values.get("webhook"))
     replicas = number(webhook.get("replicas"))

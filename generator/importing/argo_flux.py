@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from generator.checks.contract import listing, text
 from generator.faults import KeyPath, show_path
-from generator.importing.source import child, find_charts
+from generator.importing.source import find_charts
 from generator.values.loader import load
+from generator.values.lookups import child, listing, text
 from generator.values.merge import merge_maps
 from generator.values.sources import FoundKey, LoadedFile, Source
 

@@ -14,8 +14,9 @@ from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.python_settings import ANY
 from generator.importing.quantities import MEMORY, memory_quantity, quantity, spawner_bytes
 from generator.importing.result import Draft
-from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection, Kind, child, fits
+from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection, Kind, fits
 from generator.importing.traits import SetTrait
+from generator.values.lookups import child
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 

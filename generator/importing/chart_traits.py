@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from generator.checks.contract import at, mapping, text
 from generator.importing.profile_pools import Traits, size_traits
 from generator.importing.traits import entries_of
 from generator.values.files import read_defaults
+from generator.values.lookups import child, mapping, text
 from generator.values.merge import coalesce
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
 
@@ -27,25 +27,25 @@ _AFFINITIES: Final[Mapping[str, tuple[str, str]]] = {
 
 def chart_traits(hub: Mapping[str, object], *, is_binder: bool) -> Traits:
     """What the chart sets by its values. hub: those of the hub alone."""
-    tolerations = at(read_defaults().values, "placeholder", "defaults", "tolerations")
+    tolerations = child(read_defaults().values, "placeholder", "defaults", "tolerations")
     user_pods = {"tolerations": tolerations, "nodeAffinity": {"matchNodePurpose": "prefer"}}
     memory = {"guarantee": None if is_binder else "1G"}
     data = coalesce(hub, {"scheduling": {"userPods": user_pods}, "singleuser": {"memory": memory}})
     single = mapping(data.get("singleuser"))
-    user_pods = mapping(at(data, "scheduling", "userPods"))
-    purpose = at(user_pods, "nodeAffinity", "matchNodePurpose")
-    priorities = at(data, "scheduling", "podPriority")
-    has_priority = at(priorities, "enabled") is True
-    priority = at(priorities, "defaultPriority") if has_priority else None
+    user_pods = mapping(child(data, "scheduling", "userPods"))
+    purpose = child(user_pods, "nodeAffinity", "matchNodePurpose")
+    priorities = child(data, "scheduling", "podPriority")
+    has_priority = child(priorities, "enabled") is True
+    priority = child(priorities, "defaultPriority") if has_priority else None
     extra = mapping(single.get("extraNodeAffinity"))
-    network_tools = image_reference(at(single, "networkTools", "image"))
+    network_tools = image_reference(child(single, "networkTools", "image"))
     guards = []
-    if network_tools and at(single, "cloudMetadata", "blockWithIptables") is not False:
+    if network_tools and child(single, "cloudMetadata", "blockWithIptables") is not False:
         guards.append({"name": "block-cloud-metadata", "image": network_tools})
     required = [PURPOSE_TERM] if purpose == "require" else []
     preferred = [{"weight": 100, "preference": PURPOSE_TERM}] if purpose == "prefer" else []
     return {
-        "image": image_reference(at(hub, "singleuser", "image")),
+        "image": image_reference(child(hub, "singleuser", "image")),
         "node_selector": single.get("nodeSelector"),
         "tolerations": entries_of(user_pods.get("tolerations"))
         + entries_of(single.get("extraTolerations")),
@@ -56,15 +56,15 @@ def chart_traits(hub: Mapping[str, object], *, is_binder: bool) -> Traits:
         "extra_labels": single.get("extraLabels"),
         "priority": priority,
         "profile_list": single.get("profileList"),
-        **{trait: entries_of(at(single, *keys)) for trait, keys in _AFFINITIES.items()},
+        **{trait: entries_of(child(single, *keys)) for trait, keys in _AFFINITIES.items()},
         **size_traits(single),
     }
 
 
 def image_reference(image: object) -> str:
     """An image's name and tag; "" where the tag isn't known."""
-    name = at(image, "name")
-    tag = at(image, "tag")
+    name = child(image, "name")
+    tag = child(image, "tag")
     if name and tag:
         return f"{name}:{tag}"
     # `tag: null` takes the chart's tag away. Without the key, the chart's own tag counts, which

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from generator.checks.contract import mapping
 from generator.importing.chart_traits import chart_traits
 from generator.importing.hub_code import (
     KNOWN_NAMES,
@@ -26,7 +25,7 @@ from generator.importing.not_carried_over import runtime_class_reason
 from generator.importing.profile_pools import UNKNOWN_IMAGE, mark_defaults
 from generator.importing.python_settings import ANY
 from generator.importing.result import Draft
-from generator.importing.source import UNKNOWN, HubPath, HubSection, child
+from generator.importing.source import UNKNOWN, HubPath, HubSection
 from generator.importing.traits import (
     LISTS,
     PLACEHOLDER_TRAITS,
@@ -36,6 +35,7 @@ from generator.importing.traits import (
     entries,
     is_known,
 )
+from generator.values.lookups import child, mapping
 
 _Traits = dict[str, SetTrait]
 # Traits that the chart always sets, to nothing if its values say nothing.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from generator.checks.contract import listing
 from generator.importing.class_match import map_class_match, traits_of
 from generator.importing.culling import note_culling
 from generator.importing.images import map_images
@@ -21,8 +20,9 @@ from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.result import Draft
 from generator.importing.seating import map_seating
 from generator.importing.server_starts import map_limits, note_cpu
-from generator.importing.source import Charts, HubPath, HubSection, child
+from generator.importing.source import Charts, HubPath, HubSection
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
+from generator.values.lookups import child, listing
 from generator.values.merge import coalesce
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS

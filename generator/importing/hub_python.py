@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from generator.checks.contract import listing, mapping, text
-from generator.importing.source import HubPath, HubSection, child
+from generator.importing.source import HubPath, HubSection
 from generator.importing.traits import entries_of
+from generator.values.lookups import child, listing, mapping, text
 
 # The chart's configuration runs each file of this folder.
 _FOLDER: Final = "jupyterhub_config.d"

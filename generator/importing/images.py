@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from generator.checks.contract import listing, mapping, text
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import by_key, lint_required_term, lint_toleration, overrides
 from generator.faults import some
@@ -15,7 +14,7 @@ from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.pull_secrets import put_pull_secrets, secret_names
 from generator.importing.quantities import cpu_quantity, spawner_memory
 from generator.importing.result import Draft
-from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection, child
+from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection
 from generator.importing.traits import (
     LISTS,
     OLD_NAMES,
@@ -28,6 +27,7 @@ from generator.importing.traits import (
 )
 from generator.importing.users import hub_size, node_selector
 from generator.render.managed_images import CONTAINER_TRAITS, RESOURCE_TRAITS
+from generator.values.lookups import child, listing, mapping, text
 from roost_core.objects.image_references import is_reference
 
 

@@ -30,6 +30,7 @@ from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
 from generator.values.loader import load
+from generator.values.lookups import child
 from generator.values.merge import Merged, coalesce, merge_values
 from generator.values.sources import LoadedFile, Places, ValueSource
 
@@ -179,7 +180,7 @@ def _chosen_hub(
         # As faults call it.
         is_top = hub == source.show_key(())
         chosen = () if is_top else tuple(part for part in hub.split(".") if part)
-        if source.kind_of(source.child(values, *chosen)) != "mapping":
+        if source.kind_of(child(values, *chosen)) != "mapping":
             known_hubs = " or ".join(map(source.show_key, hubs)) or "no hub"
             found = f"no values below {hub}"
             fault = Fault(filename, 0, "", found, known_hubs, "Name that with --hub.")
@@ -193,7 +194,7 @@ def _chosen_hub(
         names = [
             file.source.name
             for file in files
-            if path in source.find_hubs(file.values) or (path and source.child(file.values, *path))
+            if path in source.find_hubs(file.values) or (path and child(file.values, *path))
         ]
         named.append(f"{source.show_key(path)} ({', '.join(names)})")
     fix = (
@@ -208,7 +209,7 @@ def _chosen_hub(
 
 
 def _spawn_page_note(hub: source.HubSection) -> str:
-    if source.child(hub.data, "hub", "config", "KubeSpawner", "events_enabled") is False:
+    if child(hub.data, "hub", "config", "KubeSpawner", "events_enabled") is False:
         key = hub.show("hub.config.KubeSpawner.events_enabled")
         return (
             f"{key} is false: the spawn page shows no Events, so nobody reads Roost's start notices"
@@ -270,7 +271,7 @@ def _refuse_other_chart(
     hub_path = charts.hub.path if charts is not None else ()
     for keys, whose in _OTHER_CHARTS.items():
         path = (*hub_path, *keys)
-        if source.child(values, *path) is None:
+        if child(values, *path) is None:
             continue
         fix = (
             "Give the values of the hub's own chart; its images have name and tag: helm get"
@@ -322,7 +323,7 @@ def _no_hub(values: Mapping[str, object], filename: str, places: Places) -> Faul
             " Crossplane (Release) and k3s (HelmChart) are read."
         )
         return Fault(filename, 1, "kind", f"an object {kind}", _ACCEPTED, fix)
-    if source.child(values, "image", "repository") is not None:
+    if child(values, "image", "repository") is not None:
         place = places.of(("image", "repository"))
         found = "a key of another chart: these charts name images by name and tag"
         return Fault(*place, "image.repository", found, _ACCEPTED)

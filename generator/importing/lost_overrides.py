@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from generator.checks.contract import mapping, text
 from generator.checks.controllers import IMAGE
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import KeyPath
@@ -25,9 +24,10 @@ from generator.importing.not_carried_over import (
 from generator.importing.profile_pools import SIZES
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
-from generator.importing.source import child, kind_of
+from generator.importing.source import kind_of
 from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait, is_unfilled
 from generator.render.managed_images import RESOURCE_TRAITS
+from generator.values.lookups import child, mapping, text
 from roost_core.objects.image_references import is_reference
 
 _NAMESPACE: Final = (

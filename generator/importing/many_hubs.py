@@ -14,18 +14,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from generator.checks.contract import listing
 from generator.faults import Fault, ValuesError, one_line, some
 from generator.importing.hub_folders import HubFiles
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.profile_pools import NODE_KEYS
 from generator.importing.result import ImportResult, free_name, put_at
-from generator.importing.source import HubPath, child, show_key
+from generator.importing.source import HubPath, show_key
 from generator.importing.yaml_printer import print_yaml
 from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
 from generator.render.managed_images import PullerGroup, puller_groups
 from generator.values.files import read_defaults
+from generator.values.lookups import child, listing
 from generator.values.merge import coalesce
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL, USER_CLASS

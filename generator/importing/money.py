@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.checks.contract import mapping
+from generator.values.lookups import mapping
 
 # Hours of a month, as clouds bill them.
 MONTH_HOURS: Final = 730.0

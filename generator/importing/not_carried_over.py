@@ -11,12 +11,12 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from generator.checks.contract import mapping, text
 from generator.importing.hub_python import python_elsewhere, python_of
 from generator.importing.profile_filters import only_leaves_out
 from generator.importing.result import Draft
-from generator.importing.source import HubPath, HubSection, child, kind_of
+from generator.importing.source import HubPath, HubSection, kind_of
 from generator.importing.traits import camel_case, is_trait, nearest_trait
+from generator.values.lookups import child, mapping, text
 from roost_core.objects.pod import REQUIRED
 
 # Traits of KubeSpawner that decide where a pod runs or how much it requests.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from generator.importing.source import HubSection, child
+from generator.importing.source import HubSection
+from generator.values.lookups import child
 
 # Where older charts took Kubernetes' images from: new tags need not be there.
 _OLD_REGISTRIES: Final = ("k8s.gcr.io/", "gcr.io/google_containers/", "gcr.io/google-containers/")

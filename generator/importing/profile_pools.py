@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from generator.checks.contract import at, listing, mapping, text
 from generator.checks.placeholders import is_gpu
 from generator.checks.terms import by_key, lint_required_term, lint_toleration
 from generator.importing.quantities import quantity, user_size
 from generator.importing.result import free_name
-from generator.importing.source import child
 from generator.importing.traits import (
     LISTS,
     OLD_NAMES,
@@ -27,6 +25,7 @@ from generator.importing.traits import (
     pod_config_of,
 )
 from generator.render.go_json import to_json
+from generator.values.lookups import child, listing, mapping, text
 from roost_core.objects.pod import REQUIRED
 from roost_core.objects.requests import requested
 
@@ -107,7 +106,7 @@ def pool_sets(
     profiles: `singleuser.profileList` as the hub has it. now: Roost's values for this hub, whole.
     taken: names of sets. zone: the users' time zone.
     """
-    defaults = mapping(at(now, "placeholder", "defaults"))
+    defaults = mapping(child(now, "placeholder", "defaults"))
     nodes = zip(_SHAPES, (defaults.get(key) for key in NODE_KEYS), strict=True)
     usual = {**size_traits(now.get("singleuser")), **dict(nodes)}
     usual_room = room_of(usual)
@@ -134,7 +133,7 @@ def pool_sets(
         if len({to_json(other["resources"]) for _, other in users}) > 1:
             why += f", the first of {len(users)} kinds of users there"
         why += f". {why_none(device)}".rstrip(" ")
-        most = most_of(room, device, at(now, "events", "activeServerLimit"))
+        most = most_of(room, device, child(now, "events", "activeServerLimit"))
         entry: Room = {"name": name, "replicas": 0 if device else 1}
         entry |= learning(device, most, zone)
         if room["resources"]:
@@ -279,10 +278,10 @@ def overridden_by(traits: Traits, holder: object) -> Traits:
 def size_traits(singleuser: object) -> dict[str, object]:
     """The traits of a user's size, as `singleuser` of zero-to-jupyterhub says it."""
     found = {
-        f"extra_resource_{part}": at(singleuser, "extraResource", part)
+        f"extra_resource_{part}": child(singleuser, "extraResource", part)
         for part in ("limits", "guarantees")
     }
-    found |= {trait: at(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
+    found |= {trait: child(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
     return {trait: value for trait, value in found.items() if value is not None}
 
 
@@ -320,7 +319,7 @@ def room_of(traits: Traits) -> Room:
     selector = mapping(instead.get("nodeSelector", traits["node_selector"]))
     terms = traits["node_affinity_required"]
     if isinstance(instead.get("affinity"), Mapping):
-        terms = at(instead, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+        terms = child(instead, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     return {
         "resources": {part: amounts for part, amounts in sizes.items() if amounts},
         "nodeSelector": {key: value for key, value in selector.items() if isinstance(value, str)},
@@ -360,7 +359,7 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
 
     usual: nodes of all users. Their labels and taints say nothing of this set.
     """
-    requests = requested(mapping(at(entry, "resources")))
+    requests = requested(mapping(child(entry, "resources")))
     reasons = sorted(
         name for name, amount in requests.items() if "/" in name and (quantity(amount) or 0) > 0
     )
@@ -371,7 +370,7 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
     own = [
         part
         for key in NODE_KEYS
-        for part in _parts(at(entry, key))
+        for part in _parts(child(entry, key))
         if part not in _parts(usual.get(key))
     ]
     return "a GPU" if is_gpu(" ".join(own)) else ""
@@ -388,7 +387,7 @@ def _parts(nodes: object) -> list[str]:
 
 def _without_negations(term: object) -> object:
     """A node selector term without expressions that nodes with a GPU don't match."""
-    expressions = at(term, "matchExpressions")
+    expressions = child(term, "matchExpressions")
     if not isinstance(term, Mapping) or not isinstance(expressions, list):
         return term
     asked = [expression for expression in expressions if not _is_negation(expression)]
@@ -400,7 +399,7 @@ def _is_false(value: object) -> bool:
 
 
 def _is_negation(expression: object) -> bool:
-    operator = at(expression, "operator")
-    values = listing(at(expression, "values"))
+    operator = child(expression, "operator")
+    values = listing(child(expression, "values"))
     is_false = operator == "In" and all(map(_is_false, values))
     return is_false or operator in ("NotIn", "DoesNotExist")

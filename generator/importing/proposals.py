@@ -10,16 +10,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from generator.checks.contract import at, listing, mapping, number, text
 from generator.faults import ValuesError
 from generator.importing.class_match import traits_of
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_sets
 from generator.importing.result import ImportResult
-from generator.importing.source import HubPath, child
+from generator.importing.source import HubPath
 from generator.importing.trial_pods import user_pods
 from generator.importing.yaml_printer import print_yaml
 from generator.values.files import read_defaults
+from generator.values.lookups import child, listing, mapping, number, text
 from generator.values.merge import coalesce
 
 Values = Mapping[str, object]
@@ -93,7 +93,7 @@ def propose(
         if values and not keeps_devices:
             proposals.append(Proposal(reason, values))
     runs_unnamed = not images or UNKNOWN_IMAGE in images
-    if runs_unnamed and at(now, "popularImages", "enabled") is False:
+    if runs_unnamed and child(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
     # The placeholder sets that a proposal brings, or else those that the hub has.
     rooms = [
@@ -109,7 +109,7 @@ def propose(
 
 def _has_devices(now: Values, change: Values) -> bool:
     """Whether a placeholder of the hub's sets, or of those that a change brings, costs a node."""
-    inherited = mapping(at(now, "placeholder", "defaults"))
+    inherited = mapping(child(now, "placeholder", "defaults"))
     return any(
         device_of({**inherited, **mapping(placeholder_set)}, {})
         for values in (now, change)
@@ -123,7 +123,7 @@ def _pools(
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a
     list.
     """
-    names = [text(at(placeholder_set, "name")) for placeholder_set in sets]
+    names = [text(child(placeholder_set, "name")) for placeholder_set in sets]
     entries = []
     reasons = []
     for entry, why in pool_sets(profiles, now, names, _zone(sets)):
@@ -139,7 +139,7 @@ def _pools(
 
 def _zone(sets: Sequence[object]) -> str:
     """The time zone in which the other sets learn."""
-    zones = [text(at(placeholder_set, "learn", "timeZone")) for placeholder_set in sets]
+    zones = [text(child(placeholder_set, "learn", "timeZone")) for placeholder_set in sets]
     return next(filter(None, zones), "UTC")
 
 
@@ -149,7 +149,7 @@ def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:
     both = {"hook": {"enabled": True}, "continuous": {"enabled": True}}
     placeholders = {"enabled": True, "replicas": PLACEHOLDERS}
     missing: list[tuple[str, Values]] = []
-    if names_images and at(now, "prePuller", "enabled") is not True:
+    if names_images and child(now, "prePuller", "enabled") is not True:
         missing.append((_PULLER, {"prePuller": both}))
     has_room = any(
         number(mapping(placeholder_set).get("replicas"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from generator.checks.contract import listing
 from generator.importing.result import Draft
-from generator.importing.source import HubPath, HubSection, child
+from generator.importing.source import HubPath, HubSection
+from generator.values.lookups import child, listing
 
 
 def secret_names(secrets: object) -> list[str]:

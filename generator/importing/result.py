@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from generator.checks.contract import mapping
 from generator.faults import Fault, KeyPath, one_line
-from generator.importing.source import HubPath, HubSection, child, kind_of, show_key
+from generator.importing.source import HubPath, HubSection, kind_of, show_key
 from generator.importing.summary import IMAGES, PLACEHOLDERS, HubSummary, TrialFindings, summary_of
 from generator.importing.yaml_printer import print_yaml
+from generator.values.lookups import child, mapping
 from generator.values.sources import Places
 
 _SHORT_LINES: Final = 12

@@ -6,7 +6,8 @@ from typing import Final
 
 from generator.importing.object_names import object_name
 from generator.importing.result import Draft
-from generator.importing.source import HubSection, child
+from generator.importing.source import HubSection
+from generator.values.lookups import child
 from roost_core.placement.labels import SEATING_SERVICE
 
 # zero-to-jupyterhub's Service and Secret of the hub.

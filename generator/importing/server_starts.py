@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from generator.importing.hub_code import LIMITS
 from generator.importing.hub_python import python_of
 from generator.importing.result import Draft
-from generator.importing.source import HubPath, HubSection, child
+from generator.importing.source import HubPath, HubSection
+from generator.values.lookups import child
 
 
 class _Limit(NamedTuple):

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from generator.checks.contract import at, mapping
 from generator.hub_keys import HUB_KEYS
+from generator.values.lookups import child, mapping
 
-child = at
 # What only the hub's Python knows.
 UNKNOWN: Final = "set-in-python"
 # Keys from the top of the hub's values; a list's entry is `[1]`.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from generator.checks.contract import at, listing, mapping, number, text
 from generator.faults import count_of
 from generator.importing.money import node_hours
 from generator.render.managed_images import puller_groups
+from generator.values.lookups import child, listing, mapping, number, text
 from roost_core.placement.labels import USER_CLASS
 
 _BUILDS_HAVE_A_HOME: Final = "send builds of a repository to one node, where its layers are"
@@ -79,7 +79,7 @@ def summary_of(
     whether the hub makes any. builds_unknown: what sets in Python which pods builds are.
     node_hour_price: for money beside node-hours.
     """
-    has_scheduler = at(values, "scheduler", "target") != "none"
+    has_scheduler = child(values, "scheduler", "target") != "none"
     unmet = conditions
     not_shown: set[str] = set()
     if seen is not None:
@@ -110,7 +110,7 @@ def summary_of(
             " learn: null in placeholders declines"
         )
     # Images of popular repositories need no set, pull and scheduler.
-    is_inert = not will and at(values, "popularImages", "enabled") is not True
+    is_inert = not will and child(values, "popularImages", "enabled") is not True
     if has_builds:
         builds = _builds(values, builds_unknown)
         will += builds.will
@@ -141,8 +141,8 @@ def _listed(heading: str, lines: Sequence[str]) -> list[str]:
 
 def _beside_others(values: Mapping[str, object]) -> list[str]:
     """What to do if other hubs' users are on the same nodes."""
-    user = at(values, "podClasses", USER_CLASS)
-    if not (at(user, "join") or at(user, "warm")):
+    user = child(values, "podClasses", USER_CLASS)
+    if not (child(user, "join") or child(user, "warm")):
         return []
     line = (
         "Other hubs on these nodes? Count their users, too: one release, or sharedPools"
@@ -152,16 +152,16 @@ def _beside_others(values: Mapping[str, object]) -> list[str]:
 
 
 def _scheduling(values: Mapping[str, object]) -> _Part:
-    user = at(values, "podClasses", USER_CLASS)
-    if at(values, "scheduler", "target") == "none":
+    user = child(values, "podClasses", USER_CLASS)
+    if child(values, "scheduler", "target") == "none":
         others = "place users: the cluster's scheduler goes on doing that (scheduler.target: none)"
-        if mapping(at(user, "join")):
+        if mapping(child(user, "join")):
             prefers = (
                 "prefer nodes with other users, by a preference that the cluster's scheduler weighs"
             )
             return _Part([prefers], [others])
         return _Part([], [others, "bring users together: the hub didn't (podClasses.user.join)"])
-    profile = mapping(at(values, "scheduler", "profiles", text(at(user, "profile"))))
+    profile = mapping(child(values, "scheduler", "profiles", text(child(user, "profile"))))
     names = [name for name in listing(values.get("replaceSchedulers")) if isinstance(name, str)]
     whose = f" (also pods that name {' or '.join(names)})" if names else ""
     line = f"place users{whose} by a scheduler of its own"
@@ -177,7 +177,7 @@ def _scheduling(values: Mapping[str, object]) -> _Part:
 def _images(values: Mapping[str, object]) -> _Part:
     groups = puller_groups(values.get("singleuser"), values.get("prePuller"))
     images = {image for group in groups for image in group.images}
-    if at(values, "prePuller", "enabled") is not True:
+    if child(values, "prePuller", "enabled") is not True:
         why = "users of a node that lacks theirs start cold"
         return _Part([], [f"bring images to nodes: {why}"])
     if not images:
@@ -194,11 +194,11 @@ def _images(values: Mapping[str, object]) -> _Part:
 
 
 def _gate(values: Mapping[str, object]) -> _Part:
-    mode = at(values, "imageGate", "mode")
+    mode = child(values, "imageGate", "mode")
     images = any(
         group.images for group in puller_groups(values.get("singleuser"), values.get("prePuller"))
     )
-    if mode == "requireLabel" and images and at(values, "prePuller", "enabled") is True:
+    if mode == "requireLabel" and images and child(values, "prePuller", "enabled") is True:
         line = (
             "keep users off nodes that are still being brought their image, while another node"
             " holds it"
@@ -214,7 +214,7 @@ def _placeholders(values: Mapping[str, object]) -> _Part:
     count = sum(int(number(placeholder_set.get("replicas"))) for placeholder_set in sets)
     if count:
         line = f"keep {count_of(count, 'placeholder')}"
-        if at(values, "placeholderMover", "enabled") is True:
+        if child(values, "placeholderMover", "enabled") is True:
             line += ", moved to the newest node"
         if any(placeholder_set.get("learn") for placeholder_set in sets):
             line += f", after a week as many as earlier days needed{_at_most(values)}"
@@ -227,10 +227,10 @@ def _placeholders(values: Mapping[str, object]) -> _Part:
 
 def _builds(values: Mapping[str, object], unknown: str) -> _Part:
     """unknown: what sets in Python which pods builds are; "": that is known."""
-    build = at(values, "podClasses", "build")
+    build = child(values, "podClasses", "build")
     if build is None:
         return _Part([], [])
-    has_home = at(build, "home") is not None
+    has_home = child(build, "home") is not None
     line = _BUILDS_HAVE_A_HOME if has_home else "give builds a home node"
     if unknown:
         why = f"which pods builds are isn't known, {unknown} sets it in Python"
@@ -240,13 +240,13 @@ def _builds(values: Mapping[str, object], unknown: str) -> _Part:
 
 def _at_most(values: Mapping[str, object]) -> str:
     """How many placeholders may be learned, and what that costs if the forecast is wrong."""
-    usual = at(values, "placeholder", "defaults", "prices")
+    usual = child(values, "placeholder", "defaults", "prices")
     learning = [
-        entry for entry in listing(values.get("placeholders")) if mapping(at(entry, "learn"))
+        entry for entry in listing(values.get("placeholders")) if mapping(child(entry, "learn"))
     ]
-    most = sum(int(number(at(entry, "learn", "max"))) for entry in learning)
+    most = sum(int(number(child(entry, "learn", "max"))) for entry in learning)
     ceilings = [
-        number(at(entry, "prices", "monthlyCeiling") or at(usual, "monthlyCeiling"))
+        number(child(entry, "prices", "monthlyCeiling") or child(usual, "monthlyCeiling"))
         for entry in learning
     ]
     return (
@@ -262,18 +262,18 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
     if not learning:
         return []
     command = f"roost book --timetable classes.csv    # {_COLUMNS}"
-    if at(values, "events", "enabled") is not True:
+    if child(values, "events", "enabled") is not True:
         command += ", with events.enabled: true"
     lines = [f"Room for the first week's classes: {command}"]
-    limit = number(at(values, "events", "activeServerLimit"))
-    greatest = [number(at(entry, "learn", "max")) for entry in learning]
+    limit = number(child(values, "events", "activeServerLimit"))
+    greatest = [number(child(entry, "learn", "max")) for entry in learning]
     guessed = ", ".join(f"{most:g}" for most in greatest if most != limit)
     if guessed:
         lines.append(
             f"Set learn.max in placeholders ({guessed}) to the people of your busiest hour, if"
             " they are more: no room is kept for more."
         )
-    if any(at(entry, "learn", "timeZone") == "UTC" for entry in learning):
+    if any(child(entry, "learn", "timeZone") == "UTC" for entry in learning):
         lines.append(
             "Set timeZone in placeholders to your users': UTC is written, and forecasts are an hour"
             " off after a clock change."

@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from generator.checks.contract import at, listing, mapping, text
 from generator.importing import profile_pools
 from generator.importing.chart_traits import chart_traits
 from generator.importing.class_match import traits_of
@@ -31,6 +30,7 @@ from generator.importing.traits import (
     entries_of,
     is_known,
 )
+from generator.values.lookups import child, listing, mapping, text
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
@@ -89,8 +89,8 @@ def groups_of(overrides: object) -> list[tuple[str, object]]:
     """The overrides of each entry of `group_overrides`, with the name of its groups."""
     found = []
     for key, entry in sorted(mapping(overrides).items(), key=lambda item: str(item[0])):
-        groups = [str(name) for name in listing(at(entry, "groups"))]
-        found.append((f"group {' or '.join(groups) or key}", at(entry, "spawner_override")))
+        groups = [str(name) for name in listing(child(entry, "groups"))]
+        found.append((f"group {' or '.join(groups) or key}", child(entry, "spawner_override")))
     return found
 
 
@@ -123,8 +123,8 @@ def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[
             found.setdefault(WHERE, by)
     if name := text(own.get("runtimeClassName")):
         found[WHERE] = f"by the RuntimeClass {name}"
-    affinity = at(own, "affinity")
-    if any(at(affinity, kind, REQUIRED) for kind in ("podAffinity", "podAntiAffinity")):
+    affinity = child(own, "affinity")
+    if any(child(affinity, kind, REQUIRED) for kind in ("podAffinity", "podAntiAffinity")):
         found.setdefault(BESIDE, by)
     return found
 

@@ -8,8 +8,6 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from generator.checks.contract import at as child_at
-from generator.checks.contract import mapping
 from generator.importing import profile_pools as pools
 from generator.importing.chart_traits import PURPOSE_TERM
 from generator.importing.object_names import is_of_an_old_chart
@@ -17,8 +15,9 @@ from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
-from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection, child
+from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection
 from generator.importing.traits import SetTraits, entries, entries_of, known_of, pod_config_of
+from generator.values.lookups import child, mapping
 from roost_core.objects.pod import REQUIRED
 from roost_core.objects.requests import requested
 
@@ -362,7 +361,7 @@ def _required_terms(
     affinity = pod_config_of(set_traits).get("affinity")
     if isinstance(affinity, Mapping):
         # It takes the place of all that the chart says of affinity.
-        terms = child_at(affinity, "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+        terms = child(affinity, "nodeAffinity", REQUIRED, "nodeSelectorTerms")
         source = (*set_traits["extra_pod_config"][1], "affinity")
         return _terms_in(terms), (*hub.path, *source)
     found = known_of(set_traits, "node_affinity_required")

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from generator.checks.contract import listing, mapping, text
 from generator.faults import Fault, KeyPath, ValuesError, show_path
 from generator.hub_keys import HUB_KEYS
 from generator.importing.argo_flux import (
@@ -27,8 +26,9 @@ from generator.importing.argo_flux import (
     values_from_config_maps,
     values_of,
 )
-from generator.importing.source import child, find_charts
+from generator.importing.source import find_charts
 from generator.values.loader import load
+from generator.values.lookups import child, listing, mapping, text
 from generator.values.sources import LoadedFile
 
 _DOCUMENT: Final = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)

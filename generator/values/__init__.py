@@ -1,6 +1,6 @@
 """From values files and `--set` to one set of values that knows where each key was written.
 
 `files.py` reads and merges everything; `loader.py` parses YAML as Helm does, `merge.py` merges and
-parses `--set`, `sources.py` records the file and line of each key, `helm_release.py` holds the
-release's name, namespace and version.
+parses `--set`, `sources.py` records the file and line of each key, `lookups.py` reads single
+values, `helm_release.py` holds the release's name, namespace and version.
 """

@@ -9,10 +9,10 @@ import click
 import yaml
 
 from generator import pipeline
-from generator.checks.contract import at, text
 from generator.faults import Fault, UsageError, count_of, sort_faults
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
+from generator.values.lookups import child, text
 from generator.values.merge import SetOptions
 from roost.commands.fault_formats import FORMATS, show_faults
 from roost.commands.options import RenderOptions, values_options
@@ -60,7 +60,7 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
         return "# These values have no webhook: the pod stays as it is.\n"
     body = make_pod(given)
     # Where the pod says that it is; of that namespace's labels its name alone is known.
-    namespace = text(at(given, "metadata", "namespace")) or options.release.namespace
+    namespace = text(child(given, "metadata", "namespace")) or options.release.namespace
     facts = Facts(namespaces={namespace: {NAMESPACE_NAME_LABEL: namespace}})
     try:
         pod = read_pod_body(body, namespace)

@@ -12,13 +12,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from generator.checks.contract import listing
 from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
 from generator.importing.summary import PLACE, PLACEHOLDERS
 from generator.importing.trial_pods import UserPod, user_pods
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
+from generator.values.lookups import listing
 from generator.values.merge import coalesce
 from roost.commands.hub_trial import TrialWorld, fare, try_import, world_of
 from roost_core.objects.node import Node

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.checks.contract import at
 from generator.importing.money import MONTH_HOURS, node_hours, set_node_price
 from generator.values.files import parse_values
+from generator.values.lookups import child
 from roost import __main__ as entry
 
 
@@ -47,7 +47,7 @@ def test_import_writes_the_price_and_says_money(
     assert entry.main(["import", "--price", "0.5", str(hub)]) == 0
     written, priced = capsys.readouterr()
     values = parse_values(written.encode(), "values.yaml").values
-    assert at(values, "placeholder", "defaults", "prices", "nodeHour") == 0.5
+    assert child(values, "placeholder", "defaults", "prices", "nodeHour") == 0.5
     assert "a month for each node" not in plain
     shares = plain.count(" % more node-hours") + plain.count(" % of node-hours")
     assert priced.count("a month for each node") == shares > 0

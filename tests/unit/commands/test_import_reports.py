@@ -10,7 +10,6 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.checks.contract import at, listing
 from generator.importing.importer import import_layers
 from generator.importing.profile_filters import leaves_out
 from generator.importing.result import ImportResult
@@ -18,6 +17,7 @@ from generator.importing.trial_pods import user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
+from generator.values.lookups import child, listing
 from generator.values.merge import coalesce
 from roost.commands.hub_trial import by_kind, read_rules, try_import
 from roost_core.objects.pod_body import read_pod_body
@@ -43,8 +43,10 @@ def rendered(result: ImportResult, kind: str) -> list[dict[str, Any]]:
 
 def test_lists_by_name_are_read_in_the_order_of_their_names() -> None:
     result = reported("named-tolerations")
-    gpu = at(listing(at(result.values, "singleuser", "profileList"))[1], "kubespawner_override")
-    assert at(gpu, "tolerations") == [GPU]
+    gpu = child(
+        listing(child(result.values, "singleuser", "profileList"))[1], "kubespawner_override"
+    )
+    assert child(gpu, "tolerations") == [GPU]
     pods = [one["spec"]["template"]["spec"] for one in rendered(result, "DaemonSet")]
     assert [one.get("nodeSelector", {}).get("pool") for one in pods] == [None, "gpu"]
     assert GPU in pods[1]["tolerations"]
@@ -54,8 +56,8 @@ def test_lists_by_name_are_read_in_the_order_of_their_names() -> None:
 
 def test_a_toleration_that_python_appends_is_the_puller_s_and_the_placeholders() -> None:
     result = reported("toleration-appended-in-python")
-    assert at(result.values, "singleuser", "extraTolerations") == [STUDENTS]
-    assert STUDENTS in listing(at(result.values, "placeholder", "defaults", "tolerations"))
+    assert child(result.values, "singleuser", "extraTolerations") == [STUDENTS]
+    assert STUDENTS in listing(child(result.values, "placeholder", "defaults", "tolerations"))
     assert result.tried == [
         "users: Roost's scheduler, image brought, gate on 1 image, 3 placeholders fit"
     ]
@@ -63,8 +65,8 @@ def test_a_toleration_that_python_appends_is_the_puller_s_and_the_placeholders()
 
 def test_a_trait_below_hub_config_is_read_as_the_chart_s_key_is() -> None:
     result = reported("selector-in-hub-config")
-    assert at(result.values, "singleuser", "nodeSelector") == {"pool": "students"}
-    assert at(result.values, "placeholder", "defaults", "nodeSelector") == {"pool": "students"}
+    assert child(result.values, "singleuser", "nodeSelector") == {"pool": "students"}
+    assert child(result.values, "placeholder", "defaults", "nodeSelector") == {"pool": "students"}
     assert not result.unmapped
 
 
@@ -217,7 +219,7 @@ def test_what_may_be_learned_follows_from_the_hub_and_is_told(hub: str, most: in
     result = import_layers([("hub.yaml", hub)])
     try_import(result)
     (entry,) = listing(result.values["placeholders"])
-    assert at(entry, "learn", "max") == most
+    assert child(entry, "learn", "max") == most
     assert "max: " in "".join(result.comments["placeholders",])
     if "gpu" not in hub:
         assert (
@@ -231,7 +233,7 @@ def test_a_hub_without_placeholders_is_told_that_it_learns_and_how_to_decline() 
         result = import_layers([("hub.yaml", hub)])
         try_import(result)
         (entry,) = listing(result.values["placeholders"])
-        assert at(entry, "replicas") == 0
+        assert child(entry, "replicas") == 0
         (line,) = (
             line for line in result.report(details=False).splitlines() if "third day" in line
         )
@@ -251,7 +253,7 @@ def test_a_hub_without_placeholders_is_told_that_it_learns_and_how_to_decline() 
 def test_the_time_zone_is_the_hub_s_or_asked_for(hub: str, zone: str) -> None:
     result = import_layers([("hub.yaml", hub)])
     (entry,) = listing(result.values["placeholders"])
-    assert at(entry, "learn", "timeZone") == zone or "UTC"
+    assert child(entry, "learn", "timeZone") == zone or "UTC"
     asks = "Set timeZone in placeholders to your users'" in result.report(details=False)
     assert asks == (not zone)
 
@@ -261,7 +263,7 @@ def test_the_most_that_is_learned_is_the_hub_s_limit_or_asked_for(limit: int, gi
     hub = f"hub: {{activeServerLimit: {limit}}}\nsingleuser: {{memory: {{guarantee: {gib}G}}}}\n"
     result = import_layers([("hub.yaml", hub)])
     (entry,) = listing(result.values["placeholders"])
-    most = at(entry, "learn", "max")
+    most = child(entry, "learn", "max")
     on_a_node = 64 // gib
     fills = min(200, 3 * on_a_node)
     assert most == ((limit if on_a_node >= 8 else min(limit, fills)) if limit else fills)

@@ -7,11 +7,11 @@ import pytest
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
-from generator.importing.source import child
 from generator.pipeline import find_faults
 from generator.render.functions import complete_placeholder_set, core_pod, items
 from generator.values.helm_release import Release
 from generator.values.loader import load
+from generator.values.lookups import child
 from generator.values.merge import Merged, merge_values
 from tests.builders import CHART_VALUES
 from tests.recorded_data import VALUES

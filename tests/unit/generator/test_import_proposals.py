@@ -11,12 +11,12 @@ import yaml
 from generator.importing.importer import import_layers
 from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import Proposal, print_proposals, propose
-from generator.importing.source import child
 from generator.pipeline import find_faults
 from generator.render.functions import placeholder_sets
 from generator.render.managed_images import profile_seats
 from generator.values.helm_release import Release
 from generator.values.loader import load
+from generator.values.lookups import child
 from generator.values.merge import merge_values
 from roost.__main__ import main
 from tests.builders import CHART_VALUES

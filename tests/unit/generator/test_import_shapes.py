@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from generator.checks.contract import mapping
 from generator.importing.importer import import_layers
 from generator.values.loader import load
+from generator.values.lookups import mapping
 from tests.recorded_data import rows
 from tests.unit.generator.imported_hubs import fault_of, imported, value
 from tools import try_import

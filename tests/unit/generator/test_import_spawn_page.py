@@ -16,9 +16,9 @@ from kubespawner import KubeSpawner
 from traitlets.config import Config
 
 from generator.importing.importer import import_layers
-from generator.importing.source import child
 from generator.package_data import chart_folder
 from generator.values.loader import load
+from generator.values.lookups import child
 from tests.e2e.spawned import NOWHERE, SpawnedUser
 from tests.recorded_data import printed
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from generator.checks.contract import at, listing
 from generator.importing.importer import import_layers
 from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import propose
 from generator.importing.result import ImportNote, ImportResult
 from generator.importing.trial_pods import user_pods
 from generator.render.managed_images import managed_images, profile_seats
+from generator.values.lookups import child, listing
 from roost.commands.hub_trial import try_import
 from roost_core.objects.image_references import normalise_reference
 from tests.recorded_data import HUBS, rows
@@ -104,7 +104,7 @@ def test_profiles_by_name_are_read_as_those_of_a_list() -> None:
     ):
         result = imported(text)
         carried = listing(value(result, "singleuser.profileList"))
-        assert [at(one, "kubespawner_override", "image") for one in carried] == ["a:1", "b:1"]
+        assert [child(one, "kubespawner_override", "image") for one in carried] == ["a:1", "b:1"]
         assert len(user_pods(result)) == 2
         assert named(result) == []
 
@@ -242,7 +242,7 @@ def test_an_image_that_python_chooses_is_not_promised(code: str, told: str) -> N
     assert result.tried == [f"users: Roost's scheduler, {told}"]
     # Nor what was seen of profiles that a function replaces.
     assert ("keep 3 placeholders" in "".join(result.summary.will)) == ("placeholders" in told)
-    assert [at(one, "nodeSelector") for one in listing(result.values["placeholders"])] == [None]
+    assert [child(one, "nodeSelector") for one in listing(result.values["placeholders"])] == [None]
     assert ("write the size that your profiles give" in result.to_yaml()) == ("profiles" in told)
     assert not any(
         "profiles choose" in one.reason for one in propose(result, [("hub.yaml", hub)], "hub")
@@ -267,7 +267,7 @@ def test_profiles_that_python_writes_out_are_carried_and_the_first_stays_the_def
         " tag: '1'}}"
     )
     carried = listing(value(result, "singleuser.profileList"))
-    assert [at(one, "display_name") for one in carried] == ["Usual", "GPU"]
+    assert [child(one, "display_name") for one in carried] == ["Usual", "GPU"]
     assert images(result) == {normalise_reference("a:1"), normalise_reference("g:1")}
     try_import(result)
     assert [line.partition(":")[0] for line in result.tried] == [
@@ -310,7 +310,7 @@ def test_what_is_refused_is_not_carried_promised_or_spoken_of() -> None:
         f"singleuser: {{image: {{name: b, tag: '{{{{tag}}}}'}}, profileList: [{profile}], {pod}}}"
     )
     (carried,) = listing(value(result, "singleuser.profileList"))
-    assert at(carried, "kubespawner_override", "node_selector") == {"zone": "a"}
+    assert child(carried, "kubespawner_override", "node_selector") == {"zone": "a"}
     assert {key for _, key in named(result)} == {
         "singleuser.extraPodConfig.schedulerName",
         "singleuser.image",

@@ -5,7 +5,7 @@ import yaml
 
 from generator.importing.result import ImportResult
 from generator.importing.seating import HUB_LINES
-from generator.importing.source import child
+from generator.values.lookups import child
 from tests.builders import CHART_VALUES
 from tests.unit.generator.imported_hubs import (
     PURPOSE_USER,

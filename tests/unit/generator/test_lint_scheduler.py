@@ -5,11 +5,11 @@ otherwise.
 import pytest
 import yaml
 
-from generator.checks.contract import mapping
 from generator.checks.feature_gates import gates_of
 from generator.pipeline import render
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
+from generator.values.lookups import mapping
 from roost_core.scheduler.plugins import GATES, NEWEST_MINOR, OLDEST_MINOR
 from tests.recorded_data import rows
 from tests.unit.generator.linted import (
