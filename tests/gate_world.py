@@ -168,7 +168,9 @@ class GateWorld:
         """The kubelet writes the status of the container that pulls `image`."""
         found = self.pods[pod]
         told = ContainerState(image=OTHER, name=puller_container(image), **state)  # type: ignore[arg-type] # by name
-        containers = tuple(told if one.name == told.name else one for one in found.containers)
+        containers = tuple(
+            told if container.name == told.name else container for container in found.containers
+        )
         self.pods[pod] = replace(found, containers=containers)
 
     def fail(self, pod: str, image: str, message: str, reason: str = "ErrImagePull") -> None:

@@ -120,7 +120,9 @@ class MoverWorld:
         self.document = json.loads(_data(manifests, "release.json"))
         self.document["placeholderMover"] |= times
         self.configuration: JSONObject = yaml.safe_load(_data(manifests, ".yaml"))
-        self._template: Any = next(one for one in manifests if one["kind"] == "StatefulSet")
+        self._template: Any = next(
+            manifest for manifest in manifests if manifest["kind"] == "StatefulSet"
+        )
         self._rules = parse_settings(json.loads(_data(manifests, "release.json")), "revision0001")
         self._profiles = read_profiles(self.configuration, NEWEST_MINOR)
         self.placeholders = placeholders
@@ -196,7 +198,7 @@ class MoverWorld:
         return sum(
             float(line.rpartition(" ")[2])
             for line in found
-            if all(f'"{one}"' in line for one in labels)
+            if all(f'"{label}"' in line for label in labels)
         )
 
     def _wake(self, seconds: float) -> None:
@@ -415,6 +417,6 @@ def most_within_a_minute(moments: list[float]) -> int:
 
 
 def _data(manifests: list[Any], ending: str) -> str:
-    maps = [one["data"] for one in manifests if one["kind"] == "ConfigMap"]
+    maps = [manifest["data"] for manifest in manifests if manifest["kind"] == "ConfigMap"]
     (found,) = [text for data in maps for key, text in data.items() if key.endswith(ending)]
     return str(found)

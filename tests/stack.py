@@ -340,9 +340,9 @@ class Stack(Started):
         mounted: dict[str, str] = {}
         while not self._over.wait(MOUNT_SECONDS):
             (name,) = (
-                one["secret"]["secretName"]
-                for one in self._pod_spec("webhook")["volumes"]
-                if "secret" in one
+                volume["secret"]["secretName"]
+                for volume in self._pod_spec("webhook")["volumes"]
+                if "secret" in volume
             )
             try:
                 found = self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/secrets/{name}")
@@ -390,9 +390,9 @@ class Stack(Started):
 
     def scheduler_configuration(self) -> JSONObject:
         (name,) = (
-            one["configMap"]["name"]
-            for one in self._pod_spec("scheduler")["volumes"]
-            if "configMap" in one
+            volume["configMap"]["name"]
+            for volume in self._pod_spec("scheduler")["volumes"]
+            if "configMap" in volume
         )
         (text,) = self.find("ConfigMap", name)["data"].values()
         loaded: JSONObject = yaml.safe_load(text)
@@ -535,7 +535,11 @@ class Stack(Started):
     def recorder_environment(self) -> dict[str, str]:
         """The rendered variables of the recorder, with its volumes where we keep them."""
         (container,) = self._pod_spec("recorder")["containers"]
-        files = {one["name"] for one in self._pod_spec("recorder")["volumes"] if "configMap" in one}
+        files = {
+            volume["name"]
+            for volume in self._pod_spec("recorder")["volumes"]
+            if "configMap" in volume
+        }
         environment = {}
         for variable in container["env"]:
             environment[variable["name"]] = self._value_of(variable)

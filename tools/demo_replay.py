@@ -48,7 +48,7 @@ MOMENTS: Final = 60
 def replayed(folder: Path) -> list[Store]:
     """Records of the day, one for each of SIDES."""
     term = terms.draw_term(SEED, WEEKS)
-    before = [each for each in term.launches if each.attempt.moment < term.begin_of_day(DAY)]
+    before = [launch for launch in term.launches if launch.attempt.moment < term.begin_of_day(DAY)]
     _, attempts = the_day()
     folder.mkdir(parents=True, exist_ok=True)
     stores = []

@@ -228,7 +228,9 @@ def replays(
         for number in (
             scenario.placeholders
             if placeholders is None
-            else [one for one in scenario.placeholders if one in placeholders]
+            else [
+                placeholder for placeholder in scenario.placeholders if placeholder in placeholders
+            ]
         )
         for arm in ARMS
     ]
@@ -384,7 +386,9 @@ def show(found: Runs) -> str:
         "found from: p95, p99, node-hours; given up",
     ]
     rows = []
-    broken = {(one.case, one.arm) for one in broken_promises(found)}
+    broken = {
+        (broken_promise.case, broken_promise.arm) for broken_promise in broken_promises(found)
+    }
     for case, arms in found.items():
         for arm, runs in arms.items():
             first = (

@@ -173,11 +173,11 @@ class WatchedWorld(World):
 
     def node_of(self, number: int) -> str:
         """Where an attempt's pod was put last."""
-        return next(one.node for one in reversed(self.bindings) if one.number == number)
+        return next(binding.node for binding in reversed(self.bindings) if binding.number == number)
 
     def users_nodes(self) -> list[str]:
         """The nodes of users' pods, in order of binding."""
-        return [one.node for one in self.bindings if one.kind == USER]
+        return [binding.node for binding in self.bindings if binding.kind == USER]
 
 
 def play(

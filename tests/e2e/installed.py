@@ -78,7 +78,8 @@ class InstalledRelease(Stack):
     def _read(self) -> None:
         deployments = self.objects("apps/v1", "deployments")
         self.deployments = {
-            one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in deployments
+            deployment["metadata"]["labels"]["app.kubernetes.io/component"]: deployment
+            for deployment in deployments
         }
         self.manifests = [{**one, "kind": "ConfigMap"} for one in self.objects("v1", "configmaps")]
         for component in self.deployments:

@@ -129,24 +129,24 @@ class Kubelets:
         vain.
         """
         volumes = {
-            one["name"]: one["image"]["reference"]
-            for one in pod["spec"].get("volumes", ())
-            if "image" in one
+            volume["name"]: volume["image"]["reference"]
+            for volume in pod["spec"].get("volumes", ())
+            if "image" in volume
         }
         told = [
             {
-                "name": one["name"],
-                "image": one["image"],
+                "name": container["name"],
+                "image": container["image"],
                 "imageID": "",
                 "ready": False,
                 "restartCount": 0,
                 "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
             }
-            for one in pod["spec"]["containers"]
+            for container in pod["spec"]["containers"]
             if image
             in (
-                one["image"],
-                *(volumes.get(mount["name"]) for mount in one.get("volumeMounts", ())),
+                container["image"],
+                *(volumes.get(mount["name"]) for mount in container.get("volumeMounts", ())),
             )
         ]
         meta = pod["metadata"]
@@ -173,7 +173,9 @@ class Kubelets:
 def images_of(pod: JSONObject) -> set[str]:
     spec = pod["spec"]
     found = {one["image"] for one in (*spec["containers"], *spec.get("initContainers", ()))}
-    return found | {one["image"]["reference"] for one in spec.get("volumes", ()) if "image" in one}
+    return found | {
+        volume["image"]["reference"] for volume in spec.get("volumes", ()) if "image" in volume
+    }
 
 
 def create_priority_classes(api: Api, case: Case) -> None:
@@ -299,7 +301,7 @@ class ClusterAutoscaler:
             raise self.faults[0]
 
     def adopt(self, pool: str, node: str) -> None:
-        next(one for one in self._groups if one.pool.name == pool).nodes.append(node)
+        next(group for group in self._groups if group.pool.name == pool).nodes.append(node)
 
     def lose(self, node: str) -> None:
         """A cloud took the node back: its group may have another in its place."""

@@ -300,7 +300,9 @@ class Side:
             seen = self.record.users.get(pod["metadata"]["name"])
             if seen is None or seen.bound is not None:
                 continue
-            told = "; ".join(one.get("message", "") for one in pod["status"].get("conditions", ()))
+            told = "; ".join(
+                condition.get("message", "") for condition in pod["status"].get("conditions", ())
+            )
             affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
             required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
             waiting.setdefault(f"wait: {told}; they require {required}", []).append(

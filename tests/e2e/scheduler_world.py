@@ -553,7 +553,7 @@ class World:
                 pod,
                 f"pre-emption: kube-scheduler {node} {sorted(victims)}, model {_told(decision)}",
             )
-        elif node == nomination.node and victims != {one.key for one in nomination.victims}:
+        elif node == nomination.node and victims != {victim.key for victim in nomination.victims}:
             self._differ(
                 pod, f"victims on {node}: kube-scheduler {sorted(victims)}, model {_told(decision)}"
             )
@@ -617,7 +617,7 @@ def _told(decision: SchedulingDecision) -> str:
     if (nomination := decision.nomination) is None:
         return f"none: {decision.message}"
     return (
-        f"{nomination.node} {[one.key for one in nomination.victims]}, just as good"
+        f"{nomination.node} {[victim.key for victim in nomination.victims]}, just as good"
         f" {nomination.equals}"
     )
 

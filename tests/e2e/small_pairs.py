@@ -74,12 +74,13 @@ def small(seed: int) -> Case:
         case,
         pools=tuple(_roomy(pool) for pool in case.pools if pool.at_first),
         arrivals=tuple(
-            replace(one, at_seconds=one.at_seconds / 2)
-            for one in case.arrivals
-            if one.at_seconds < 20.0
+            replace(arrival, at_seconds=arrival.at_seconds / 2)
+            for arrival in case.arrivals
+            if arrival.at_seconds < 20.0
         ),
         others=tuple(
-            replace(one, grace_seconds=GRACE_SECONDS[one.grace_seconds]) for one in case.others
+            replace(other, grace_seconds=GRACE_SECONDS[other.grace_seconds])
+            for other in case.others
         ),
         troubles=tuple(trouble for trouble in case.troubles if trouble.what is TroubleKind.CORDON),
         pull_seconds=min(LONG_SECONDS, case.pull_seconds / 2),
@@ -491,8 +492,8 @@ class Side:
         ]
         fate.deleted_for = min(causes, default="")
         fate.is_deleted_by_roost = any(
-            one not in sent or self._has_room(sent[one], seen[one], self._before, own)
-            for one in causes
+            cause not in sent or self._has_room(sent[cause], seen[cause], self._before, own)
+            for cause in causes
         )
         self._say(now, f"{name} is deleted on {fate.node} for {fate.deleted_for}")
 

@@ -95,12 +95,12 @@ class Storm:
                 f"/api/v1/namespaces/{self._namespace}/pods", fieldSelector="spec.nodeName="
             )
             return {
-                one["metadata"]["name"]: (
-                    one["spec"]["schedulerName"],
-                    one["status"].get("conditions"),
+                pod["metadata"]["name"]: (
+                    pod["spec"]["schedulerName"],
+                    pod["status"].get("conditions"),
                 )
-                for one in pods
-                if one["metadata"]["name"].startswith("storm-")
+                for pod in pods
+                if pod["metadata"]["name"].startswith("storm-")
             }
 
         wait_until(

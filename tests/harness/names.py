@@ -47,7 +47,10 @@ def _addresses(name: str, api: Api) -> list[str] | None:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{found[2]}/endpointslices"
     slices = api.list(path, labelSelector=f"kubernetes.io/service-name={found[1]}")
     ready = [
-        one for each in slices for one in each["endpoints"] or () if one["conditions"].get("ready")
+        endpoint
+        for each in slices
+        for endpoint in each["endpoints"] or ()
+        if endpoint["conditions"].get("ready")
     ]
     return [address for one in ready for address in one["addresses"] if ":" not in address]
 

@@ -232,7 +232,9 @@ def _of(pod: JSONObject, status: JSONObject) -> JSONObject:
 
 def is_ready(pod: JSONObject) -> bool:
     conditions = pod["status"].get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def path_of(pod: JSONObject) -> str:

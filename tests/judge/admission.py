@@ -34,10 +34,10 @@ def admit(
     """
     namespace = body["metadata"]["namespace"]
     limits = [
-        one
-        for each in limit_ranges
-        if each["metadata"]["namespace"] == namespace
-        for one in each["spec"]["limits"]
+        limit
+        for limit_range_ in limit_ranges
+        if limit_range_["metadata"]["namespace"] == namespace
+        for limit in limit_range_["spec"]["limits"]
     ]
     body["spec"].setdefault("schedulerName", "default-scheduler")
     _set_priority(body["spec"], classes)
@@ -118,8 +118,8 @@ def _is_in(body: JSONObject, scope: str) -> bool:
     spec = body["spec"]
     if scope in (BEST_EFFORT, NOT_BEST_EFFORT):
         asks = any(
-            (one.get("resources") or {}).get(part)
-            for one in spec["containers"]
+            (container.get("resources") or {}).get(part)
+            for container in spec["containers"]
             for part in ("requests", "limits")
         )
         return asks == (scope == NOT_BEST_EFFORT)

@@ -118,7 +118,7 @@ class Profile:
         if self.node_selector:
             found["node_selector"] = dict(self.node_selector)
         if self.tolerations:
-            found["tolerations"] = [dict(one) for one in self.tolerations]
+            found["tolerations"] = [dict(toleration) for toleration in self.tolerations]
         if self.extra_resource_limits:
             found["extra_resource_limits"] = dict(self.extra_resource_limits)
         return found
@@ -335,7 +335,7 @@ class Case:
             "cpu": {"guarantee": first.cpu},
             "memory": memory,
         }
-        listed = [one for one in self.profiles if one.is_listed]
+        listed = [profile for profile in self.profiles if profile.is_listed]
         if len(listed) > 1:
             singleuser["profileList"] = [
                 {"display_name": one.name, "kubespawner_override": one.override()} for one in listed
@@ -386,7 +386,10 @@ def user_pod(name: str, profile: Profile) -> JSONObject:
         limits = dict(profile.extra_resource_limits)
         container["resources"] = {"requests": {**requests, **limits}, "limits": limits}
         spec["nodeSelector"] = dict(profile.node_selector)
-        spec["tolerations"] = [*spec["tolerations"], *(dict(one) for one in profile.tolerations)]
+        spec["tolerations"] = [
+            *spec["tolerations"],
+            *(dict(toleration) for toleration in profile.tolerations),
+        ]
     for container in spec["containers"]:
         container["imagePullPolicy"] = "Always" if profile.pulls_always else "IfNotPresent"
     if profile.pull_secret:
@@ -631,21 +634,23 @@ def draw_two(seed: int) -> Case:
     unlike = {name: "" for name, _, _ in UNLIKE_PLACEHOLDERS}
     first = tuple(
         replace(
-            one,
+            profile,
             namespace=NAMESPACE,
             namespace_labels={},
-            priority_class=unlike.get(one.priority_class, one.priority_class),
+            priority_class=unlike.get(profile.priority_class, profile.priority_class),
         )
-        for one in case.profiles
-        if one.namespace == case.profiles[0].namespace
+        for profile in case.profiles
+        if profile.namespace == case.profiles[0].namespace
     )
     twins = tuple(
         replace(one, name=f"{one.name}-{BESIDE}", namespace=BESIDE)
         for one in first
         if one is first[0] or chance.random() < 0.5
     )
-    of_first = [one for one in case.arrivals if one.profile in {one.name for one in first}]
-    of_twins = _arrivals(chance, [one.name for one in twins])
+    of_first = [
+        arrival for arrival in case.arrivals if arrival.profile in {one.name for one in first}
+    ]
+    of_twins = _arrivals(chance, [twin.name for twin in twins])
     foreseen = _foreseen(chance, of_first)
     return replace(
         case,
@@ -654,14 +659,14 @@ def draw_two(seed: int) -> Case:
         arrivals=tuple(sorted((*of_first, *of_twins), key=lambda one: one.at_seconds)),
         foreseen=foreseen,
         beside=_foreseen(chance, of_twins) or Foreseen(replicas=chance.choice([0, 3, 12])),
-        priorities=tuple(one for one in case.priorities if one[0] not in unlike),
+        priorities=tuple(priority for priority in case.priorities if priority[0] not in unlike),
         others=tuple(
-            replace(one, priority_class=unlike.get(one.priority_class, one.priority_class))
-            for one in case.others
+            replace(other, priority_class=unlike.get(other.priority_class, other.priority_class))
+            for other in case.others
         ),
         # What strikes one release is drawn for one.
         fault=Fault.NONE,
-        troubles=tuple(one for one in case.troubles if one.what is TroubleKind.CORDON),
+        troubles=tuple(trouble for trouble in case.troubles if trouble.what is TroubleKind.CORDON),
         writings=(),
         quotas=(),
         limit_ranges=(),
@@ -794,7 +799,7 @@ def _size(
 
 
 def _vary(chance: Random, profile: Profile, classes: Sequence[str]) -> Profile:
-    name = chance.choice(["", "", *(one for one in classes if one != "batch")])
+    name = chance.choice(["", "", *(pod_class for pod_class in classes if pod_class != "batch")])
     name = name or profile.priority_class
     return replace(
         profile,
@@ -876,7 +881,7 @@ def _arrivals(chance: Random, names: Sequence[str]) -> tuple[Arrival, ...]:
             name = names[0] if chance.random() < 0.5 else chance.choice(names)
             arrivals.append(Arrival(at_seconds=at + chance.uniform(0.0, during), profile=name))
         at += during + chance.uniform(2.0, 12.0)
-    return tuple(sorted(arrivals, key=lambda one: one.at_seconds))
+    return tuple(sorted(arrivals, key=lambda arrival: arrival.at_seconds))
 
 
 def _residents(chance: Random, pool: Pool, classes: Sequence[str]) -> list[Other]:
@@ -996,7 +1001,7 @@ def _own_quotas(
         if chance.random() > 0.6:
             continue
         of_hub = {profile.name: profile for profile in profiles if profile.namespace == namespace}
-        users = [of_hub[one.profile] for one in arrivals if one.profile in of_hub]
+        users = [of_hub[arrival.profile] for arrival in arrivals if arrival.profile in of_hub]
         # Pullers' pods and builds are there, too; those of nodes that replace others' besides.
         beside = 16 + 4 * len(reclaims)
         pods = len(users) + beside + chance.choice([0, 0, 5, 20, 40])

@@ -74,7 +74,7 @@ def _pool(chance: Random, name: str, users: list[UserPod]) -> Pool:
     """Nodes for some of the largest of these users."""
     spec = users[0].pod["spec"]
     sizes = [user.pod["spec"]["containers"][0]["resources"]["requests"] for user in users]
-    cpu, memory = (max(float(parse_quantity(one.get(key, 0))) for one in sizes) for key in _KEPT)
+    cpu, memory = (max(float(parse_quantity(size.get(key, 0))) for size in sizes) for key in _KEPT)
     slots = chance.choice([2, 3, 5])
     labels = dict(spec["nodeSelector"])
     for one in _required(spec)[:1]:
@@ -83,9 +83,9 @@ def _pool(chance: Random, name: str, users: list[UserPod]) -> Pool:
             for each in one.get("matchExpressions", ())
         }
     tolerated = [
-        one
-        for one in spec["tolerations"]
-        if one.get("key") and one.get("effect") != "PreferNoSchedule"
+        toleration
+        for toleration in spec["tolerations"]
+        if toleration.get("key") and toleration.get("effect") != "PreferNoSchedule"
     ]
     usual = [
         one for one in tolerated if "dedicated" in one["key"] and "hub.jupyter.org" in one["key"]

@@ -93,7 +93,7 @@ def release_of(*layers: str, name: str = RELEASE, namespace: str = NAMESPACE) ->
     return Release(
         rules=parse_webhook(document, revision="drawn"),
         shared=controllers.shared,
-        planners=tuple(each for each in controllers.planners if each.name in _PLACING),
+        planners=tuple(planner for planner in controllers.planners if planner.name in _PLACING),
         profiles={} if configuration is None else read_profiles(configuration, NEWEST_MINOR),
         objects=tuple(
             body for body in bodies if body["kind"] in ("StatefulSet", "DaemonSet", "PriorityClass")

@@ -139,7 +139,9 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.bodies: dict[str, JSONObject] = {}
         self.pods: dict[str, Pod] = {}
-        self._namespaces = {one.namespace: one.namespace_labels for one in case.profiles}
+        self._namespaces = {
+            profile.namespace: profile.namespace_labels for profile in case.profiles
+        }
         releases = [one for one in (release, beside) if one is not None]
         self._roosts = [RoostHere(one, self._namespaces) for one in releases]
         # Whom faults and troubles strike.
@@ -503,7 +505,7 @@ class World:
         """What the webhook said: that no node is large enough, though one that holds all is. "":
         nothing such.
         """
-        if not (said := [one for one in notes if "large enough" in one]):
+        if not (said := [note for note in notes if "large enough" in note]):
             return ""
         images = self.case.images.intersection(pod.spec.images)
         able = [
@@ -709,20 +711,20 @@ class World:
     def _images(self, body: JSONObject) -> Mapping[str, frozenset[str]]:
         """What each container waits for: its image and those that it mounts."""
         volumes = {
-            one["name"]: one["image"]["reference"]
-            for one in body["spec"].get("volumes", ())
-            if "image" in one
+            volume["name"]: volume["image"]["reference"]
+            for volume in body["spec"].get("volumes", ())
+            if "image" in volume
         }
         return {
-            one["name"]: frozenset(
+            container["name"]: frozenset(
                 image
                 for image in (
-                    one["image"],
-                    *(volumes.get(m["name"], "") for m in one.get("volumeMounts", ())),
+                    container["image"],
+                    *(volumes.get(m["name"], "") for m in container.get("volumeMounts", ())),
                 )
                 if image in self.case.images
             )
-            for one in body["spec"]["containers"]
+            for container in body["spec"]["containers"]
         }
 
     def _sync(self, key: str) -> None:
@@ -734,9 +736,9 @@ class World:
             return
         node, secret = body["spec"]["nodeName"], _secret_of(body)
         asks = {
-            one["name"]
-            for one in body["spec"]["containers"]
-            if one.get("imagePullPolicy") == "Always"
+            container["name"]
+            for container in body["spec"]["containers"]
+            if container.get("imagePullPolicy") == "Always"
         }
         states, runs = [], True
         for name, images in self._images(body).items():

@@ -79,8 +79,8 @@ def concrete(query: str, dashboard: JSONObject) -> str:
     """A query with the dashboard's variables put in, as Grafana does."""
     variables = dashboard["templating"]["list"]
     values = {
-        one["name"]: one["allValue"] if one["type"] == "query" else one["query"]
-        for one in variables
+        variable["name"]: variable["allValue"] if variable["type"] == "query" else variable["query"]
+        for variable in variables
     }
     query = query.replace("$__rate_interval", "5m")
     return re.sub(r"\$(\w+)", lambda name: str(values[name[1]]), query)

@@ -94,12 +94,12 @@ def roost_render(files: Sequence[Path], release: Release = HUB_RELEASE) -> Objec
     manifests = render(merged.values, release)
     return {
         (
-            one.identity.api_version,
-            one.identity.kind,
-            one.identity.namespace,
-            one.identity.name,
-        ): one.body
-        for one in manifests
+            manifest.identity.api_version,
+            manifest.identity.kind,
+            manifest.identity.namespace,
+            manifest.identity.name,
+        ): manifest.body
+        for manifest in manifests
     }
 
 

@@ -364,7 +364,9 @@ def test_the_table_of_plugins_that_the_lint_and_the_model_read_is_kube_scheduler
     written = write_config(
         require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path
     )
-    (found,) = (one for one in written["profiles"] if one["schedulerName"].endswith(".user"))
+    (found,) = (
+        profile for profile in written["profiles"] if profile["schedulerName"].endswith(".user")
+    )
     told = [
         (one["name"], one.get("weight", 0)) for one in found["plugins"]["multiPoint"]["enabled"]
     ]

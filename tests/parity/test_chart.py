@@ -105,7 +105,9 @@ def test_helm_refuses_a_webhook_that_would_get_no_certificate_in_the_words_of_th
     file.write_text(f"{off}\n{rest}\n")
     faults = find_faults(read_values([str(file)]), HUB_RELEASE)
     refusals = [
-        one for one in faults if one.severity == "error" and one.key == "webhook.certificates.mode"
+        fault
+        for fault in faults
+        if fault.severity == "error" and fault.key == "webhook.certificates.mode"
     ]
     assert len(refusals) == (not rest)
     if rest:
@@ -153,11 +155,11 @@ def test_helm_refuses_the_byte_too_many_of_what_users_may_choose_in_the_words_of
         values = {"singleuser": choosing(repeated, count), "prePuller": puller}
         file.write_text(json.dumps(values, ensure_ascii=False))
         refusals = [
-            one
-            for one in find_faults(read_values([str(file)]), HUB_RELEASE)
-            if one.severity == "error"
+            fault
+            for fault in find_faults(read_values([str(file)]), HUB_RELEASE)
+            if fault.severity == "error"
         ]
-        assert [one.key for one in refusals] == ([] if most else ["singleuser.profileList"])
+        assert [refusal.key for refusal in refusals] == ([] if most else ["singleuser.profileList"])
         if most:
             helm_template(helm, [file])
         else:

@@ -78,12 +78,12 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
         files = [file]
         faults = find_faults(read_values([str(file)]), release)
         refusals = [
-            one
-            for one in faults
-            if one.severity == "error" and one.key == "webhook.certificates.mode"
+            fault
+            for fault in faults
+            if fault.severity == "error" and fault.key == "webhook.certificates.mode"
         ]
         if refusals:
-            words = "|".join(re.escape(str(one).partition(": ")[2]) for one in refusals)
+            words = "|".join(re.escape(str(refusal).partition(": ")[2]) for refusal in refusals)
             with pytest.raises(HelmError, match=words):
                 helm_template(helm, [file], release)
             # The rest is compared with certificates of others.

@@ -42,7 +42,7 @@ def node(
     return read_node(
         {
             "metadata": {"name": name, "labels": {HOSTNAME: name, **(labels or {})}},
-            "spec": {"taints": [_taint(one) for one in taints], "unschedulable": cordoned},
+            "spec": {"taints": [_taint(taint) for taint in taints], "unschedulable": cordoned},
             "status": {"allocatable": allocatable, "images": reported, "conditions": ready},
         }
     )

@@ -124,7 +124,7 @@ def in_font(driver: Chrome, css: str) -> Iterator[None]:
 def overlapping(texts: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """Pairs of texts whose boxes share more than a hair."""
     found = []
-    ordered = sorted(texts, key=lambda one: float(one["top"]))
+    ordered = sorted(texts, key=lambda text: float(text["top"]))
     for index, one in enumerate(ordered):
         for other in ordered[index + 1 :]:
             if other["top"] >= one["bottom"] - 1.5:
@@ -160,7 +160,7 @@ def check(driver: Chrome, page: Path, width: int, scheme: str, *, plots: int) ->
     assert len(texts) > 100
     overlaps = overlapping(texts)
     assert not overlaps, overlaps
-    outside = [one["text"] for one in texts if one["left"] < 0 or one["right"] > width]
+    outside = [text["text"] for text in texts if text["left"] < 0 or text["right"] > width]
     assert not outside, outside
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     drawn = run_script(driver, "plots")

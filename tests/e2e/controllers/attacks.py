@@ -355,8 +355,8 @@ class Attacks:
             <= of(new, "labels").items()
             <= (of(sent, "labels") | team).items()
             and all(
-                one in of(sent, "annotations").items() or one[0].startswith(free)
-                for one in of(new, "annotations").items()
+                item in of(sent, "annotations").items() or item[0].startswith(free)
+                for item in of(new, "annotations").items()
             )
             and [(one["kind"], one["name"]) for one in of(new, "ownerReferences")]
             in ([], [("ServiceAccount", ACCOUNT)])
@@ -409,8 +409,8 @@ class Attacks:
             and of(new, "annotations").items() <= of(old, "annotations").items()
             and of(new, "finalizers") == of(old, "finalizers")
             and all(
-                one in were or (one["kind"], one["name"]) == ("ServiceAccount", ACCOUNT)
-                for one in owners
+                owner in were or (owner["kind"], owner["name"]) == ("ServiceAccount", ACCOUNT)
+                for owner in owners
             )
         )
 
@@ -433,7 +433,10 @@ class Attacks:
             f"webhooks.{number}.clientConfig.caBundle" for number in range(len(old["webhooks"]))
         ]
         longest = max(
-            (len(one["clientConfig"].get("caBundle", "")) for one in new.get("webhooks") or []),
+            (
+                len(webhook["clientConfig"].get("caBundle", ""))
+                for webhook in new.get("webhooks") or []
+            ),
             default=0,
         )
         is_small = longest <= 2**16 and size(of(new, "managedFields")) <= 2**17

@@ -349,9 +349,9 @@ def test_a_writer_that_takes_the_label_away_is_met_at_the_budgets_pace_and_loses
             hub.check_follows_facts(other)
         assert turns[0] > 50
         hub.wait_for_label(node)
-        requests = [one for one in hub.requests() if one.at >= began_at]
-        writes = [one for one in requests if one.is_write and not one.is_lease]
-        assert {one.who for one in writes} == {"one", "two"}
+        requests = [request for request in hub.requests() if request.at >= began_at]
+        writes = [request for request in requests if request.is_write and not request.is_lease]
+        assert {write.who for write in writes} == {"one", "two"}
         assert writes_without_the_lease(hub.requests()) == []
         elapsed = requests[-1].at - began_at
         assert len(requests) < elapsed * BUSY_REQUESTS_A_SECOND

@@ -340,7 +340,8 @@ class Observer:
             (cluster.api.watch(f"{folder}/events", fieldSelector="reason=Pulled"), self._see_pull),
         ]
         self._threads = [
-            threading.Thread(target=self._follow, args=each, daemon=True) for each in self._watches
+            threading.Thread(target=self._follow, args=watch, daemon=True)
+            for watch in self._watches
         ]
         # User pod -> when it was bound to the node, or pre-empted there.
         self.claims: dict[str, Seen] = {}
@@ -420,9 +421,9 @@ def test_fifty_users_start_on_a_node_that_joins_a_full_cluster_as_soon_as_the_im
                 "ten placeholders on the new node, so that all is full",
             )
             priority = next(
-                one["metadata"]["name"]
-                for one in stack.manifests
-                if one["kind"] == "PriorityClass" and one["value"] == 0
+                manifest["metadata"]["name"]
+                for manifest in stack.manifests
+                if manifest["kind"] == "PriorityClass" and manifest["value"] == 0
             )
             for index in range(50):
                 stack.create_pod(_user(f"user-{index}", image, priority))
@@ -477,7 +478,11 @@ def test_a_user_who_came_before_the_controllers_saw_the_node_is_not_refused_by_i
     registry.push_program(_path(image), size_bytes=PULL_BYTES)
     with Stack(cluster, hub, values_for(image), controllers=True) as stack:
         wait_for_labels(cluster, hub, "node-1", {image}, 90)
-        priority = next(one["metadata"]["name"] for one in stack.manifests if one.get("value") == 0)
+        priority = next(
+            manifest["metadata"]["name"]
+            for manifest in stack.manifests
+            if manifest.get("value") == 0
+        )
         # Leaves no room for another.
         whole = {"cpu": "1500m", "memory": "16Mi"}
 

@@ -139,7 +139,7 @@ def policies_work(case: Attacks) -> bool:
     others = [
         itertools.islice((one for one in each if not case.may(one, one.sent)), 3) for each in drawn
     ]
-    return all(any(case.send(one)[0] == "refused" for one in each) for each in others)
+    return all(any(case.send(one)[0] == "refused" for one in other) for other in others)
 
 
 def check_attacks(

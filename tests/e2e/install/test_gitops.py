@@ -220,7 +220,9 @@ def test_a_tool_sees_no_drift_in_what_roost_writes_and_removes_all_of_it(
     fake_nodes.create(node, cpu="4", memory="8Gi", images={"quay.io/a/b:1": 1_000_000})
     with tool(control_plane, namespace, VALUES | tool.values, controllers=True) as roost:
         (webhook,) = [
-            one for one in roost.manifests if one["kind"] == "MutatingWebhookConfiguration"
+            manifest
+            for manifest in roost.manifests
+            if manifest["kind"] == "MutatingWebhookConfiguration"
         ]
         wait_until(
             lambda: all(

@@ -91,9 +91,9 @@ class World:
     ) -> None:
         """Run `helm install|upgrade|uninstall --wait` as the cluster's administrator."""
         arguments = [verb, RELEASE, *([] if verb == "uninstall" else [str(self.tree / "chart")])]
-        for one in values:
+        for value in values:
             path = self.folder / f"values-{next(self._files)}.yaml"
-            path.write_text(yaml.safe_dump(dict(one)))
+            path.write_text(yaml.safe_dump(dict(value)))
             arguments.append(f"--values={path}")
         run_helm(
             program,
@@ -354,7 +354,10 @@ def check_all_run_as_rendered(
         assert condition(pod, "Ready") == "True", world.why(namespace)
         restarts = {one["name"]: one["restartCount"] for one in pod["status"]["containerStatuses"]}
         assert set(restarts.values()) == {0}, f"{name}: {restarts}\n{world.why(namespace)}"
-        assert all(one["securityContext"]["readOnlyRootFilesystem"] for one in spec["containers"])
+        assert all(
+            container["securityContext"]["readOnlyRootFilesystem"]
+            for container in spec["containers"]
+        )
         is_program = part in ("webhook", "controllers", "scheduler")
         assert bool(spec.get("hostNetwork")) == (host_network and is_program)
         assert ("readinessProbe" in spec["containers"][0]) == is_program

@@ -91,7 +91,8 @@ def all_profiles(folder: Path) -> dict[str, Any]:
 def rendered_flags(minor: str) -> list[str]:
     """The feature gates that Roost gives kube-scheduler in a cluster of this minor."""
     bodies: list[Any] = [
-        one.body for one in render_objects(default_values(), Release("hub", "jhub", f"v{minor}.0"))
+        manifest.body
+        for manifest in render_objects(default_values(), Release("hub", "jhub", f"v{minor}.0"))
     ]
     specs = [body["spec"]["template"]["spec"] for body in bodies if body["kind"] == "Deployment"]
     commands = [container["command"] for spec in specs for container in spec["containers"]]

@@ -139,10 +139,10 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
         assert len(leases) == len(stacks)
         assert len(set(leases.values())) == len(stacks)
 
-        for one in marks:
+        for mark in marks:
             for node in nodes:
-                one.wait_for_images(node)
-            one.wait_for_mark(*nodes)
+                mark.wait_for_images(node)
+            mark.wait_for_mark(*nodes)
         first = marks[0]
 
         # Whoever tries to write another's marks is refused by the API server.
@@ -162,7 +162,7 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
             assert refused.value.status in (403, 422)
 
         # One leaves: the others' marks stay, also after their next looks.
-        kept = [{node: one.on(node) for node in nodes} for one in marks[1:]]
+        kept = [{node: mark.on(node) for node in nodes} for mark in marks[1:]]
         assert "change node" in cleanup(control_plane, stacks[0])
         for node in nodes:
             assert first.on(node) == {"labels": set(), "taints": set()}
@@ -181,8 +181,8 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
             taints=[f"{taint}:NoSchedule"],
             memory="64Gi",
         )
-        for one in marks[1:]:
-            one.wait_for_images(f"c-{namespace}")
+        for mark in marks[1:]:
+            mark.wait_for_images(f"c-{namespace}")
         assert first.on(f"c-{namespace}")["labels"] == set()
         for stack in stacks:
             assert not stack.controllers[0].process.log_lines("failed"), (

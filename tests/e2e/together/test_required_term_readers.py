@@ -303,7 +303,9 @@ def test_a_user_nominated_to_a_node_whose_placeholder_does_not_go_is_bound_elsew
     """Without a kubelet, the placeholder's grace never ends."""
     hub, requests = pool.hub, {"cpu": "3"}
     priority = next(
-        one for one in hub.stack.manifests if one["kind"] == "PriorityClass" and one["value"] < -5
+        manifest
+        for manifest in hub.stack.manifests
+        if manifest["kind"] == "PriorityClass" and manifest["value"] < -5
     )
     pool.create_pod(
         "placeholder",

@@ -96,7 +96,9 @@ def hub_pod() -> JSONObject:
 
 def rendered(stack: Stack) -> set[Right]:
     """What the rendered roles grant; kube-scheduler has the cluster's own besides."""
-    roles = [one for one in stack.manifests if one["kind"] in ("Role", "ClusterRole")]
+    roles = [
+        manifest for manifest in stack.manifests if manifest["kind"] in ("Role", "ClusterRole")
+    ]
     return {
         Right(
             role["metadata"]["labels"]["app.kubernetes.io/component"], verb, group, resource, name

@@ -32,7 +32,8 @@ def waves() -> list[list[Case]]:
     named = os.environ.get("ROOST_SMALL_SEEDS", "")
     cases = [small(seed) for seed in (map(int, named.split(",")) if named else range(200))]
     sorted_out = [
-        [one for one in cases if len(one.priorities) == count] for count in (0, len(PRIORITIES), 4)
+        [case for case in cases if len(case.priorities) == count]
+        for count in (0, len(PRIORITIES), 4)
     ]
     return [
         found if named else [one for one in found[:A_WAVE] if one.name not in RACES]

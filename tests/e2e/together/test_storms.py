@@ -90,9 +90,9 @@ class World:
 
     def _through(self, component: str) -> str:
         direct = next(
-            Path(one.partition("=")[2])
-            for one in self.stack.arguments(component)
-            if one.startswith("--kubeconfig=")
+            Path(argument.partition("=")[2])
+            for argument in self.stack.arguments(component)
+            if argument.startswith("--kubeconfig=")
         )
         return f"--kubeconfig={self.proxy.kubeconfig(direct)}"
 
@@ -264,7 +264,9 @@ def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_e
     (old,) = stack.webhooks
     old_settings = stack.folder / "old.json"
     mounted = next(
-        one.partition("=")[2] for one in stack.arguments("webhook") if one.startswith("--settings=")
+        argument.partition("=")[2]
+        for argument in stack.arguments("webhook")
+        if argument.startswith("--settings=")
     )
     old_settings.write_text(Path(mounted).read_text())
     with contextlib.ExitStack() as exits:
@@ -288,7 +290,10 @@ def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_e
                 annotations = [
                     pod["metadata"].get("annotations", {}) for pod in storm.wait_for_more()
                 ]
-                return {str(one.get(POLICY_REVISION_ANNOTATION, "")) for one in annotations}
+                return {
+                    str(annotation.get(POLICY_REVISION_ANNOTATION, ""))
+                    for annotation in annotations
+                }
 
             wait_until(lambda: len(revisions() - {""}) == 2, 30, "both to place users")
         storm.check()
@@ -303,5 +308,5 @@ def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_e
             terms = stored["spec"]["affinity"]["nodeAffinity"][
                 "preferredDuringSchedulingIgnoredDuringExecution"
             ]
-            assert [one for one in terms if terms.count(one) > 1] == []
+            assert [term for term in terms if terms.count(term) > 1] == []
             assert stack.wait_for_node(f"seen-twice-{turn}") == "holds"

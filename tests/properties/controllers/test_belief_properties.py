@@ -407,7 +407,7 @@ class Cluster:
 
 
 def is_listed(node: JSONObject) -> bool:
-    return any(IMAGE in one["names"] for one in node["status"]["images"])
+    return any(IMAGE in image["names"] for image in node["status"]["images"])
 
 
 def is_ready(node: JSONObject) -> bool:
@@ -736,7 +736,7 @@ def play_learning(rng: random.Random) -> None:
         planned = planner.plan(snapshot, Moment(noon - 120 + now, now))
         hours.append(planned.gauges["headroom_learned_hours"]["default",])
         written.extend(
-            one.data["default"] for one in planned.actions if isinstance(one, KeepHistory)
+            action.data["default"] for action in planned.actions if isinstance(action, KeepHistory)
         )
         return planned.gauges["headroom_replicas"]["default",]
 

@@ -18,10 +18,10 @@ from tests.unit.generator.linted import merged
 POINTS = tuple(read_schema()["definitions"]["plugins"]["properties"])  # type: ignore[index]
 NAMES = st.sampled_from(sorted(PLUGINS))
 ENABLED = st.lists(NAMES, unique=True, max_size=3).map(
-    lambda names: [{"name": one, "weight": 2} for one in names]
+    lambda names: [{"name": name, "weight": 2} for name in names]
 )
 DISABLED = st.lists(NAMES | st.just("*"), unique=True, max_size=3).map(
-    lambda names: [{"name": one} for one in names]
+    lambda names: [{"name": name} for name in names]
 )
 SETS = st.dictionaries(
     st.sampled_from(POINTS),

@@ -206,7 +206,7 @@ def test_a_decision_is_what_filters_and_scores_say(seed: int) -> None:
         assert decision.node in decision.table.best
         assert decision.table == score_nodes(comes, feasible, state, profile)
         for plugin, points in decision.table.points.items():
-            assert all(0 <= one <= 100 * dict(profile.scores)[plugin] for one in points)
+            assert all(0 <= point <= 100 * dict(profile.scores)[plugin] for point in points)
     if decision.node is None:
         assert decision.message.startswith(f"0/{len(cluster.nodes)} nodes are available: ")
     else:
@@ -222,8 +222,8 @@ def test_when_the_victims_are_gone_the_pod_fits_and_all_were_less_important(seed
     if (nomination := schedule(comes, state, profile).nomination) is None:
         return
     assert nomination.victims
-    assert all(one.priority < comes.priority for one in nomination.victims)
-    with state.without(*(one.key for one in nomination.victims)):
+    assert all(victim.priority < comes.priority for victim in nomination.victims)
+    with state.without(*(victim.key for victim in nomination.victims)):
         assert (
             Cycle(comes, state, profile).check_with_nominated(state.rows[nomination.node]) is None
         )

@@ -263,7 +263,9 @@ def test_whoever_books_by_a_config_map_gets_placeholders(hub: str) -> None:
 
 
 def test_draws_book_by_config_maps_of_the_release_and_of_hubs() -> None:
-    written = [(one.namespace, one.text) for seed in range(200) for one in draw(seed).writings]
+    written = [
+        (writing.namespace, writing.text) for seed in range(200) for writing in draw(seed).writings
+    ]
     for hub in (NAMESPACE, *OTHER_HUBS):
         texts = [text for namespace, text in written if namespace == hub]
         assert "" in texts

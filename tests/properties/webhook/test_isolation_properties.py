@@ -56,9 +56,9 @@ class Cluster(FakeServer):
         if path == "/api/v1/pods" and (selector := str(query.get("labelSelector", ""))):
             wanted = dict(part.split("=", 1) for part in selector.split(","))
             chosen = [
-                one
-                for one in self._pods
-                if wanted.items() <= one["metadata"].get("labels", {}).items()
+                pod
+                for pod in self._pods
+                if wanted.items() <= pod["metadata"].get("labels", {}).items()
             ]
             self.objects[path, selector] = chosen
         return super().get(path, query)

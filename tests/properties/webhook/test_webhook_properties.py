@@ -54,9 +54,9 @@ def test_patching_twice_is_once_also_after_another_mutator(
 
 def kept(terms: list[JSONObject], drops: bool) -> list[JSONObject]:
     return [
-        one
-        for one in terms
-        if not (drops and (is_binderhub_sticky_term(one) or is_binderhub_spread_term(one)))
+        term
+        for term in terms
+        if not (drops and (is_binderhub_sticky_term(term) or is_binderhub_spread_term(term)))
     ]
 
 
@@ -147,7 +147,7 @@ def test_weights_stay_valid_and_each_term_is_said_once(
         assert all(added.count(term) == 1 for term in added)
     breaks_ties = [term for term in pod_terms(placed, "podAntiAffinity") if term["weight"] == 1]
     if known.nodes is None or any(
-        KARPENTER_POOL_LABEL in one.labels for one in known.nodes.values()
+        KARPENTER_POOL_LABEL in node.labels for node in known.nodes.values()
     ):
         assert all(term in pod_terms(old, "podAntiAffinity") for term in breaks_ties)
 

@@ -167,8 +167,8 @@ def test_pods_are_as_kubespawner_makes_them(traits: dict[str, Any], tmp_path: Pa
     assert [one["image"] for one in ours.pod["spec"]["initContainers"]] == [
         one["image"] for one in spec.get("initContainers", [])
     ]
-    assert [one["image"] for one in ours.pod["spec"]["containers"]] == [
-        one["image"] for one in spec["containers"]
+    assert [container["image"] for container in ours.pod["spec"]["containers"]] == [
+        container["image"] for container in spec["containers"]
     ]
 
 

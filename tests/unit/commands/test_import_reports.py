@@ -48,7 +48,7 @@ def test_lists_by_name_are_read_in_the_order_of_their_names() -> None:
     )
     assert child(gpu, "tolerations") == [GPU]
     pods = [one["spec"]["template"]["spec"] for one in rendered(result, "DaemonSet")]
-    assert [one.get("nodeSelector", {}).get("pool") for one in pods] == [None, "gpu"]
+    assert [pod.get("nodeSelector", {}).get("pool") for pod in pods] == [None, "gpu"]
     assert GPU in pods[1]["tolerations"]
     assert not result.unmapped
     assert "users of GPU: Roost's scheduler, 2 of 2 images brought" in result.report()
@@ -92,7 +92,7 @@ def test_a_chart_s_key_in_a_profile_is_named_with_the_trait_that_is_meant() -> N
 
 def test_a_list_that_a_function_only_filters_stands() -> None:
     result = reported("profiles-filtered-by-group")
-    assert {one.pod["spec"]["containers"][0]["image"] for one in user_pods(result)} == {
+    assert {user_pod.pod["spec"]["containers"][0]["image"] for user_pod in user_pods(result)} == {
         "registry.example.org/cpu:1",
         "registry.example.org/gpu:1",
     }

@@ -125,7 +125,9 @@ def test_a_booking_more_than_a_leap_year_ahead_is_asked_about() -> None:
     for seconds, reason in ((0, "EventBooked"), (1, "EventFarAway")):
         minutes = -366 * 1440 - seconds / 60
         planned = _plan(_planner(), minutes, sources=(source,))
-        assert [one.reason for one in planned.actions if isinstance(one, Notice)] == [reason]
+        assert [action.reason for action in planned.actions if isinstance(action, Notice)] == [
+            reason
+        ]
 
 
 def test_fifty_bookings_are_told_of_in_a_minute_and_the_next_when_it_is_over() -> None:
@@ -215,7 +217,9 @@ def test_of_a_booking_whose_hour_is_over_nobody_is_told(
     text = EVENT_YAML.replace("09:00", start)
     planned = _plan(_planner(), minutes, sources=(_config_map(text),))
     reasons = [
-        one.reason for one in planned.actions if isinstance(one, Notice) and one.kind == "ConfigMap"
+        action.reason
+        for action in planned.actions
+        if isinstance(action, Notice) and action.kind == "ConfigMap"
     ]
     assert reasons == (["EventBooked"] if is_told else [])
 
@@ -251,9 +255,9 @@ def test_a_config_map_books_and_its_writer_is_told() -> None:
     source = _config_map(EVENT_YAML)
     assert _wanted(_plan(planner, 0, sources=(source,))) == 123
     (notice,) = [
-        each
-        for each in _plan(_planner(), -60, sources=(source,)).actions
-        if isinstance(each, Notice)
+        action
+        for action in _plan(_planner(), -60, sources=(source,)).actions
+        if isinstance(action, Notice)
     ]
     assert (notice.kind, notice.name, notice.uid, notice.reason) == (
         "ConfigMap",
@@ -273,9 +277,9 @@ def test_a_config_map_that_is_not_read_yet_counts_as_before_and_that_is_told() -
     planned = _plan(_planner(), -10, sources=(replace(_config_map(EVENT_YAML), is_unread=True),))
     assert _wanted(planned) == 123
     told = [
-        each
-        for each in planned.actions
-        if isinstance(each, Notice) and each.reason == "EventsNotRead"
+        action
+        for action in planned.actions
+        if isinstance(action, Notice) and action.reason == "EventsNotRead"
     ]
     assert [(notice.name, notice.warning) for notice in told] == [("course", True)]
     assert planned.gauges["headroom_bookings_unread"] == {(): 1}
@@ -302,7 +306,9 @@ def test_a_faulty_config_map_is_told_and_takes_nothing_with_it(text: str, fault:
     sources = (_config_map(text, name="bad"), _config_map(EVENT_YAML))
     assert _wanted(_plan(_planner(), 0, sources=sources)) == 123
     told = [
-        each for each in _plan(_planner(), -60, sources=sources).actions if isinstance(each, Notice)
+        action
+        for action in _plan(_planner(), -60, sources=sources).actions
+        if isinstance(action, Notice)
     ]
     refused = [notice for notice in told if notice.reason == "EventRefused"]
     assert {notice.name for notice in refused} == {"bad"}
@@ -516,7 +522,11 @@ def test_a_hubs_booking_counts_its_own_users_and_is_told_in_its_namespace() -> N
     pods = tuple(replace(pod, namespace=pod.name.partition("-")[0]) for pod in came)
     assert plan(booking("physics", 10), pods=pods)[0] == 7
     _, notices = plan(booking("physics", 10), seconds=-3600.0)
-    about = [(one.namespace, one.name, one.reason) for one in notices if one.kind == "ConfigMap"]
+    about = [
+        (notice.namespace, notice.name, notice.reason)
+        for notice in notices
+        if notice.kind == "ConfigMap"
+    ]
     assert about == [("physics", "roost-events", "EventBooked")]
 
 
@@ -538,7 +548,7 @@ def test_what_is_too_much_is_refused_whole_and_harms_no_other_hub(
 ) -> None:
     wanted, notices = plan(source, booking("biology", 10))
     assert wanted == 10
-    (refused,) = [one for one in notices if one.reason == "EventRefused"]
+    (refused,) = [notice for notice in notices if notice.reason == "EventRefused"]
     assert (refused.namespace, refused.warning) == ("physics", True)
     assert fault in refused.message
 

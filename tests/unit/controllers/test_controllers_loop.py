@@ -276,7 +276,7 @@ def test_a_notice_is_told_once_in_ten_minutes_and_a_failed_one_as_soon_as_it_is_
         outcomes.append(world.applier.apply([NOTICE])[0].outcome)
     failed, held_back, done = Outcome.FAILED, Outcome.HELD_BACK, Outcome.DONE
     assert outcomes == [failed, failed, held_back, done, done, done]
-    assert [one[:2] for one in world.client.requests] == [
+    assert [request[:2] for request in world.client.requests] == [
         ("POST", "/api/v1/namespaces/default/events")
     ] * 3
     del world.client.requests[:2]

@@ -194,7 +194,10 @@ def classes(*told: tuple[int, int, int, int, int]) -> list[tuple[int, int, int, 
         accounting, account = after_minute(
             accounting, account, 10_000 + minute, (seats, uncut), "UTC"
         )
-    return [(one.minute - 10_000, one.people, one.late, one.why) for one in account.late_classes]
+    return [
+        (late_class.minute - 10_000, late_class.people, late_class.late, late_class.why)
+        for late_class in account.late_classes
+    ]
 
 
 @pytest.mark.parametrize(

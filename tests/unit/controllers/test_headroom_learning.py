@@ -174,7 +174,7 @@ def test_whatever_is_stored_no_set_leaves_its_bounds(
 ) -> None:
     low, high = bounds
     learn = {**LEARN, "min": low, "max": high}
-    document = _document(learn=learn, windows=[{**DAY, "replicas": each} for each in windows])
+    document = _document(learn=learn, windows=[{**DAY, "replicas": window} for window in windows])
     hub = Hub(document, {"default": text})
     hub.turn()
     by_values = (windows or [3])[0]
@@ -358,7 +358,9 @@ def test_a_class_that_waits_is_kept_with_the_reason(
     hub.pass_minutes(100)
     assert hub.stored is not None
     account = read_history(hub.stored["default"]).account
-    assert [(each.people, each.late, each.why) for each in account.late_classes] == [(40, 40, why)]
+    assert [
+        (late_class.people, late_class.late, late_class.why) for late_class in account.late_classes
+    ] == [(40, 40, why)]
     assert account.weeks[-1].late == 40
 
 

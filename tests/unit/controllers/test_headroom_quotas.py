@@ -157,7 +157,7 @@ def test_what_a_quota_leaves_is_told_once_an_hour() -> None:
     told = []
     for seconds in (0, 1, 3599, 3600, 3601, 7199, 7200):
         planned = _plan(planner, _quota(pods=50), replicas=20, steady=1000.0 + seconds)
-        notices = [one for one in planned.actions if isinstance(one, Notice)]
+        notices = [action for action in planned.actions if isinstance(action, Notice)]
         if any(notice.reason == "HeadroomQuota" for notice in notices):
             told.append(seconds)
     assert told == [0, 3600, 7200]

@@ -284,7 +284,7 @@ def test_zero_to_jupyterhubs_init_containers_tell_image_by_image(kind: str) -> N
     body["metadata"] |= {"namespace": NAMESPACE, "name": "puller-1", "uid": "uid-1"}
     body["spec"]["nodeName"] = "a"
     inits = body["spec"]["initContainers"]
-    images = [one["image"] for one in inits]
+    images = [init["image"] for init in inits]
     w = world(*images, puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
     # Roost's own pullers are not asked.
     w.pulled_event(w.add_pulling(), images[0])

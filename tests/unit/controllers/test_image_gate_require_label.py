@@ -45,7 +45,7 @@ def world(*images: str, **settings: Any) -> GateWorld:
 
 
 def told(w: GateWorld) -> list[Notice]:
-    return [one for one in w.notices() if one.reason == GATE_OPENED]
+    return [notice for notice in w.notices() if notice.reason == GATE_OPENED]
 
 
 def opened_for(w: GateWorld) -> dict[tuple[str, ...], float]:
@@ -84,8 +84,8 @@ def test_ready_nodes_are_closed_before_one_is_known_to_hold_a_new_image() -> Non
     w.add_node("a", images=(OTHER, SCIPY))
     w.add_node("b")
     w.puller("b")
-    changes = [one for one in w.changes() if isinstance(one, ChangeNode)]
-    assert [(one.node, *one.set_labels.values()) for one in changes] == [
+    changes = [change for change in w.changes() if isinstance(change, ChangeNode)]
+    assert [(change.node, *change.set_labels.values()) for change in changes] == [
         ("b", "pulling"),
         ("a", "true"),
     ]
@@ -382,7 +382,7 @@ def openings(
         for one in nodes
         if "pulling" in one.labels.values()
     }
-    by_name, by_key = {one.name: one for one in nodes}, {one.key: one for one in pods}
+    by_name, by_key = {one.name: one for one in nodes}, {pod.key: pod for pod in pods}
     found = plan_openings(
         Snapshot(RELEASE, NAMESPACE, by_name, by_key, claimable=claimable),
         GateNodes(
@@ -438,7 +438,7 @@ def told_pod(**said: Any) -> Pod:
 def test_which_nodes_are_opened(
     _about: str, nodes: list[Any], pods: list[Any], expected: list[str]
 ) -> None:
-    found, _ = openings([told_node(**one) for one in nodes], [told_pod(**one) for one in pods])
+    found, _ = openings([told_node(**one) for one in nodes], [told_pod(**pod) for pod in pods])
     assert found == dict.fromkeys(expected, frozenset({label(SCIPY)}))
 
 
@@ -536,7 +536,7 @@ def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open
     w.wait(9)
     assert w.plan().wake_after_seconds == pytest.approx(1.0)
     w.wait(1)
-    (change,) = (one for one in w.turn().actions if isinstance(one, ChangeNode))
+    (change,) = (action for action in w.turn().actions if isinstance(action, ChangeNode))
     assert change.set_labels == {label(SCIPY): "open"}
     assert w.labels() == {label(SCIPY): "open", label(GPU): "pulling"}
     (notice,) = (one for one in w.notices() if one.reason == GATE_OPENED)
@@ -623,9 +623,9 @@ def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_
         w.add_node(
             name, ready=False, taints=(Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),)
         )
-    changes = [one for one in w.plan().actions if isinstance(one, ChangeNode)]
+    changes = [action for action in w.plan().actions if isinstance(action, ChangeNode)]
     pulling = [(name, "pulling") for name in "abc"]
-    assert [(one.node, *one.set_labels.values()) for one in changes] == [
+    assert [(change.node, *change.set_labels.values()) for change in changes] == [
         ("closed", "open"),
         *pulling,
     ]

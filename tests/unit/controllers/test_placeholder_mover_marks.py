@@ -48,7 +48,7 @@ def test_a_node_not_to_be_used_is_not_marked_nor_keeps_a_mark(
 ) -> None:
     change: dict[str, Any] = dict(befalls)
     if "taints" in befalls:
-        change["taints"] = tuple(Taint(*one) for one in befalls["taints"])
+        change["taints"] = tuple(Taint(*taint) for taint in befalls["taints"])
     world = settled_world()
     world.add_node("new")
     world.change_node("new", **change)

@@ -403,7 +403,7 @@ def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) ->
         ReleaseDocument(read, world.document, world.configuration, minor)
     ).profiles
     assert len(profiles) > 3
-    assert {one.minor for one in profiles.values()} == {minor}
+    assert {profile.minor for profile in profiles.values()} == {minor}
     assert ("VolumeBinding" in dict(profiles["default-scheduler"].scores)) == (minor >= 37)
 
 

@@ -311,7 +311,7 @@ def told_node(
         images={image: size * GB for image, size in (images or {}).items()},
         disk=None if disk is None else disk * GB,
         joined=WALL - joined,
-        taints=tuple(Taint(*one) for one in taints),
+        taints=tuple(Taint(*taint) for taint in taints),
         **more,
     )
 

@@ -108,8 +108,8 @@ class Cluster:
     def runs(self, name: str) -> None:
         key = f"{NAMESPACE}/{name}"
         containers = tuple(
-            replace(each, image_id="sha256:1", waiting_reason="", running=True)
-            for each in self.pods[key].containers
+            replace(container, image_id="sha256:1", waiting_reason="", running=True)
+            for container in self.pods[key].containers
         )
         self.change(name, phase="Running", containers=containers)
 

@@ -50,9 +50,9 @@ class Watched:
         ]
         names = {family.name: family for family in self.metrics.registry.collect()}
         pending = {
-            one.labels["pod_class"]: one.value
-            for one in names[f"{PREFIX}oldest_pending_seconds"].samples
-            if one.labels["waits_for"] == waits_for
+            sample.labels["pod_class"]: sample.value
+            for sample in names[f"{PREFIX}oldest_pending_seconds"].samples
+            if sample.labels["waits_for"] == waits_for
         }
         return {
             "counted": counted,
@@ -98,7 +98,7 @@ def test_hubs_beyond_a_bound_are_one() -> None:
     ]
     watched.see(1010.0, *named)
     names = {family.name: family for family in watched.metrics.registry.collect()}
-    hubs = {one.labels["hub"] for one in names[f"{PREFIX}oldest_pending_seconds"].samples}
+    hubs = {sample.labels["hub"] for sample in names[f"{PREFIX}oldest_pending_seconds"].samples}
     assert (len(hubs), "other" in hubs) == (51, True)
 
 

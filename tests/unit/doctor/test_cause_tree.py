@@ -46,7 +46,7 @@ def test_each_finding_stands_in_the_tree_once_whatever_brings_about_what(
 ) -> None:
     trees = group_by_cause(outcomes)
     told = [pair for tree in trees for pair in ((tree.check, tree.finding), *tree.consequences)]
-    given = [(one.check, finding) for one in outcomes for finding in one.findings]
+    given = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
     assert sorted(told, key=repr) == sorted(given, key=repr)
     # What follows from nothing is never hidden below something else.
     roots = [(tree.check, tree.finding) for tree in trees]

@@ -33,9 +33,9 @@ def test_nothing_is_found_where_all_is_well(values: str) -> None:
     cluster = Cluster(values)
     for checks in (INSTALLED, BEFORE):
         outcomes = run_checks(cluster.install, checks)
-        assert [one for one in outcomes if one.findings] == []
+        assert [outcome for outcome in outcomes if outcome.findings] == []
         assert len(outcomes) == len(checks)
-        assert all(one.looked_at for one in outcomes)
+        assert all(outcome.looked_at for outcome in outcomes)
 
 
 DEPLOYMENT: Final = f"{APPS}/deployments/hub-roost-webhook"
@@ -74,7 +74,11 @@ def test_of_a_release_that_is_not_there_nothing_of_its_own_is_well() -> None:
     cluster.objects = {"/api/v1/namespaces/jhub": {}}
     cluster.admitted = {"annotations": {}}
     outcomes = run_checks(cluster.install, INSTALLED)
-    assert [one.check for one in outcomes if one.findings] == ["objects", "leaders", "admission"]
+    assert [outcome.check for outcome in outcomes if outcome.findings] == [
+        "objects",
+        "leaders",
+        "admission",
+    ]
 
 
 def test_a_program_whose_image_cannot_be_pulled_is_told_with_the_image() -> None:

@@ -41,11 +41,11 @@ def test_quotas_and_limit_ranges_are_named_in_a_cluster_and_in_a_file(
     assert all(text in one for text, (_, one) in zip(told, said, strict=True))
     file, kind = tmp_path / "quotas.yaml", KINDS[path.rpartition("/")[2]]
     file.write_text(
-        yaml.safe_dump_all([{"apiVersion": "v1", "kind": kind, **one} for one in bodies])
+        yaml.safe_dump_all([{"apiVersion": "v1", "kind": kind, **body} for body in bodies])
     )
     faults = find_faults(str(file), cluster.install.values, HUB_RELEASE)
-    assert [(one.severity, f"{one.found} {one.fix}") for one in faults] == said
-    assert {one.file for one in faults} <= {str(file)}
+    assert [(fault.severity, f"{fault.found} {fault.fix}") for fault in faults] == said
+    assert {fault.file for fault in faults} <= {str(file)}
 
 
 def test_of_a_class_in_other_namespaces_their_quotas_count() -> None:

@@ -167,8 +167,11 @@ def test_users_who_wait_for_long_are_told_by_cause(
     said = {"involvedObject": {"uid": "u"}, "reason": event, "message": "x", "type": "Warning"}
     cluster.lists[PODS.replace("/pods", "/events")] = [said] if event else []
     findings = cluster.said("waiting")
-    assert [one.severity for one in findings] == ["warning"] * bool(told)
-    assert all("2 user pods waiting" in one.evidence and told in one.evidence for one in findings)
+    assert [finding.severity for finding in findings] == ["warning"] * bool(told)
+    assert all(
+        "2 user pods waiting" in finding.evidence and told in finding.evidence
+        for finding in findings
+    )
 
 
 TERM = "{matchExpressions: [{key: p, operator: In, values: [u]}]}"
@@ -192,7 +195,9 @@ def labelled(name: str, labels: dict[str, str], taints: list[str] | None = None)
 
 def looked_at(cluster: Cluster) -> str:
     (said,) = [
-        one.looked_at for one in run_checks(cluster.install, INSTALLED) if one.check == "reach"
+        outcome.looked_at
+        for outcome in run_checks(cluster.install, INSTALLED)
+        if outcome.check == "reach"
     ]
     return said
 

@@ -212,9 +212,9 @@ class Cluster:
         """
         # An install reads a list once only.
         outcomes = run_checks(replace(self.install), INSTALLED)
-        assert [one.check for one in outcomes if one.findings and one.check != check] == [
-            *others
-        ], outcomes
+        assert [
+            outcome.check for outcome in outcomes if outcome.findings and outcome.check != check
+        ] == [*others], outcomes
         return found(outcomes, check)
 
     def tells(
@@ -246,7 +246,9 @@ def merged(live: Any, body: Any) -> Any:
 
 
 def found(outcomes: list[CheckOutcome], check: str) -> list[Finding]:
-    return [finding for one in outcomes if one.check == check for finding in one.findings]
+    return [
+        finding for outcome in outcomes if outcome.check == check for finding in outcome.findings
+    ]
 
 
 def pod(name: str, annotations: Mapping[str, str] | None = None, **rest: Any) -> JSONObject:

@@ -36,9 +36,9 @@ def merged(result: ImportResult) -> Merged:
     faults = find_faults(whole, Release())
     # `validate --strict` passes, but where the hub itself has its profiles' images not pulled.
     assert [
-        str(one)
-        for one in faults
-        if one.severity != "hint" and "not pulled to any node" not in one.found
+        str(fault)
+        for fault in faults
+        if fault.severity != "hint" and "not pulled to any node" not in fault.found
     ] == []
     return whole
 

@@ -31,7 +31,9 @@ def pods(text: str) -> dict[str, Values]:
     bodies: list[Values] = [
         dict(one.body) for one in render(merged(text).values, Release("hub", "hub", "v1.37.2"))
     ]
-    deployments = {one["metadata"]["name"]: one for one in bodies if one["kind"] == "Deployment"}
+    deployments = {
+        body["metadata"]["name"]: body for body in bodies if body["kind"] == "Deployment"
+    }
     return {name: deployments[f"hub-roost-{name}"]["spec"]["template"]["spec"] for name in PROGRAMS}
 
 
@@ -60,8 +62,8 @@ def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
     assert not {"priorityClassName", "hostNetwork"} & set(specs[program])
     others = [specs[name] for name in PROGRAMS if name != program]
     assert all(
-        one["nodeSelector"]["pool"] == "core" and one["priorityClassName"] == "high"
-        for one in others
+        other["nodeSelector"]["pool"] == "core" and other["priorityClassName"] == "high"
+        for other in others
     )
 
 
@@ -80,7 +82,7 @@ placeholder:
 placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, nodeSelector: {pool: large}}]
 """).values
     bodies: list[Values] = [dict(one.body) for one in render(values, Release("hub", "hub"))]
-    pods = [one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"]
+    pods = [body["spec"]["template"] for body in bodies if body["kind"] == "StatefulSet"]
     # On Windows nodes no placeholder could run.
     assert [pod["spec"]["nodeSelector"] for pod in pods] == [
         {"kubernetes.io/os": "linux", "pool": "users"},

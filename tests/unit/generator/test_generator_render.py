@@ -338,10 +338,12 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
     secrets = release_document(text)["prePuller"]["pullSecrets"]
     assert secrets == ["registry", "both", "users"]
     policies = [
-        str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"
+        str(manifest.body)
+        for manifest in manifests
+        if manifest.body["kind"] == "ValidatingAdmissionPolicy"
     ]
     expressions = [
-        said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)
+        said for policy in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", policy)
     ]
     assert [json.loads(expression) for expression in expressions] == [secrets]
 
@@ -372,13 +374,19 @@ def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_t
 
 def policies_of(values: dict[str, Any], minor: int = NEWEST_MINOR) -> list[dict[str, object]]:
     manifests = render(values, Release("hub", "jhub", f"v1.{minor}.0"))
-    return [one.body for one in manifests if one.body["kind"] == "MutatingAdmissionPolicy"]
+    return [
+        manifest.body
+        for manifest in manifests
+        if manifest.body["kind"] == "MutatingAdmissionPolicy"
+    ]
 
 
 def test_admission_policies_read_nothing_that_the_table_says_they_cannot_follow() -> None:
     values: dict[str, Any] = dict(read_defaults().values) | {"admission": {"mode": "policy"}}
     classes = values["podClasses"]
-    assert {part.key for part in LEFT_OUT} <= {key for each in classes.values() for key in each}
+    assert {part.key for part in LEFT_OUT} <= {
+        key for pod_class in classes.values() for key in pod_class
+    }
     followed = {name: class_by_policy(each) for name, each in classes.items()}
     assert followed != classes
     assert policies_of(values | {"podClasses": followed}) == policies_of(values) != []

@@ -122,10 +122,10 @@ def test_a_folder_without_a_hub_is_a_fault_that_says_what_is_looked_for(tmp_path
 
 
 def test_each_file_by_name_is_a_hub_called_after_it() -> None:
-    assert [one.name for one in hubs_of_files([("x/a.values.yaml", b""), ("b.yml", b"")])] == [
-        "a",
-        "b",
-    ]
+    assert [
+        hubs_of_file.name
+        for hubs_of_file in hubs_of_files([("x/a.values.yaml", b""), ("b.yml", b"")])
+    ] == ["a", "b"]
 
 
 # What is united
@@ -209,7 +209,8 @@ def test_of_sets_that_learn_from_none_each_pool_has_one_in_the_size_of_most_hubs
     large = hub(nodeSelector={"pool": "a"}, memory={"guarantee": "2G"})
     many = united(a=small, b=large, c=large, d=hub(nodeSelector={"pool": "d"}))
     sets = {
-        one["name"]: one["resources"]["requests"]["memory"] for one in many.values["placeholders"]
+        placeholder["name"]: placeholder["resources"]["requests"]["memory"]
+        for placeholder in many.values["placeholders"]
     }
     assert sets == {"a": "2Gi", "d": "1Gi"}
     assert "# a: of b, c, a\n" in many.to_yaml()

@@ -13,7 +13,10 @@ from tests.unit.generator.imported_hubs import PURPOSE_USER, hub, imported, valu
 def groups(result: Any) -> dict[str, Any]:
     """The images of each puller, by the keys that it tolerates."""
     found = puller_groups(value(result, "singleuser"), value(result, "prePuller"))
-    return {",".join(str(one["key"]) for one in group.tolerations[2:]): group for group in found}
+    return {
+        ",".join(str(toleration["key"]) for toleration in group.tolerations[2:]): group
+        for group in found
+    }
 
 
 def test_a_profiles_nodes_tolerations_and_extended_resources_are_kept() -> None:

@@ -50,7 +50,11 @@ def proposed(text: str, release: str = "hub") -> list[Proposal]:
 
 def values_of(proposals: list[Proposal], dotted: str) -> list[Any]:
     """What each proposal that names the key says there."""
-    return [got for one in proposals if (got := child(one.values, *dotted.split("."))) is not None]
+    return [
+        got
+        for proposal in proposals
+        if (got := child(proposal.values, *dotted.split("."))) is not None
+    ]
 
 
 def test_a_hub_with_everything_off_is_proposed_puller_then_placeholders_then_scheduler() -> None:
@@ -148,7 +152,7 @@ def test_a_booking_for_a_profile_gets_its_pools_set_and_the_image_of_its_default
     usual = values["placeholder"]["defaults"]
     sets = placeholder_sets("hub", pools.values["placeholders"], usual)
     seats: Any = profile_seats(values["singleuser"], usual, sets)
-    assert [(*one["names"], one["image"], one["set"]) for one in seats] == rows(
+    assert [(*seat["names"], seat["image"], seat["set"]) for seat in seats] == rows(
         "generator/profile-seats"
     )
 
@@ -193,7 +197,7 @@ def test_sets_of_pools_have_names_of_their_own() -> None:
         " {replicas: 1}}"
     )
     (entries,) = values_of(proposed(text), "placeholders")
-    assert [one["name"] for one in entries] == [
+    assert [entry["name"] for entry in entries] == [
         *("default", "default-2", "default-3", "gro-e-daten", "pool", "x" * 40)
     ]
 

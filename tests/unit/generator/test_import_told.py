@@ -441,7 +441,7 @@ def test_placeholders_are_as_large_as_the_default_profiles_users_and_gpus_are_le
     for size, are_proposed in (("64G", True), ("65G", False)):
         text = f"singleuser: {{memory: {{guarantee: {size}}}}}"
         proposals = propose(imported_text(text), [("hub.yaml", text)], "hub")
-        assert any("placeholders" in one.values for one in proposals) == are_proposed
+        assert any("placeholders" in proposal.values for proposal in proposals) == are_proposed
 
 
 def test_a_default_profile_that_roost_rejects_leaves_the_usual_users_size() -> None:

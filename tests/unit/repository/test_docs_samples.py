@@ -189,7 +189,7 @@ def commands() -> list[Command]:
                 place = f"{path.relative_to(ROOT)}:{number}"
                 in_pod = begin[0].startswith(" -- ")
                 calls = re.split(r"(?<=[|]) *(?=roost )", begin[1])
-                found += [Command(place, tuple(words(each))[1:], in_pod) for each in calls]
+                found += [Command(place, tuple(words(call))[1:], in_pod) for call in calls]
     return found
 
 

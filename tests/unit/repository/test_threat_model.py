@@ -35,8 +35,8 @@ def test_the_threat_model_names_each_right_that_is_rendered() -> None:
             # What controllers and scheduler read has a table of its own.
             if account in ("webhook", "recorder") or not READS.issuperset(rule["verbs"]):
                 words = {
-                    WORDS.get(one, one.rpartition("/")[0] or one).removesuffix("s")
-                    for one in rule["resources"]
+                    WORDS.get(resource, resource.rpartition("/")[0] or resource).removesuffix("s")
+                    for resource in rule["resources"]
                 }
                 assert [word for word in words if word.lower() not in may[account]] == [], (
                     account,

@@ -205,7 +205,7 @@ def test_what_is_needed_follows_from_who_came_in_plain_form(seed: int) -> None:
                         for day in outlook.days
                         if came > day.most
                     )
-                more = [(float(each), 0.3 * lost / len(others)) for each in others]
+                more = [(float(other), 0.3 * lost / len(others)) for other in others]
                 seats = max(seats, seats_worth([*needs, *more], worth, room))
             found = forecast_need(outlook, came, worth, room)
             assert found == (max(seats, steady), steady)

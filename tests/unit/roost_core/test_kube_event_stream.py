@@ -133,7 +133,7 @@ def test_what_a_server_has_forgotten_when_it_answers_again_is_listed_at_once(
     assert 0.25 <= waits[6] <= 0.5
     assert waits[7] >= 0.5
     # Watches after a fault are short, since their end is heard.
-    assert [one == 5 for one in server.seconds] == [False, *[True] * 6, False, False]
+    assert [second == 5 for second in server.seconds] == [False, *[True] * 6, False, False]
 
 
 def test_a_line_that_always_fails_is_told_of_once_and_its_stream_is_seen_to_be_deaf(

@@ -36,7 +36,7 @@ def test_terms_that_match_nothing_are_left_out_so_that_none_left_matches_nothing
         affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     )
     assert found.required_node_terms is not None
-    assert [one.expressions for one in found.required_node_terms] == [
+    assert [term.expressions for term in found.required_node_terms] == [
         (Requirement("a", "Exists", frozenset()),)
     ]
     assert spec().required_node_terms is None

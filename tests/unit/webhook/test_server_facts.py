@@ -88,7 +88,7 @@ def node(name: str, *images: str, uid: str = "first", **allocatable: str) -> JSO
     status = {
         "conditions": [ready],
         "allocatable": allocatable,
-        "images": [{"names": [one]} for one in images],
+        "images": [{"names": [image]} for image in images],
     }
     return {
         "metadata": {"name": name, "uid": uid, "labels": {"a": "b"}},
@@ -302,7 +302,7 @@ def test_users_of_a_namespace_count_once_selected(
         server.objects["/api/v1/namespaces", ""] = [namespace("other", **labels)]
         kept.wait(lambda wanted=labels: (kept.keeper.facts.namespaces or {}).get("other") == wanted)  # type: ignore[misc]
         kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
-    assert [one.message for one in caplog.records].count(
+    assert [record.message for record in caplog.records].count(
         "other namespaces are selected now: pods are listed anew"
     ) == 1
 

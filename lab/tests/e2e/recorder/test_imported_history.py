@@ -234,7 +234,7 @@ def test_a_row_that_is_off_by_its_resolution_would_be_found(
         sql = change.format(uid=uid, scheduled=f"'{Phase.SCHEDULED}'", ready=f"'{Phase.READY}'")
         assert connection.execute(sql).rowcount > 0
     differences = Comparison(exported.told, str(spoilt), exported.namespace).differences
-    assert any(told in one for one in differences)
+    assert any(told in difference for difference in differences)
 
 
 def test_events_give_each_start_once_with_the_recorders_phases(

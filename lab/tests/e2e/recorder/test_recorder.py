@@ -321,26 +321,26 @@ class World:
         for pod in record.pods:
             first, last = truth.created[pod["name"]]
             assert first // US * US <= pod["created_us"] <= last, pod
-        binds = [one for one in record.decisions if one["kind"] == "bind"]
-        assert Counter(names[one["pod_uid"]] for one in binds) == Counter(truth.bound.keys())
-        for one in binds:
+        binds = [decision for decision in record.decisions if decision["kind"] == "bind"]
+        assert Counter(names[bind["pod_uid"]] for bind in binds) == Counter(truth.bound.keys())
+        for bind in binds:
             (first, last), resolution_us = (
-                truth.bound[names[one["pod_uid"]]][0],
-                one["resolution_us"],
+                truth.bound[names[bind["pod_uid"]]][0],
+                bind["resolution_us"],
             )
-            assert first // resolution_us * resolution_us <= one["at_us"], one
-            assert one["at_us"] <= last + (DELIVERED_US if one["source"] == "event" else 0), one
-            assert truth.here.get(names[one["pod_uid"]]) in (None, one["node_name"]), one
+            assert first // resolution_us * resolution_us <= bind["at_us"], bind
+            assert bind["at_us"] <= last + (DELIVERED_US if bind["source"] == "event" else 0), bind
+            assert truth.here.get(names[bind["pod_uid"]]) in (None, bind["node_name"]), bind
         ended = {pod["name"] for pod in record.pods if pod["deleted_us"] is not None}
         assert ended == set(truth.deleted)
-        for one in record.phases:
-            if one["phase"] == "gone":
-                first, last = truth.deleted[names[one["pod_uid"]]]
-                assert first <= one["at_us"], (first, last, one)
-                assert one["at_us"] - one["resolution_us"] <= last + DELIVERED_US, (
+        for phase in record.phases:
+            if phase["phase"] == "gone":
+                first, last = truth.deleted[names[phase["pod_uid"]]]
+                assert first <= phase["at_us"], (first, last, phase)
+                assert phase["at_us"] - phase["resolution_us"] <= last + DELIVERED_US, (
                     first,
                     last,
-                    one,
+                    phase,
                 )
         return record
 
@@ -392,8 +392,10 @@ def test_under_load_everything_is_stored_once(world: World) -> None:
     found = Comparison(witness.told(), world.database, world.namespace)
     assert found.differences == []
     assert min(found.compared["pre-empted"], found.compared["unschedulable"]) > 0
-    words = Counter(one["model"] for one in record.decisions if one["kind"] == "bind")
-    kinds = Counter(one["kind"] for one in record.decisions)
+    words = Counter(
+        decision["model"] for decision in record.decisions if decision["kind"] == "bind"
+    )
+    kinds = Counter(decision["kind"] for decision in record.decisions)
     ends = Counter(pod["end_reason"] for pod in record.pods)
     rate = words[Verdict.AGREES] / max(1, words[Verdict.AGREES] + words[Verdict.DIFFERS])
     say(
@@ -426,7 +428,11 @@ def test_of_a_pod_that_waits_each_node_lacks_what_the_scheduler_counts(
     def examined() -> PodStory | None:
         stories = [read_story(store, pod) for pod in find_pods(store, name, world.namespace)]
         return next(
-            (one for one in stories if one.of_kind(DecisionKind.FAIL) and one.waiting is not None),
+            (
+                story
+                for story in stories
+                if story.of_kind(DecisionKind.FAIL) and story.waiting is not None
+            ),
             None,
         )
 

@@ -201,7 +201,9 @@ def test_with_a_secret_the_record_is_in_postgresql_and_its_password_nowhere_else
     cluster.api.create(secret, stack.namespace)
     with stack:
         assert [
-            one["kind"] for one in stack.manifests if one["kind"] == "PersistentVolumeClaim"
+            manifest["kind"]
+            for manifest in stack.manifests
+            if manifest["kind"] == "PersistentVolumeClaim"
         ] == []
         recorder = record_a_start(stack)
         assert is_stored(url, stack.namespace)

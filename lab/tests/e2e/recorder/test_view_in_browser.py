@@ -217,20 +217,20 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
     # node went for it.
     wait(driver, "document.querySelectorAll('#arrows line.placed').length >= 2")
     ends = seen_in_browser.run_script(driver, "arrows")
-    by_kind = {one["kind"]: one for one in ends}
+    by_kind = {end["kind"]: end for end in ends}
     assert set(by_kind) == {"placed", "pre-empted"}
-    assert all(one["fresh"] for one in ends if one["kind"] == "placed")
+    assert all(end["fresh"] for end in ends if end["kind"] == "placed")
     victim = by_kind["pre-empted"]
     assert victim["by"]
     assert victim["to"] >= 0
-    looks = {(one["kind"], one["dash"], one["head"]) for one in ends}
+    looks = {(end["kind"], end["dash"], end["head"]) for end in ends}
     assert (
         len(looks)
         == len({dash for _, dash, _ in looks})
         == len({head for _, _, head in looks})
         == 2
     )
-    assert len({one["colour"] for one in ends}) == 1
+    assert len({end["colour"] for end in ends}) == 1
     # Many more: only the newest have arrows, and the others are counted.
     names = driver.execute_script(
         "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) =>"

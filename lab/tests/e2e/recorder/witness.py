@@ -108,11 +108,11 @@ def _steps(pod: JSONObject) -> dict[Step, int]:
     metadata, status = pod["metadata"], pod.get("status", {})
     steps: dict[Step, int] = {("created", ""): moment_us(metadata["creationTimestamp"])}
     true = {"PodScheduled": "scheduled", "Initialized": "initialized", "Ready": "ready"}
-    for one in status.get("conditions", []):
-        if one["status"] == "True" and one["type"] in true:
-            steps[true[one["type"]], ""] = moment_us(one["lastTransitionTime"])
-        elif one["type"] == "PodScheduled" and one.get("reason") == "Unschedulable":
-            steps["unschedulable", ""] = moment_us(one["lastTransitionTime"])
+    for condition in status.get("conditions", []):
+        if condition["status"] == "True" and condition["type"] in true:
+            steps[true[condition["type"]], ""] = moment_us(condition["lastTransitionTime"])
+        elif condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            steps["unschedulable", ""] = moment_us(condition["lastTransitionTime"])
     if "startTime" in status:
         steps["accepted", ""] = moment_us(status["startTime"])
     for key, started in (

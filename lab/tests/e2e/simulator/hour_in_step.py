@@ -192,7 +192,9 @@ class FollowingWorld(SizedNodes):
         self.admissions: dict[int, str] = {}
         self.ages: list[float] = []
         # Real placeholders that no pod of this world stands for yet, in order of binding.
-        self._unbound = sorted(seen.followed.placeholders, key=lambda one: one.bound_at)
+        self._unbound = sorted(
+            seen.followed.placeholders, key=lambda placeholder: placeholder.bound_at
+        )
         # By the pod's number.
         self._stands_for: dict[int, played_hour.Placeholder] = {}
         # (when, pod) of those that went.
@@ -208,8 +210,8 @@ class FollowingWorld(SizedNodes):
             self.at(max(moment, at), self._report, said)
         for at, other in self.followed.others:
             self.at(max(moment, at), self._take_room, other)
-        for one in self.followed.placeholders:
-            self.at(max(moment, one.bound_at), self._wake)
+        for placeholder in self.followed.placeholders:
+            self.at(max(moment, placeholder.bound_at), self._wake)
         for user in self.followed.users.values():
             self.at(max(moment, user.decided_at), self._wake)
         super()._begin(moment)
@@ -260,9 +262,9 @@ class FollowingWorld(SizedNodes):
             return replace(decision, node=user.node)
         victim = next(
             (
-                one
-                for one in self.sim_pods.values()
-                if self._stands_for.get(one.order) == user.victim and one.node
+                sim_pod
+                for sim_pod in self.sim_pods.values()
+                if self._stands_for.get(sim_pod.order) == user.victim and sim_pod.node
             ),
             None,
         )
@@ -318,9 +320,9 @@ class FollowingWorld(SizedNodes):
         """What would be decided if pods had gone a moment earlier, or later."""
         soon = self.now + APART_SECONDS
         going = [
-            one.state
-            for one in self.sim_pods.values()
-            if one.node is not None and self._goes_at(one) <= soon
+            sim_pod.state
+            for sim_pod in self.sim_pods.values()
+            if sim_pod.node is not None and self._goes_at(sim_pod) <= soon
         ]
         gone = [
             one
@@ -524,7 +526,7 @@ def in_step(seen: played_hour.Seen, more: Mapping[str, object], folder: Path) ->
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scheduling, "schedule", world.decide)
         # Pulls take no time here: pods run when they really did.
-        world.play([one._replace(image_bytes=1) for one in seen.real.attempts])
+        world.play([attempt._replace(image_bytes=1) for attempt in seen.real.attempts])
     return world
 
 
@@ -537,7 +539,8 @@ def simulate(seen: played_hour.Seen, folder: Path) -> GrowingWorld:
         for number, one in users.items()
     }
     attempts = [
-        one._replace(session_seconds=max(0.0, stayed[one.number])) for one in seen.real.attempts
+        attempt._replace(session_seconds=max(0.0, stayed[attempt.number]))
+        for attempt in seen.real.attempts
     ]
     values = folder / "alone.yaml"
     values.write_text(yaml.safe_dump(played_hour.VALUES))

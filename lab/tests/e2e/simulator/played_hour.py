@@ -248,7 +248,8 @@ class HourWitness(Witness):
             if PLACEHOLDER_PREFIX in one.name and one.node
         ]
         free = sorted(
-            (one for one in placeholders if one.gone_at < math.inf), key=lambda one: one.gone_at
+            (placeholder for placeholder in placeholders if placeholder.gone_at < math.inf),
+            key=lambda one: one.gone_at,
         )
         users: dict[int, User] = {}
         bound = [one for one in pods if one.name.startswith(USER_PREFIX) and one.node]
@@ -338,7 +339,7 @@ def wait_for_placeholders(stack: Stack) -> None:
 
     def placeholders_run() -> bool:
         pods = stack.cluster.api.list(path, labelSelector="component=user-placeholder")
-        return [one["status"]["phase"] for one in pods] == ["Running"] * PLACEHOLDERS
+        return [pod["status"]["phase"] for pod in pods] == ["Running"] * PLACEHOLDERS
 
     wait_until(placeholders_run, SETTLED_SECONDS, "placeholders to run")
     # Pre-emption looks at starts, in whole seconds.
@@ -362,7 +363,9 @@ def play_for_real(
         for m in stack.manifests
         if m["kind"] == "PriorityClass" and m["value"] == 0
     )
-    due: list[tuple[float, int, int]] = [(one.moment, 1, one.number) for one in attempts]
+    due: list[tuple[float, int, int]] = [
+        (attempt.moment, 1, attempt.number) for attempt in attempts
+    ]
     due += [(moment, 2, place) for place, (moment, _) in enumerate(more)]
     heapq.heapify(due)
     created: dict[int, float] = {}
@@ -415,11 +418,11 @@ def play_for_real(
     ]
     # A loaded machine is late: what is simulated is what was played.
     played = [
-        one._replace(
-            moment=created[one.number],
-            session_seconds=deleted.get(one.number, 10_000.0) - created[one.number],
+        attempt._replace(
+            moment=created[attempt.number],
+            session_seconds=deleted.get(attempt.number, 10_000.0) - created[attempt.number],
         )
-        for one in attempts
+        for attempt in attempts
     ]
     return Played(nodes, len(gone), played, began_at, stalled)
 
@@ -530,7 +533,7 @@ def _fill(registry: RealRegistry, attempts: Sequence[Attempt]) -> None:
     """Push the images of the hour, so large that a pull takes as long as in the model."""
     images = hours_images()
     registry.push_program("pause:3.10.1")
-    for reference in {*MANAGED_SIZES, *(image_reference(one.image) for one in attempts)}:
+    for reference in {*MANAGED_SIZES, *(image_reference(attempt.image) for attempt in attempts)}:
         seconds = images.get(reference).compressed_bytes / PULLS[ALONE.pulls][1]
         registry.push_program(
             reference.partition("/")[2], size_bytes=int(seconds * BYTES_PER_SECOND)

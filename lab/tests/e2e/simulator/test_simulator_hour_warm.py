@@ -58,9 +58,9 @@ def test_with_warm_sets_and_the_gate_launches_land_where_the_simulator_says(tmp_
         )
     alone = simulate(seen, tmp_path)
     there = {
-        one.number: one.node
-        for one in alone.bindings
-        if one.kind == USER and one.number is not None
+        binding.number: binding.node
+        for binding in alone.bindings
+        if binding.kind == USER and binding.number is not None
     }
     share = sum(there.get(number) == node for number, node in real.nodes.items()) / LAUNCHES
     apart = (Counter(there.values()) - Counter(real.nodes.values())).total()

@@ -143,7 +143,7 @@ def test_each_step_of_a_start_is_found_and_the_rest_is_what_is_left(seed: int) -
             phases.append(step(Phase.PULLING, end, "first"))
     if rng.random() < 0.5:
         begin, end = lasts(WaitKind.SANDBOX)
-        phases = [one for one in phases if one["phase"] != Phase.PULLING]
+        phases = [phase for phase in phases if phase["phase"] != Phase.PULLING]
         last = rng.uniform(begin, end)
         events.append(said("FailedCreatePodSandBox", "Failed to create", begin, last))
         phases.append(step(Phase.PULLING, end, "first"))
@@ -177,9 +177,13 @@ def test_each_step_of_a_start_is_found_and_the_rest_is_what_is_left(seed: int) -
     assert found.is_over
     # Until a time in its middle, nothing is longer than that, and the sum is all of it.
     until = BEGIN + rng.randint(0, whole)
-    before = [one for one in phases if one["at_us"] <= until and one["phase"] != Phase.STARTED]
-    seen = [one for one in events if one["at_us"] <= until]
-    part = find_waits(before, [one for one in pulls if one["at_us"] <= until], seen, BEGIN, until)
+    before = [
+        phase for phase in phases if phase["at_us"] <= until and phase["phase"] != Phase.STARTED
+    ]
+    seen = [event for event in events if event["at_us"] <= until]
+    part = find_waits(
+        before, [pull for pull in pulls if pull["at_us"] <= until], seen, BEGIN, until
+    )
     assert part.unexplained_us + sum(e - b for b, e in part.explained) == until - BEGIN
     assert all(BEGIN <= wait.from_us <= wait.to_us <= until for wait in part.waits)
 

@@ -61,7 +61,7 @@ def exported(folder: Path, records: Iterable[Record]) -> list[str]:
 def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
     records, report = read_back(AS_THE_SNIFFER_WRITES)
     assert (report.used, report.skipped.total()) == ({"lines": 17, "pods": 1, "nodes": 1}, 0)
-    (node,) = [one for one in records if isinstance(one, NodeRecord)]
+    (node,) = [record for record in records if isinstance(record, NodeRecord)]
     had = {
         "cpu": 4000,
         "ephemeral-storage": 98831908 << 10,
@@ -72,13 +72,13 @@ def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
     assert json.loads(node.capacity or "") == had
     free = {"cpu": 3920, "ephemeral-storage": 47060071478, "memory": 29082112 << 10}
     assert json.loads(node.allocatable or "") == had | free
-    (pod,) = [one for one in records if isinstance(one, PodRecord)]
+    (pod,) = [record for record in records if isinstance(record, PodRecord)]
     assert (pod.name, pod.end_reason) == ("job-0-xk2p9", "finished")
-    steps = [one for one in records if isinstance(one, PhaseRecord)]
+    steps = [record for record in records if isinstance(record, PhaseRecord)]
     # Its first moment is that of the decision, not the beginning of the second in which it was
     # bound.
     assert pod.created_us % SECOND == 300887
-    assert {one.phase: (one.at_us - pod.created_us, one.resolution_us) for one in steps} == {
+    assert {step.phase: (step.at_us - pod.created_us, step.resolution_us) for step in steps} == {
         Phase.SCHEDULED: (323685 - 300887, 1),
         Phase.STARTED: (SECOND + 894208 - 300887, 1),
         Phase.INITIALIZED: (SECOND - 300887, SECOND),
@@ -169,7 +169,7 @@ def said(line: str) -> str:
 
 
 def change(version: int, field: str, *values: Any) -> NodeChangeRecord:
-    old, new = (json.dumps(one) if isinstance(one, dict) else str(one) for one in values)
+    old, new = (json.dumps(value) if isinstance(value, dict) else str(value) for value in values)
     how = {
         "node_uid": "uid-n",
         "resource_version": str(version),
@@ -257,22 +257,22 @@ def test_whatever_is_written_reads_back_and_is_written_the_same(
     def written(records: Iterable[Record]) -> list[str]:
         kinds = (NodeRecord, PodRecord, PhaseRecord, DecisionRecord)
         nodes, pods, steps, binds = (
-            [vars(one) for one in records if isinstance(one, kind)] for kind in kinds
+            [vars(record) for record in records if isinstance(record, kind)] for kind in kinds
         )
         return [*node_lines(nodes[0], ()), *pod_lines(pods[0], steps, binds[0])]
 
     lines = written([node, pod, *phases, bind_record("p", at_us, "n")])
     records, report = read_back(lines)
     assert (sorted(written(records)), report.skipped) == (sorted(lines), {})
-    for one in records:
-        if isinstance(one, NodeRecord):
-            assert (one.capacity, one.allocatable, one.gone_us) == (
+    for record in records:
+        if isinstance(record, NodeRecord):
+            assert (record.capacity, record.allocatable, record.gone_us) == (
                 capacity,
                 allocatable,
                 at_us + 5,
             )
-        elif isinstance(one, PodRecord):
-            assert (one.deleted_us, one.end_reason) == (at_us, end)
+        elif isinstance(record, PodRecord):
+            assert (record.deleted_us, record.end_reason) == (at_us, end)
 
 
 def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> None:
@@ -362,8 +362,8 @@ def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(
 ) -> None:
     records, report = read_back([line(timestamp=timestamp)])
     assert report.skipped == {"no time": 1}
-    assert [one.created_us for one in records if isinstance(one, PodRecord)] == [0]
-    assert not [one for one in records if isinstance(one, PhaseRecord)]
+    assert [record.created_us for record in records if isinstance(record, PodRecord)] == [0]
+    assert not [record for record in records if isinstance(record, PhaseRecord)]
 
 
 @pytest.mark.parametrize(

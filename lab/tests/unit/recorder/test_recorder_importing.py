@@ -412,7 +412,7 @@ def test_a_node_with_a_wrong_clock_costs_no_figure(
     items = [user_pod(f"jupyter-user-{hours}", BEGIN - timedelta(hours=hours)) for hours in (0, 3)]
     if from_audit:
         items = [json.loads(line) for line in (SAMPLES / AUDIT).read_text().splitlines()]
-        items = [one | {"user": {"username": "system:node:node-1"}} for one in items]
+        items = [item | {"user": {"username": "system:node:node-1"}} for item in items]
     items += json.loads((SAMPLES / "kubectl-list.json").read_text())["items"]
     found = []
     for name, some in (("right", items), ("wrong", by_a_wrong_clock(items, seconds))):

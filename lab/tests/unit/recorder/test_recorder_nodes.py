@@ -219,7 +219,9 @@ def test_a_name_that_a_kubelet_may_have_cut_is_not_taken_for_gone() -> None:
         body["status"]["images"] = [{"names": names, "sizeBytes": 5}]
         changes = assembler.node("n", read_node(body), Seen(version))
         records = records_of(changes)
-        return [one.image for one in records if isinstance(one, ImageRecord) and one.gone_us]
+        return [
+            record.image for record in records if isinstance(record, ImageRecord) and record.gone_us
+        ]
 
     tags = [f"me/lab:{number}" for number in range(6)]
     assert gone(tags[1:], 1) == []

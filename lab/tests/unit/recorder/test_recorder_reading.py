@@ -154,9 +154,9 @@ def test_each_gate_of_a_pod_is_told_by_its_name_and_when_the_last_of_them_went()
         records = records_of(assembler.pod("hub/p", read_pod(body, (), {}), Seen(at_us)))
         steps = (Phase.GATED, Phase.UNGATED)
         return {
-            (one.phase, one.detail, one.at_us)
-            for one in records
-            if isinstance(one, PhaseRecord) and one.phase in steps
+            (record.phase, record.detail, record.at_us)
+            for record in records
+            if isinstance(record, PhaseRecord) and record.phase in steps
         }
 
     created_us = micros("2026-01-01T00:00:00Z") or 0

@@ -458,7 +458,7 @@ def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(
     pod = pod_reading(pod_object("p", 1, on="n", conditions=[BOUND, ready]))
     told_of_pod = records_of(assembler.pod("hub/p", pod, Seen(BEGIN + 60 * US)))
     phases = [one for one in told_of_pod if isinstance(one, PhaseRecord)]
-    found = {one.phase: (one.at_us - BEGIN) // US for one in phases}
+    found = {phase.phase: (phase.at_us - BEGIN) // US for phase in phases}
     assert (found[Phase.SCHEDULED], found[Phase.READY]) == (1, 10 - seconds + corrected)
     # Another node of that name has a clock of its own.
     assembler.node("n", node_reading(node_object("n")), Seen(BEGIN))

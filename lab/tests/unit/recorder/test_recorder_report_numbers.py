@@ -443,8 +443,8 @@ def test_whole_seconds_count_exactly(seconds: int) -> None:
 
 def collect(spans: Iterable[int]) -> Spans:
     found = Spans()
-    for one in spans:
-        found.add(edge_of(one), 1, one)
+    for span in spans:
+        found.add(edge_of(span), 1, span)
     return found
 
 

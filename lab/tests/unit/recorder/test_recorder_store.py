@@ -142,7 +142,7 @@ def test_forgetting_takes_what_ended_and_nothing_that_is_there(
 ) -> None:
     store, ends = open_store(), {"old": 10, "new": 30, "here": None}
     pods = [PodRecord(uid=uid, created_us=1, deleted_us=at_us) for uid, at_us in ends.items()]
-    store.write([*pods, *(replace(phase(1, 1), pod_uid=one.uid) for one in pods)], {})
+    store.write([*pods, *(replace(phase(1, 1), pod_uid=pod.uid) for pod in pods)], {})
     counts = store.forget_before(20)
     assert (counts["pod"], counts["phase"]) == (1, 1)
     assert {row[0] for row in rows(store, schema.pod)} == {"new", "here"}
@@ -154,7 +154,9 @@ def test_what_events_told_of_pods_that_nobody_saw_is_forgotten_too(
 ) -> None:
     store = open_store()
     pulls = [pull_record(f"nobody-{at_us}", at_us) for at_us in (10, 30)]
-    store.write([*pulls, *(replace(phase(one.at_us, 1), pod_uid=one.pod_uid) for one in pulls)], {})
+    store.write(
+        [*pulls, *(replace(phase(pull.at_us, 1), pod_uid=pull.pod_uid) for pull in pulls)], {}
+    )
     store.forget_before(20)
     assert [row[0] for row in rows(store, schema.pull)] == ["nobody-30"]
     assert [row[0] for row in rows(store, schema.phase)] == ["nobody-30"]
@@ -199,8 +201,8 @@ def told_starts(store: Store) -> list[tuple[Any, ...]]:
         uid = pod["uid"]
         bind = next((one for one in tables["decision"] if one["id"] == f"{uid}/bind"), {})
         steps = [one for one in tables["phase"] if one["pod_uid"] == uid]
-        started = [one["at_us"] for one in steps if one["phase"] == "started"]
-        ready = [one["at_us"] for one in steps if one["phase"] == "ready"]
+        started = [step["at_us"] for step in steps if step["phase"] == "started"]
+        ready = [step["at_us"] for step in steps if step["phase"] == "ready"]
         node = next(
             (one["created_us"] for one in tables["node"] if one["uid"] == bind.get("node_uid")),
             None,

@@ -136,9 +136,10 @@ def drawn(moment: ClusterMoment) -> Iterator[str]:
     for node in moment.nodes:
         yield from (f"pod {pod.name} on {node.name}: {pod.state}" for pod in node.pods)
     yield from (f"pending {pod.name}: {pod.reason}".strip() for pod in moment.pending)
-    for one in moment.changes:
-        way = f"{one.from_node or 'nowhere'} to {one.to_node or 'nowhere'}"
-        yield f"change {one.kind} {one.name}: {way}{f' for {one.by_name}' if one.by_name else ''}"
+    for change in moment.changes:
+        way = f"{change.from_node or 'nowhere'} to {change.to_node or 'nowhere'}"
+        after = f" for {change.by_name}" if change.by_name else ""
+        yield f"change {change.kind} {change.name}: {way}{after}"
     yield from (f"notice {text}" for text in moment.notices)
     yield f"sentence {tell_moment(moment)}"
 

@@ -148,7 +148,10 @@ def shown(server: Postgres) -> Iterator[Store]:
     ]
     records = [*story_records(), given_up, pod_record("q", created_us=BEGIN)]
     records += [phase_record(uid, phase, BEGIN + seconds * SECOND) for uid, phase, seconds in told]
-    records = [replace(one, hub="hub") if isinstance(one, PodRecord) else one for one in records]
+    records = [
+        replace(record, hub="hub") if isinstance(record, PodRecord) else record
+        for record in records
+    ]
     shown.write(records, dict.fromkeys((NODES, PODS), ("1", BEGIN + 3 * HOUR)))
     yield shown
     shown.close()
@@ -184,7 +187,7 @@ def test_each_panel_shows_something_in_the_shape_that_its_kind_needs(
             assert all(value is None or float(value) >= 0 for _, value in values)
     else:
         columns = set(found[0])
-        named = {one["matcher"]["options"] for one in panel["fieldConfig"]["overrides"]}
+        named = {override["matcher"]["options"] for override in panel["fieldConfig"]["overrides"]}
         assert named <= columns, "a column is styled that isn't there"
 
 

@@ -87,7 +87,7 @@ def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
         (BEGIN + 59 * MINUTE + 30 * SECOND, MINUTE, "u22", "hub/u22"),
     ]
     assert (course["count"], course["cold_count"], course["node_hours"]) == (22, 1, 1.2)
-    assert (course["slow_count"], [each["people"] for each in course["crowds"]]) == (3, [21])
+    assert (course["slow_count"], [crowd["people"] for crowd in course["crowds"]]) == (3, [21])
     said = (
         "Of 22 starts, 1 pulled an image (5 %); 95 of 100 users waited at most 1 min 30 s until"
         " containers ran."
@@ -199,7 +199,7 @@ def test_the_story_is_of_the_time_that_both_records_know(store: Store, tmp_path:
     other.write([pod_record("p", created_us=BEGIN + MINUTE)], {"pods": ("1", BEGIN + 30 * MINUTE)})
     both = [RecordSource(one, now_us=lambda: 2**60) for one in (store, other)]
     told = story(both, ["one", "other"])
-    assert [(one["from"], len(one["started"])) for one in told["courses"]] == [
+    assert [(course["from"], len(course["started"])) for course in told["courses"]] == [
         (BEGIN + MINUTE, 30)
     ] * 2
     # What is wanted beside it isn't there.
@@ -242,7 +242,7 @@ def test_the_file_holds_what_the_page_would_ask_for_and_nothing_of_the_network(
         for key in ("nodes", "pending", "changes"):
             frame[key] = [things[number] for number in frame[key]]
         frame["nodes"] = [
-            {**each, "pods": [things[number] for number in each["pods"]]} for each in frame["nodes"]
+            {**node, "pods": [things[number] for number in node["pods"]]} for node in frame["nodes"]
         ]
         seen = source.moment(frame["at"])
         assert seen is not None

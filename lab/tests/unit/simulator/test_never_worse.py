@@ -47,7 +47,7 @@ def broken(*after: Run, before: Run = RUN) -> list[str]:
     runs = {
         CASE: {HUB: dict.fromkeys(seeds, before), DEFAULTS: dict(zip(seeds, after, strict=True))}
     }
-    return [one.what for one in broken_promises(runs)]
+    return [broken_promise.what for broken_promise in broken_promises(runs)]
 
 
 def test_a_table_tells_each_arm_and_what_is_broken() -> None:

@@ -115,16 +115,16 @@ class Told:
             WORLD,
             **{
                 key: it
-                for one in story.things
-                if one.kind == "world"
-                for key, it in one.named.items()
+                for thing in story.things
+                if thing.kind == "world"
+                for key, it in thing.named.items()
             },
         )
         template = {
             key: it
-            for one in story.things
-            if one.kind == "template"
-            for key, it in one.named.items()
+            for thing in story.things
+            if thing.kind == "template"
+            for key, it in thing.named.items()
         }
         cloud = told_node("template", **{"labels": "purpose=user", **template})
         self.machine = make_node_scaler(
@@ -340,7 +340,7 @@ def test_looking_when_told_takes_the_same_nodes_away_at_the_same_moments_as_look
         told: list[tuple[float, tuple[str, ...]]] = []
         again: float | None = 0.0
         for tick in range(0, 6000, 10):
-            news = [one for one in changes if tick - 10 < one[0] <= tick]
+            news = [change for change in changes if tick - 10 < change[0] <= tick]
             for moment, name, key in news:
                 state.remove_pod(key)
                 machine.pods_changed(name, moment)

@@ -63,7 +63,7 @@ def test_all_faults_come_at_once() -> None:
 
 def test_every_assumption_is_listed_with_what_it_is() -> None:
     rows = list_assumptions(make_assumptions({"min_nodes": 3}, "--set"))
-    assert [row.name for row in rows] == [one.name for one in fields(Assumptions)]
+    assert [row.name for row in rows] == [field.name for field in fields(Assumptions)]
     assert [row.name for row in rows if row.is_changed] == ["min_nodes"]
     assert all(row.about.endswith(".") for row in rows)
 
@@ -114,7 +114,7 @@ def test_values_are_rendered_for_the_minor_as_if_loaded_for_it(name: str) -> Non
         # zero-to-jupyterhub's chart brings a kube-scheduler of its own, which doesn't follow the
         # cluster's.
         own = {"roost": {minor}, "z2jh": {35}, "kube-default": set()}
-        assert {one.minor for one in there.profiles.values()} == own[name]
+        assert {profile.minor for profile in there.profiles.values()} == own[name]
         again = there.in_minor(usual.minor)
         assert (replace(again, webhook=usual.webhook), again.digest) == (usual, usual.digest)
         assert (there.digest == usual.digest) == (minor == usual.minor)
@@ -140,7 +140,7 @@ def test_a_pinned_scheduler_decides_by_its_own_minor(tmp_path: Path) -> None:
     pinned = tmp_path / "pinned.yaml"
     pinned.write_text('scheduler: {image: {tag: "v1.36.4"}}\n')
     found = load_policy("pinned", [str(policy_files()["z2jh"]), str(pinned)])
-    assert {one.minor for one in found.profiles.values()} == {36}
+    assert {profile.minor for profile in found.profiles.values()} == {36}
     assert (found.minor, found.cluster_profile.minor) == (37, 37)
     assert found.digest != load_policy("z2jh").digest
 

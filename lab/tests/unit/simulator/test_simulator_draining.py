@@ -94,7 +94,9 @@ def test_placeholders_of_an_old_node_are_made_anew_elsewhere() -> None:
     said = [attempt(0, 0, stays=4 * HOUR), attempt(1, 3 * HOUR, stays=60)]
     world = old_at(1.0, nodes=1, max_nodes=2, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
     _, seen = play(said, with_placeholders("z2jh-placeholders-packed", 2), world)
-    came = [(one.node, one.moment) for one in seen.bindings if one.kind == PLACEHOLDER]
+    came = [
+        (binding.node, binding.moment) for binding in seen.bindings if binding.kind == PLACEHOLDER
+    ]
     assert [node for node, _ in came[:4]] == ["node-1", "node-1", "node-2", "node-2"]
     assert came[2][1] >= HOUR + min(seen.boots)
 
@@ -127,7 +129,11 @@ def test_whatever_the_policy_no_pod_comes_to_an_old_node(name: str) -> None:
     result, seen = play(said, policy(name), world, make=Joining)
     assert isinstance(seen, Joining)
     assert result.nodes_created > 8
-    assert [one for one in seen.bindings if one.moment >= seen.joined_at[one.node] + HOUR] == []
+    assert [
+        binding
+        for binding in seen.bindings
+        if binding.moment >= seen.joined_at[binding.node] + HOUR
+    ] == []
     assert result.started + result.given_up + seen.still_starting == 300
 
 

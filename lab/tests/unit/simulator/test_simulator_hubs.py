@@ -107,7 +107,11 @@ def test_one_hub_is_the_policys_own_whatever_it_is_called(name: str) -> None:
     launches = busy(60)
     usual, _ = play(launches, policy(name), growing())
     named = replay(
-        [one._replace(hub="jhub") for one in launches], policy(name), growing(), 1, hubs=("jhub",)
+        [launch._replace(hub="jhub") for launch in launches],
+        policy(name),
+        growing(),
+        1,
+        hubs=("jhub",),
     )
     assert comparable(named) == comparable(usual)
     assert named.hubs == {}

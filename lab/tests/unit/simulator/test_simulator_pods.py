@@ -119,7 +119,7 @@ def test_an_images_reference_has_the_repository_in_its_name_and_the_commit_in_it
         image_reference(one)
         for one in (named, f"{named}@{commit}", f"{named}+1558483200", f"{named}/main")
     ]
-    repositories = [image_repository(one) for one in references]
+    repositories = [image_repository(reference) for reference in references]
     assert repositories[0] == repositories[1] == repositories[2] != repositories[3]
     assert len(set(references)) == 4
     assert image_reference("Git/git@example.org:a/b") != image_reference("Git/git")

@@ -107,13 +107,13 @@ def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
     blind = {"webhook": {"readNodes": False}, "prePuller": {"enabled": False}}
     said = in_order(*((100.0 * number, "abcd"[number % 4]) for number in range(12)))
     _, seen = play(said, policy("warm-alone", json.dumps(blind)), small(nodes=4))
-    assert not any(WARM_TARGET_ANNOTATION in one.annotations for one in seen.pods.values())
+    assert not any(WARM_TARGET_ANNOTATION in pod.annotations for pod in seen.pods.values())
     # Builders are pods, which it sees.
     builds = [attempt(number, 2000 * number, f"r+{number}", repository="r") for number in range(6)]
     _, built = play(
         builds, policy("builds-sticky", json.dumps(blind)), small(nodes=4, with_builds=True)
     )
-    assert len({one.node for one in built.bindings if one.kind == "build"}) == 1
+    assert len({binding.node for binding in built.bindings if binding.kind == "build"}) == 1
 
 
 ENTRY = {
@@ -188,13 +188,13 @@ def test_nodes_have_the_labels_that_users_and_placeholders_select_by() -> None:
         in_order((0, "a"), (60, MANAGED)), policy("roost", json.dumps(values)), small()
     )
     assert all(
-        {"pool": "big", "topology.kubernetes.io/zone": "a"}.items() <= one.state.labels.items()
-        for one in seen.nodes.values()
+        {"pool": "big", "topology.kubernetes.io/zone": "a"}.items() <= node.state.labels.items()
+        for node in seen.nodes.values()
     )
     assert result.placeholder_pending_seconds == 0
     # The pullers of these nodes brought the hub's images.
     assert result.background_pulls > 0
-    placeholder, _ = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
+    placeholder, _ = (sim_pod for sim_pod in seen.sim_pods.values() if sim_pod.kind == PLACEHOLDER)
     assert placeholder.node is not None
 
 
@@ -215,9 +215,9 @@ def test_the_namespace_has_the_labels_that_classes_select_by(key: str) -> None:
     ]
     _, seen = play(said, selected, small(nodes=4))
     assert all(
-        one.state.scheduler_name == "hub.binder.user"
-        for one in seen.sim_pods.values()
-        if one.kind == USER
+        sim_pod.state.scheduler_name == "hub.binder.user"
+        for sim_pod in seen.sim_pods.values()
+        if sim_pod.kind == USER
     )
     # Users join users there as elsewhere.
     assert seen.users_nodes() == play(said, usual, small(nodes=4))[1].users_nodes()

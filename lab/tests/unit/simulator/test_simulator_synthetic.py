@@ -28,7 +28,7 @@ PUBLISHED = {name: (value, tolerance) for name, value, tolerance in cases("publi
 def made_up() -> dict[str, float]:
     """Figures of ten days, means over seeds."""
     all_figures = [figures(synthetic_attempts(seed)) for seed in SEEDS]
-    return {name: fmean(one[name] for one in all_figures) for name in all_figures[0]}
+    return {name: fmean(figures[name] for figures in all_figures) for name in all_figures[0]}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -58,7 +58,7 @@ def test_the_five_most_launched_are_called_as_in_the_trace_in_the_same_order() -
     real = Counter(
         (one.repository, one.image) for one in open_trace([LAUNCHES], seed=1, counts=InputCounts())
     )
-    made_up = Counter((one.repository, one.image) for one in synthetic_attempts(1))
+    made_up = Counter((attempt.repository, attempt.image) for attempt in synthetic_attempts(1))
     assert [names for names, _ in made_up.most_common(5)] == [
         names for names, _ in real.most_common(5)
     ]

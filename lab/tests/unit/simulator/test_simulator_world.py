@@ -107,7 +107,7 @@ def test_a_replay_has_the_figures_that_are_counted_by_hand(story: Story) -> None
         elif kind == "nodes":
             assert seen.users_nodes() == list(plain)
         elif kind == "bound":
-            assert [round(one.moment) for one in seen.bindings] == list(plain)
+            assert [round(binding.moment) for binding in seen.bindings] == list(plain)
     assert len(seen.preempted) == result.placeholder_preemptions + result.users_preempted
     assert (seen.still_starting == 0) == (result.still_waiting == 0)
     # Nobody is waited for longer than a week.
@@ -133,17 +133,21 @@ def test_a_user_preempts_a_placeholder_which_is_made_anew_and_brings_a_node() ->
     placeholders = with_placeholders("z2jh-placeholders-packed", 1)
     # Somebody comes late, so that the world is seen until then.
     result, seen = play(in_order((0, "a"), (60, "a"), (600, "a")), placeholders, world)
-    second = next(one for one in seen.bindings if one.number == 1)
+    second = next(binding for binding in seen.bindings if binding.number == 1)
     assert second.node == "node-1"
     # As long as the placeholder took to go, and kube-scheduler to try again.
     assert 61 <= second.moment <= 61 + 1
     assert seen.preempted[0] == "hub-roost-placeholder-default-0"
-    on_new = [one for one in seen.bindings if one.kind == PLACEHOLDER and one.node == "node-2"]
+    on_new = [
+        binding
+        for binding in seen.bindings
+        if binding.kind == PLACEHOLDER and binding.node == "node-2"
+    ]
     assert on_new
     assert seen.boots[0] <= on_new[0].moment - 61 <= seen.boots[0] + 11
     # The third is at once where the placeholder made room, and that's a node that nobody waited
     # for.
-    third = next(one for one in seen.bindings if one.number == 2)
+    third = next(binding for binding in seen.bindings if binding.number == 2)
     assert (third.node, result.waited_for_node) == ("node-2", 0)
     assert result.placeholder_preemptions == len(seen.preempted) == 1
     assert result.placeholder_pending_seconds == pytest.approx(on_new[0].moment - 61, abs=1.1)
@@ -278,14 +282,16 @@ def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> N
     result, seen = play(
         said, with_placeholders(name, 2, imageGate={"openAfterSeconds": 600}), world
     )
-    users = [one for one in seen.bindings if one.kind == USER and one.number != 0]
-    assert len({one.node for one in users}) >= 2
-    assert all(one.had_image for one in users)
+    users = [binding for binding in seen.bindings if binding.kind == USER and binding.number != 0]
+    assert len({user.node for user in users}) >= 2
+    assert all(user.had_image for user in users)
     assert (result.cold, result.started) == (1, 13)
     # Without a gate, new nodes have users before they have images.
     bare, ungated = play(said, with_placeholders("z2jh-placeholders-packed", 2), world)
     assert not all(
-        one.had_image for one in ungated.bindings if one.kind == USER and one.number != 0
+        binding.had_image
+        for binding in ungated.bindings
+        if binding.kind == USER and binding.number != 0
     )
     assert bare.cold > 1
 
@@ -295,7 +301,7 @@ def test_an_image_is_built_once_and_its_build_delays_nobody() -> None:
     said = in_order((0, "a+1"), (10, "a+1"), (20, "b+1"), (5000, "a+1"))
     world = small(with_builds=True)
     result, seen = play(said, policy("kube-default"), world)
-    assert (result.builds, sum(one.kind == BUILD for one in seen.bindings)) == (2, 2)
+    assert (result.builds, sum(binding.kind == BUILD for binding in seen.bindings)) == (2, 2)
     without, _ = play(said, policy("kube-default"), replace(world, with_builds=False))
     assert without.builds == 0
     assert result.waits[TOTAL].total == pytest.approx(without.waits[TOTAL].total, rel=0.5)

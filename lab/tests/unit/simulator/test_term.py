@@ -205,13 +205,16 @@ def test_a_worker_with_other_code_refuses() -> None:
 
 def learns_of(job: Job) -> list[Any]:
     values: Any = policy_of_job(job).merged.values
-    return [each.get("learn") for each in values["placeholders"]]
+    return [placeholder.get("learn") for placeholder in values["placeholders"]]
 
 
 def test_each_arm_has_its_placeholders() -> None:
     policies = {arm: policy_of_job(Job(4, arm, KARPENTER)) for arm in ARMS}
     assert policies[NONE].placeholders == ()
-    assert {arm: [each.replicas for each in policies[arm].placeholders] for arm in policies} == {
+    assert {
+        arm: [placeholder.replicas for placeholder in policies[arm].placeholders]
+        for arm in policies
+    } == {
         NONE: [],
         FIXED: [25],
         IMPORTED: [0],
@@ -240,8 +243,8 @@ def test_a_term_is_played_and_the_oracle_is_ahead(monkeypatch: pytest.MonkeyPatc
     whole = draw_term(4, 5)
     # The first day, and one launch of the second week.
     night = whole.begin_of(1) + 86_400
-    first_day = [each for each in whole.launches if each.attempt.moment < night]
-    later = next(each for each in whole.launches if whole.week_of(each.attempt.moment) == 2)
+    first_day = [launch for launch in whole.launches if launch.attempt.moment < night]
+    later = next(launch for launch in whole.launches if whole.week_of(launch.attempt.moment) == 2)
     last = Launch(later.attempt._replace(number=len(first_day)), later.group)
     term = replace(whole, weeks=2, launches=[*first_day, last])
     monkeypatch.setattr(playing, "term_of_job", lambda _job: term)

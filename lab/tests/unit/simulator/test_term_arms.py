@@ -34,7 +34,7 @@ DAY = 86_400.0
 
 def test_each_class_is_booked_once_with_all_its_people_until_the_terms_end() -> None:
     booked = playing.timetable_of(TERM)
-    assert [each["people"] for each in booked] == [each.people for each in TERM.classes]
+    assert [each["people"] for each in booked] == [taught.people for taught in TERM.classes]
     first, lesson = booked[0], TERM.classes[0]
     assert first == {
         "name": "class 1",
@@ -66,7 +66,9 @@ def test_only_the_arm_booked_books() -> None:
 
 
 def days_of(launches: list[Launch], begin: float, number: int) -> set[int]:
-    return {int((one.attempt.moment - begin) // DAY) for one in launches if one.group == number}
+    return {
+        int((launch.attempt.moment - begin) // DAY) for launch in launches if launch.group == number
+    }
 
 
 def test_the_weeks_before_have_the_same_timetable_and_other_people() -> None:
@@ -115,7 +117,7 @@ def test_in_the_first_class_who_is_booked_or_known_waits_less(
 ) -> None:
     # Monday's first class begins at eleven.
     begin = TERM.begin_of(1) + 10 * 3600.0
-    hours = [each for each in TERM.launches if begin < each.attempt.moment < begin + 5400]
+    hours = [launch for launch in TERM.launches if begin < launch.attempt.moment < begin + 5400]
     launches = [
         each._replace(attempt=each.attempt._replace(number=number))
         for number, each in enumerate(hours)

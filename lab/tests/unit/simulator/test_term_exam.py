@@ -22,11 +22,13 @@ def test_the_exam_is_of_320_people_within_two_minutes_whatever_the_seed_drew() -
         assert drawn.exam is not None
         term = with_exam(drawn, 320, 18)
         begin = term.begin_of_day(drawn.exam.day) + 18 * 3600
-        moments = [each.attempt.moment for each in term.launches if each.group == EXAM]
+        moments = [launch.attempt.moment for launch in term.launches if launch.group == EXAM]
         assert len(moments) == 320
         assert begin <= min(moments) <= max(moments) <= begin + 121
-        assert [each.attempt.number for each in term.launches] == list(range(len(term.launches)))
-        others = [each.attempt.moment for each in drawn.launches if each.group != EXAM]
+        assert [launch.attempt.number for launch in term.launches] == list(
+            range(len(term.launches))
+        )
+        others = [launch.attempt.moment for launch in drawn.launches if launch.group != EXAM]
         assert [e.attempt.moment for e in term.launches if e.group != EXAM] == others
     with pytest.raises(ValueError, match="without an exam"):
         with_exam(without_exam(TERM), 320, 18)
@@ -47,7 +49,7 @@ def test_the_exam_is_booked_by_its_local_time() -> None:
 def test_nodes_are_needed_for_the_exam_and_for_who_is_there() -> None:
     # Of 2 GB, 18 users fit a node.
     assert exam.needed_nodes(TERM, []) == 18
-    booked = [each for each in TERM.launches if each.group == EXAM]
+    booked = [launch for launch in TERM.launches if launch.group == EXAM]
     assert exam.needed_nodes(TERM, booked) == 18
     assert TERM.exam is not None
     begin = TERM.begin_of_day(TERM.exam.day) + 18 * 3600
@@ -68,7 +70,7 @@ def test_a_booked_exam_starts_at_once_and_an_exam_that_nobody_booked_waits(
     assert TERM.exam is not None
     begin = TERM.begin_of_day(TERM.exam.day) + 17.5 * 3600
     alone = TERM.launches[0].attempt._replace(number=-1, moment=begin)
-    coming = [each for each in TERM.launches if each.group == EXAM]
+    coming = [launch for launch in TERM.launches if launch.group == EXAM]
     evening = [Launch(alone, None), *coming]
     monkeypatch.setattr(exam, "exam_term", lambda _job: replace(TERM, launches=evening))
     cases = ("not booked", "booked", "booked, two thirds of the nodes")

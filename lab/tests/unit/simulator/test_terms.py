@@ -97,7 +97,7 @@ def test_the_hub_has_a_profile_for_each_image_if_there_are_several() -> None:
     }
     several = draw_term(1, 5)
     profiles = hub_of(several)["singleuser"]["profileList"]
-    assert [each["kubespawner_override"] for each in profiles] == [
+    assert [profile["kubespawner_override"] for profile in profiles] == [
         {"image": image.ref, "mem_guarantee": image.memory_bytes} for image in several.images
     ]
 
@@ -105,7 +105,7 @@ def test_the_hub_has_a_profile_for_each_image_if_there_are_several() -> None:
 def test_the_first_weeks_are_those_of_the_whole_term() -> None:
     beginning = first_weeks(TERM, 2)
     assert beginning.launches == TERM.launches[: len(beginning.launches)]
-    assert {beginning.week_of(each.attempt.moment) for each in beginning.launches} == {1, 2}
+    assert {beginning.week_of(launch.attempt.moment) for launch in beginning.launches} == {1, 2}
     assert (beginning.weeks, beginning.exam) == (2, None)
 
 
@@ -157,7 +157,7 @@ def test_in_a_zone_people_come_at_the_same_local_time_when_its_clock_changes() -
 @pytest.mark.parametrize("name", VARIANTS)
 def test_a_variant_is_numbered_and_in_order(name: str) -> None:
     attempts = VARIANTS[name](TERM).attempts
-    assert [each.number for each in attempts] == list(range(len(attempts)))
-    moments = [each.moment for each in attempts]
+    assert [attempt.number for attempt in attempts] == list(range(len(attempts)))
+    moments = [attempt.moment for attempt in attempts]
     assert moments == sorted(moments)
     assert attempts != TERM.attempts

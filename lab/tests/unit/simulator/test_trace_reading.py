@@ -403,7 +403,7 @@ def test_a_recorded_session_lasts_from_ready_to_gone(
     tmp_path: Path, ready_seconds: float | None, seconds: float | None, session: float | None
 ) -> None:
     attempts, counts = read(write(tmp_path, recorded(ready_seconds=ready_seconds, seconds=seconds)))
-    assert [one.session_seconds for one in attempts] == [session]
+    assert [attempt.session_seconds for attempt in attempts] == [session]
     assert not counts.notes
 
 
