@@ -96,7 +96,9 @@ def play_hub(hub: Hub, folder: Path, page: Path) -> list[str]:
     """
     before, day = the_day()
     before, day = _on(hub, before), _on(hub, day)
-    sessions = [(each.moment, each.moment + (each.session_seconds or 0), 1.0) for each in before]
+    sessions = [
+        (start.moment, start.moment + (start.session_seconds or 0), 1.0) for start in before
+    ]
     scenario = Scenario(name="demo", about="", launches=_none, hub=hub.values, world=_sizes(hub))
     assumed = make_assumptions(_sizes(hub), "demo")
     folder.mkdir(parents=True, exist_ok=True)

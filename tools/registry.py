@@ -306,7 +306,7 @@ class Registry:
 
     def _refusal(self, answer: Answer, repository: str) -> str:
         where = f"{self.host}/{repository}"
-        said = _reason(answer)
+        reason = _reason(answer)
         if answer.status in _CREDENTIAL_STATUSES:
             login = self._login()
             if login is None:
@@ -315,22 +315,22 @@ class Registry:
                     f" docker login {self.host}    (or podman login, helm registry login)"
                 )
             return (
-                f"{where}: the registry refuses {login.user} ({login.source}): {said}. Log in as"
+                f"{where}: the registry refuses {login.user} ({login.source}): {reason}. Log in as"
                 " somebody who may push there."
             )
         if answer.status == 404:
             return (
-                f"{where}: the registry has no such repository: {said}. Check the folder. Some"
+                f"{where}: the registry has no such repository: {reason}. Check the folder. Some"
                 " registries want each repository to be created first."
             )
         if answer.status == 413:
-            return f"{where}: what stands before the registry refuses large uploads: {said}."
+            return f"{where}: what stands before the registry refuses large uploads: {reason}."
         if 300 <= answer.status < 400:
             return (
                 f"{where}: the registry sends on to {answer.headers.get('location', '?')}. Name"
                 " that address."
             )
-        return f"{where}: the registry refuses: {said}."
+        return f"{where}: the registry refuses: {reason}."
 
     def _silence(self, error: Exception) -> str:
         reason = getattr(error, "reason", error)
@@ -366,7 +366,7 @@ def _reason(answer: Answer) -> str:
     """What the registry said, in a line."""
     try:
         errors = json.loads(answer.body)["errors"]
-        said = "; ".join(str(error.get("message") or error["code"]) for error in errors)
+        reason = "; ".join(str(error.get("message") or error["code"]) for error in errors)
     except (ValueError, KeyError, TypeError, AttributeError):
-        said = ""
-    return f"{said} (status {answer.status})" if said else f"status {answer.status}"
+        reason = ""
+    return f"{reason} (status {answer.status})" if reason else f"status {answer.status}"

@@ -92,16 +92,16 @@ def wait_on_the_page(driver: webdriver.Chrome, url: str, user: str, words: str) 
     driver.find_element(By.NAME, "password").send_keys(PASSWORD)
     driver.find_element(By.ID, "login_submit").click()
     WebDriverWait(driver, NOTICE_SECONDS).until(
-        lambda one: one.find_elements(By.CSS_SELECTOR, "input[value=pytorch]")
+        lambda opened: opened.find_elements(By.CSS_SELECTOR, "input[value=pytorch]")
     )
     driver.find_element(By.CSS_SELECTOR, "input[value=pytorch]").click()
     driver.find_element(
         By.CSS_SELECTOR, "form input[type=submit], form button[type=submit]"
     ).click()
     WebDriverWait(driver, NOTICE_SECONDS).until(
-        lambda one: (
+        lambda opened: (
             words
-            in one.execute_script(
+            in opened.execute_script(
                 "return document.getElementById('progress-message')?.innerText.toLowerCase() || ''"
             )
         )
@@ -150,7 +150,7 @@ def main(argv: list[str] | None = None) -> int:
             show_view(driver, address, began + 25, WIDTH, 930)
             # What happened over the morning comes after the moment.
             WebDriverWait(driver, 60).until(
-                lambda one: one.find_elements(By.CSS_SELECTOR, "#timeline .lane")
+                lambda opened: opened.find_elements(By.CSS_SELECTOR, "#timeline .lane")
             )
             taken["morning-view"] = picture(driver, top=0, height=1210, width=WIDTH)
         page = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "report.html"

@@ -55,7 +55,7 @@ def show_view(driver: webdriver.Chrome, address: str, at: float, width: int, hei
     driver.get("about:blank")
     driver.get(f"{address}#at={datetime.fromtimestamp(at, UTC).isoformat()}")
     WebDriverWait(driver, 60).until(
-        lambda one: one.execute_script("return document.documentElement.dataset.shown")
+        lambda opened: opened.execute_script("return document.documentElement.dataset.shown")
     )
 
 
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
         driver.get(shared.as_uri())
         # What happened over the day comes after the moment.
         WebDriverWait(driver, 60).until(
-            lambda one: one.find_elements("css selector", "#timeline .lane")
+            lambda opened: opened.find_elements("css selector", "#timeline .lane")
         )
         image = picture(driver, top=0, height=VIEW_HEIGHT, width=1200)
         (folder / "view.png").write_bytes(image)

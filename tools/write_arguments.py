@@ -40,7 +40,7 @@ def macro(program: str) -> str:
     ]
     lines = [f"{{# Written by {WRITER} from {kind.__module__}: edit that module. #}}"]
     lines.append(f"{{% macro {program}_arguments() %}}")
-    for condition, options in groupby(passed, key=lambda each: str(each.metadata["chart_if"])):
+    for condition, options in groupby(passed, key=lambda field: str(field.metadata["chart_if"])):
         arguments = map(_argument, options)
         lines += [f"{{% if {condition} %}}", *arguments, "{% endif %}"] if condition else arguments
     return "\n".join([*lines, "{%- endmacro %}"]) + "\n"

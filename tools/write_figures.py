@@ -204,7 +204,7 @@ def builds() -> str:
     """How long builds take by where they go, with how many found a warm cache."""
     results = read_results("builds")
     table = results.tables[0]
-    told = {
+    names = {
         "a build's node": "a build's node",
         "builds": "builds",
         "with a warm cache": "of these with a warm cache",
@@ -212,8 +212,8 @@ def builds() -> str:
         "p95": "p95",
         "mean": "mean",
     }
-    rows = [[table.cell(head, row[0]) for head in told] for row in table.rows]
-    return f"{_markdown(list(told.values()), rows)}\n\n{_source(results)}"
+    rows = [[table.cell(head, row[0]) for head in names] for row in table.rows]
+    return f"{_markdown(list(names.values()), rows)}\n\n{_source(results)}"
 
 
 def flagship_published() -> str:
@@ -252,13 +252,13 @@ def ablation() -> str:
         # Measured anew: the command prints a row for each hub and part.
         return _as_measured("ablation")
     hubs = table.headings[1:]
-    whole: list[list[str]] = []
+    against_hub: list[list[str]] = []
     without: list[list[str]] = []
     added: list[list[str]] = []
     for row in table.rows:
         for hub, cell in zip(hubs, row[1:], strict=True):
             if row[0] == AGAINST_HUB:
-                whole.append([hub, *cell.split(", ")])
+                against_hub.append([hub, *cell.split(", ")])
             elif row[0].startswith(LEARNING):
                 # Learning is told from whole terms.
                 continue
@@ -268,7 +268,7 @@ def ablation() -> str:
     figures = ["cold starts, %", "wait p95, %", "node-hours, %"]
     parts = [
         "Roost's defaults, against zero-to-jupyterhub's:",
-        _markdown(["hub", *figures], whole),
+        _markdown(["hub", *figures], against_hub),
         "Roost without one part, against Roost's defaults:",
         _markdown(["part that is away", "hub", *figures], _without_repeats(without)),
         "Roost with a part that is off by default, against Roost's defaults:",
@@ -286,11 +286,11 @@ def _is_told(figure: str) -> bool:
 def _without_repeats(rows: Sequence[Sequence[str]]) -> list[list[str]]:
     """The rows with their first cell only where it differs from the row before."""
     before = ""
-    told = []
+    shown = []
     for row in rows:
-        told.append(["" if row[0] == before else row[0], *row[1:]])
+        shown.append(["" if row[0] == before else row[0], *row[1:]])
         before = row[0]
-    return told
+    return shown
 
 
 def _range_of(cell: str) -> str:
@@ -330,8 +330,8 @@ def assumptions() -> str:
     Raises KeyError: TOLD_ASSUMPTIONS has a name that is no assumption.
     """
     all_rows = {row.name: row for row in list_assumptions(Assumptions())}
-    told = (all_rows[name] for name in TOLD_ASSUMPTIONS)
-    rows = ([f"`{row.name}`", row.value, row.about] for row in told)
+    assumptions_shown = (all_rows[name] for name in TOLD_ASSUMPTIONS)
+    rows = ([f"`{row.name}`", row.value, row.about] for row in assumptions_shown)
     return _markdown(["assumption", "as usual", "what it is"], rows)
 
 

@@ -49,7 +49,7 @@ def compare(
 ) -> list[ObjectChange]:
     """List the objects that differ, in the order in which they are applied."""
     changes = []
-    for identity in sorted({*before, *after}, key=lambda one: (rank(one.kind), one)):
+    for identity in sorted({*before, *after}, key=lambda identity: (rank(identity.kind), identity)):
         if identity not in after:
             changes.append(ObjectChange("-", identity))
         elif identity not in before:

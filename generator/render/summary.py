@@ -36,7 +36,7 @@ def summarize(manifests: Sequence[Manifest]) -> str:
 def _lines(bodies: Sequence[Object]) -> Iterator[str]:
     namespaces = sorted({_namespace(body) for body in bodies} - {""})
     inside = [body for body in bodies if _namespace(body)]
-    whole = [body for body in bodies if not _namespace(body)]
+    cluster_wide = [body for body in bodies if not _namespace(body)]
     if not bodies:
         yield "nothing: these values render no object"
         return
@@ -51,9 +51,9 @@ def _lines(bodies: Sequence[Object]) -> Iterator[str]:
         yield f"  besides  {counts}"
     for account, verbs in _rights(bodies, "Role"):
         yield f"  rights   {account} may {verbs} here"
-    if whole:
-        yield f"{count_of(len(whole), 'object')} for the whole cluster:"
-        yield from _cluster_wide(bodies, whole)
+    if cluster_wide:
+        yield f"{count_of(len(cluster_wide), 'object')} for the whole cluster:"
+        yield from _cluster_wide(bodies, cluster_wide)
     yield _sum(bodies)
 
 
@@ -112,26 +112,26 @@ def _rights(bodies: Sequence[Object], kind: str) -> Iterator[tuple[str, str]]:
         yield body["metadata"]["name"], "; ".join(parts)
 
 
-def _cluster_wide(bodies: Sequence[Object], whole: Sequence[Object]) -> Iterator[str]:
-    for body in whole:
+def _cluster_wide(bodies: Sequence[Object], cluster_wide: Sequence[Object]) -> Iterator[str]:
+    for body in cluster_wide:
         if body["kind"] == "MutatingWebhookConfiguration":
             yield f"  changes  {_changes(body)}"
     for account, verbs in _rights(bodies, "ClusterRole"):
         yield f"  rights   {account} may {verbs} everywhere"
     rendered = {body["metadata"]["name"] for body in bodies if body["kind"] == "ClusterRole"}
-    for body in whole:
+    for body in cluster_wide:
         if body["kind"] == "ClusterRoleBinding" and body["roleRef"]["name"] not in rendered:
             yield f"  rights   {_subject(body)} has Kubernetes' own role {body['roleRef']['name']}"
-    policies = sum(body["kind"] == "ValidatingAdmissionPolicy" for body in whole)
+    policies = sum(body["kind"] == "ValidatingAdmissionPolicy" for body in cluster_wide)
     if policies:
         accounts = "admission policies bind Roost's own accounts, and nobody else's"
         yield f"  limits   {policies} {accounts}"
-    changing = [body for body in whole if body["kind"] == "MutatingAdmissionPolicy"]
+    changing = [body for body in cluster_wide if body["kind"] == "MutatingAdmissionPolicy"]
     if changing:
         yield f"  changes  pods as they are created, by {len(changing)} MutatingAdmissionPolicies"
     classes = [
         f"{body['metadata']['name']} ({body['value']})"
-        for body in whole
+        for body in cluster_wide
         if body["kind"] == "PriorityClass"
     ]
     if classes:

@@ -97,12 +97,12 @@ def measure(stage: Stage, rounds: int, pods: int) -> dict[str, list[JSONObject]]
             if number < 0:
                 continue  # warm-up: caches, connections, compiled expressions
             found[way].append(result)
-            said = (
+            figures = (
                 f"{result['pods_per_second']:6.0f} pods/s p50 {result['p50_ms']:6.2f} p99"
                 f" {result['p99_ms']:6.2f} ms"
             )
             say(
-                f"  round {number + 1}, {TITLES[way]:24} {said}, placed"
+                f"  round {number + 1}, {TITLES[way]:24} {figures}, placed"
                 f" {result['marked']}/{result['pods']}"
             )
     return found

@@ -169,7 +169,7 @@ def show(found: dict[str, list[Run]]) -> str:
         rows = []
         for values in zip(*runs, strict=True):
             middle, least, most = (
-                f"{one:,.4g}" for one in (median(values), min(values), max(values))
+                f"{value:,.4g}" for value in (median(values), min(values), max(values))
             )
             rows.append(middle if least == most else f"{middle} ({least} to {most})")
         return rows

@@ -206,8 +206,8 @@ def _spread(values: Sequence[float], digits: int) -> str:
 
 
 def _key(policy: str, seed: int, days: float) -> str:
-    told = {"code": code_fingerprint(), "days": days, "policy": policy, "seed": seed}
-    return json.dumps({**told, "world": dict(WORLDS[MYBINDER])}, sort_keys=True)
+    inputs = {"code": code_fingerprint(), "days": days, "policy": policy, "seed": seed}
+    return json.dumps({**inputs, "world": dict(WORLDS[MYBINDER])}, sort_keys=True)
 
 
 def _read(path: Path | None) -> dict[str, FeltReplay]:

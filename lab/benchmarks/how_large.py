@@ -167,7 +167,9 @@ class Hub:
             f"webhook.certificates.caBundle={ca}",
         )
         applied = [
-            one for one in hub if one["kind"] not in ("Deployment", "DaemonSet", "StatefulSet")
+            manifest
+            for manifest in hub
+            if manifest["kind"] not in ("Deployment", "DaemonSet", "StatefulSet")
         ]
         cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(applied))
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
@@ -300,8 +302,8 @@ def measure(nodes: int, given: argparse.Namespace) -> list[str]:
         figure(at_once.seconds),
         f"{quantile(evenly.waits, 0.99):.0f}, {max(evenly.waits):.0f}; {late}",
         *(
-            f"{figure(mib)}, {figure(share, 2)} %, {figure(each)}"
-            for mib, share, each in zip(memory, rest, person, strict=True)
+            f"{figure(mib)}, {figure(share, 2)} %, {figure(mib_a_person)}"
+            for mib, share, mib_a_person in zip(memory, rest, person, strict=True)
         ),
     ]
 

@@ -56,7 +56,7 @@ class Figures(NamedTuple):
     node_hours: float
 
 
-_GPUS: Final = next(one for one in SCENARIOS if one.name == "university: GPUs")
+_GPUS: Final = next(scenario for scenario in SCENARIOS if scenario.name == "university: GPUs")
 GPUS_WEEKLY: Final = "GPUs: weekly course"
 HUBS: Final = (
     *SCENARIOS,

@@ -220,7 +220,7 @@ def replays(
     """Case -> arm -> seed -> what came of it. days: of all scenarios alike; None: each one's
     own.
     """
-    known = {one.name: one for one in scenarios}
+    known = {scenario.name: scenario for scenario in scenarios}
     todo = [
         Job(Case(scenario.name, autoscaler, number), arm, seed, days or scenario.days, extra)
         for scenario in known.values()
@@ -228,9 +228,7 @@ def replays(
         for number in (
             scenario.placeholders
             if placeholders is None
-            else [
-                placeholder for placeholder in scenario.placeholders if placeholder in placeholders
-            ]
+            else [number for number in scenario.placeholders if number in placeholders]
         )
         for arm in ARMS
     ]
@@ -319,7 +317,7 @@ def _worse(before: Mapping[int, Run], after: Mapping[int, Run]) -> Iterable[str]
         ("given_up", "launches given up"),
         ("timeouts", "tries beyond the spawner's patience"),
     ):
-        was, now = (sum(getattr(one, name) for one in runs.values()) for runs in (before, after))
+        was, now = (sum(getattr(run, name) for run in runs.values()) for runs in (before, after))
         if now > was:
             yield f"{now} {about}, {was} without Roost"
     for name in NOISE:
@@ -338,7 +336,7 @@ def _paired(
 ) -> tuple[float, list[float]]:
     """The median before, and each seed's difference."""
     differences = [getattr(after[seed], name) - getattr(before[seed], name) for seed in after]
-    return median(getattr(one, name) for one in before.values()), differences
+    return median(getattr(run, name) for run in before.values()), differences
 
 
 def _noise(name: str, was: float) -> float:
@@ -351,12 +349,12 @@ def found_from(before: Mapping[int, Run], after: Mapping[int, Run]) -> str:
     """
     if len(after) < 2:
         return ""
-    said = []
+    found = []
     for name, unit in (("p95", " s"), ("p99", " s"), ("node_hours", " h")):
         was, differences = _paired(before, after, name)
         error = NINE_IN_TEN * MEDIAN_ERROR * stdev(differences) / len(after) ** 0.5
-        said.append(f"+{figure(_noise(name, was) + error)}{unit}")
-    return f"{', '.join(said)}; {ONE_SEEN / sum(one.launches for one in after.values()):.2%}"
+        found.append(f"+{figure(_noise(name, was) + error)}{unit}")
+    return f"{', '.join(found)}; {ONE_SEEN / sum(run.launches for run in after.values()):.2%}"
 
 
 # Telling
@@ -396,13 +394,13 @@ def show(found: Runs) -> str:
                 if arm == HUB
                 else ["", "", ""]
             )
-            told = list(runs.values())
+            by_seed = list(runs.values())
             sums = [
-                str(sum(getattr(one, name) for one in told))
+                str(sum(getattr(run, name) for run in by_seed))
                 for name in ("launches", "given_up", "timeouts")
             ]
             medians = [
-                _range(told, name)
+                _range(by_seed, name)
                 for name in ("p50", "p95", "p99", "waited_for_node", "cold", "node_hours")
             ]
             kept = "" if arm == HUB else "BROKEN" if (case, arm) in broken else "kept"
@@ -412,7 +410,7 @@ def show(found: Runs) -> str:
 
 
 def _range(runs: Sequence[Run], name: str) -> str:
-    values = [getattr(one, name) for one in runs]
+    values = [getattr(run, name) for run in runs]
     if max(values) == min(values):
         return figure(values[0])
     return f"{figure(median(values))} ({figure(min(values))} to {figure(max(values))})"
@@ -445,7 +443,7 @@ def _own(options: argparse.Namespace) -> list[Scenario]:
 
 def add_scenario_options(parser: argparse.ArgumentParser) -> None:
     """Which scenarios are played, how long each, and by how many processes."""
-    names = [one.name for one in SCENARIOS]
+    names = [scenario.name for scenario in SCENARIOS]
     every = ", ".join(names)
     parser.add_argument(
         "--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help=every
@@ -479,7 +477,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="an assumption about its world",
     )
     options = parser.parse_args(arguments)
-    scenarios = [one for one in SCENARIOS if one.name in options.scenarios]
+    scenarios = [scenario for scenario in SCENARIOS if scenario.name in options.scenarios]
     try:
         if options.launches or options.hub_values:
             scenarios = _own(options)

@@ -100,21 +100,21 @@ def remove_servers(day: Day) -> None:
 
 def starts(day: Day, rounds: int, number: int, gap: float) -> None:
     """Each profile so often a round, in turns."""
-    told = list(profiles())
+    played = list(profiles())
     visits: dict[str, list[people.Visit]] = defaultdict(list)
     by_round: dict[str, list[str]] = defaultdict(list)
     for round_ in range(rounds):
-        users = [f"r{round_}n{one}" for one in range(number * len(told))]
-        seen = start(day, users, [slug for slug, _, _ in told], gap)
-        for slug, seconds, _ in told:
-            mine = [visit for visit in seen if visit.profile == slug]
+        users = [f"r{round_}n{index}" for index in range(number * len(played))]
+        started = start(day, users, [slug for slug, _, _ in played], gap)
+        for slug, seconds, _ in played:
+            mine = [visit for visit in started if visit.profile == slug]
             visits[slug] += mine
             took = [visit.seconds - seconds for visit in mine if visit.answered_at]
             by_round[slug].append(f"{mean(took):.2f}" if took else "-")
         say(f"round {round_ + 1}, load {os.getloadavg()[0]:.0f}: {by_round}")
         remove_servers(day)
     rows = []
-    for slug, seconds, arm in told:
+    for slug, seconds, arm in played:
         took = [visit.seconds - seconds for visit in visits[slug] if visit.answered_at]
         warned = [sum("probe failed" in line for _, line in visit.shown) for visit in visits[slug]]
         failed = f"{len(visits[slug]) - len(took)} of {len(visits[slug])}"
@@ -124,7 +124,10 @@ def starts(day: Day, rounds: int, number: int, gap: float) -> None:
     means = [f"mean of round {round_number + 1}" for round_number in range(rounds)]
     for arms in (("no probe", "http_timeout 120"), ("readinessProbe",), ("startupProbe",)):
         every = [
-            (seconds, visit) for slug, seconds, arm in told if arm in arms for visit in visits[slug]
+            (seconds, visit)
+            for slug, seconds, arm in played
+            if arm in arms
+            for visit in visits[slug]
         ]
         took = [visit.seconds - seconds for seconds, visit in every if visit.answered_at]
         say(f"{' or '.join(arms)}: mean of {len(took)} starts {mean(took):.2f} s")

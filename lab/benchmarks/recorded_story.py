@@ -227,7 +227,7 @@ class _StoryWriter:
             return
         full = [node for node in self._nodes if node.placeholders]
         if full and pod.kind != PLACEHOLDER:
-            node = max(full, key=lambda one: (one.counts[USER], one.name))
+            node = max(full, key=lambda node: (node.counts[USER], node.name))
             victim = node.placeholders[-1]
             at_us = round(now * US)
             yield PreemptionRecord(
@@ -286,7 +286,7 @@ class _StoryWriter:
     def _retry(self, now: float) -> Iterator[Record]:
         pending = self._pending
         self._pending = []
-        for pod in sorted(pending, key=lambda one: (one.kind == PLACEHOLDER, one.created)):
+        for pod in sorted(pending, key=lambda pod: (pod.kind == PLACEHOLDER, pod.created)):
             if pod.kind == PLACEHOLDER and not pod.tries:
                 yield from self._pod_records(pod)
             tries_before = pod.tries

@@ -207,7 +207,7 @@ def images_of(number: int) -> list[JSONObject]:
     draw = random.Random(number)  # noqa: S311 (the same cluster in each run)
     names = [*IMAGES, *(f"registry.k8s.io/{daemon}:v1" for daemon in DAEMONS)]
     names += [
-        built_image(one) for one in draw.sample(range(BUILT_IMAGES), IMAGES_A_NODE - len(names))
+        built_image(index) for index in draw.sample(range(BUILT_IMAGES), IMAGES_A_NODE - len(names))
     ]
     return [
         {

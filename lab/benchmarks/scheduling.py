@@ -205,11 +205,11 @@ def main(argv: list[str] | None = None) -> int:
             for way in WAYS if number % 2 else reversed(WAYS):
                 result = run_once(cluster, way, given.pods, given.nodes)
                 results[way].append(result)
-                said = (
+                figures = (
                     f"{result['pods_per_second']:.0f} pods/s, algorithm"
                     f" {result['algorithm_ms']:.2f} ms, processor {result['cpu_ms']:.2f} ms a pod"
                 )
-                say(f"  round {number + 1}, {way.title}: {said}")
+                say(f"  round {number + 1}, {way.title}: {figures}")
     rows = [
         [
             way.title,

@@ -61,11 +61,13 @@ def policy_of(arm: str, placeholders: int) -> Policy:
     name, values = ARMS[arm]
     requests = {"cpu": "10m", "memory": "550M"}
     sets = [{"name": "default", "replicas": placeholders, "resources": {"requests": requests}}]
-    told = {"placeholders": sets, **values}
+    replaced = {"placeholders": sets, **values}
     return load_policy(
         name,
         values_files(name),
-        SetOptions(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in told.items())),
+        SetOptions(
+            json_values=tuple(f"{key}={json.dumps(value)}" for key, value in replaced.items())
+        ),
     )
 
 

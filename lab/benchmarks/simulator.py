@@ -69,7 +69,7 @@ def trace(policies: Sequence[str], rounds: int) -> None:
     for name in policies:
         results = [_child("trace", name, str(seed), *files) for seed in range(rounds)]
         seconds = [result["cpu_seconds"] for result in results]
-        said = "reached" if max(seconds) < TEN_DAYS_SECONDS else "MISSED"
+        verdict = "reached" if max(seconds) < TEN_DAYS_SECONDS else "MISSED"
         first = results[0]
         rows.append(
             [
@@ -79,7 +79,7 @@ def trace(policies: Sequence[str], rounds: int) -> None:
                 spread(seconds),
                 spread(result["admitted"] / result["cpu_seconds"] for result in results),
                 spread(result["peak_mib"] for result in results),
-                said,
+                verdict,
             ]
         )
     head = [

@@ -185,7 +185,7 @@ class Side(NamedTuple):
 
 def side_of(by_seed: Mapping[int, float]) -> Side:
     """The figure of these seeds."""
-    seed = max(by_seed, key=lambda each: by_seed[each])
+    seed = max(by_seed, key=lambda seed: by_seed[seed])
     return Side(median(by_seed.values()), by_seed[seed], seed)
 
 

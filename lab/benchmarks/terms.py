@@ -207,7 +207,7 @@ def _draw_classes(chance: random.Random, images: int) -> list[Class]:
             hour = chance.randrange(8, 18)
             minute = chance.choice([0, 0, 15, 30, 30])
             classes.append(Class(weekday, hour, minute, people, image))
-    return sorted(classes, key=lambda each: each[:5])
+    return sorted(classes, key=lambda class_: class_[:5])
 
 
 def _with_exceptions(chance: random.Random, classes: Sequence[Class], weeks: int) -> list[Class]:

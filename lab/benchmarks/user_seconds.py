@@ -149,7 +149,9 @@ def pairs(people: int, rounds: int) -> None:
             for name in list(hubs) if number % 2 else list(hubs)[::-1]:
                 hub = hubs[name]
                 visits = start(
-                    hub.url, [f"u{number + 1}x{one}" for one in range(people)], ["light", "other"]
+                    hub.url,
+                    [f"u{number + 1}x{person}" for person in range(people)],
+                    ["light", "other"],
                 )
                 if failed := [visit for visit in visits if not visit.answered_at]:
                     raise ValueError(f"{name}: {failed[0]}")
@@ -204,7 +206,7 @@ def polling(people: int, rounds: int, answer_seconds: float) -> None:
         for number in range(-1, rounds):
             for name in list(hubs) if number % 2 else list(hubs)[::-1]:
                 hub = hubs[name]
-                users = [f"u{number + 1}x{one}" for one in range(people)]
+                users = [f"u{number + 1}x{person}" for person in range(people)]
                 before = cpu_seconds(hub.hub)
                 visits = start(hub.url, users, ["light"], gap=1.0)
                 took = cpu_seconds(hub.hub) - before
@@ -258,7 +260,7 @@ def storm(people: int, seconds: float, boot_seconds: float) -> None:
             visits = start(
                 hub.url, [f"u{number}" for number in range(people)], ["light"], gap=seconds / people
             )
-            rows.append([arm, *told(visits), str(len(nodes.names))])
+            rows.append([arm, *cells_of(visits), str(len(nodes.names))])
             ends = Counter((visit.failure or visit.fault or "answered")[:60] for visit in visits)
             say(f"{arm}: " + ", ".join(f"{count} {end}" for end, count in ends.most_common(4)))
             hub.stop_servers()
@@ -289,13 +291,13 @@ def rehearsed(people: int, seconds: float, boot_seconds: float) -> list[str]:
             "json",
             *options,
         ]
-        told = json.loads(
+        report = json.loads(
             subprocess.run(command, check=True, capture_output=True, text=True).stdout
         )
-    (figures,) = told["worlds"][0]["policies"].values()
-    said = [f"{figures[name]['median']:.1f}" for name in ("wait_p50", "wait_p95", "wait_p99")]
+    (figures,) = report["worlds"][0]["policies"].values()
+    waits = [f"{figures[name]['median']:.1f}" for name in ("wait_p50", "wait_p95", "wait_p99")]
     return [
-        *said,
+        *waits,
         "",
         f"{figures['given_up']['median']:.0f}",
         f"{figures['peak_nodes']['median']:.0f}",
@@ -316,7 +318,7 @@ def launch(after_seconds: float) -> dict[str, Any]:
     return {**named, **unknown, "timestamp": at.isoformat(timespec="microseconds"), "size": 1000}
 
 
-def told(visits: Sequence[Visit]) -> list[str]:
+def cells_of(visits: Sequence[Visit]) -> list[str]:
     """Seconds from click to answer, who was told to come again, and who got none."""
     took = [visit.seconds for visit in visits if visit.answered_at]
     refused = sum(any(" 429 " in answer for answer in visit.broken) for visit in visits)

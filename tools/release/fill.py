@@ -43,18 +43,18 @@ def write_source(folder: Path, addresses: Addresses) -> list[str]:
     Raises BuildError.
     """
     copy(folder)
-    said = fill(folder, addresses)
+    changes = fill(folder, addresses)
     # Pages that repeat values.yaml.
-    for writer in ("write_values_reference", "write_chart_pages") if said else ():
+    for writer in ("write_values_reference", "write_chart_pages") if changes else ():
         command = [sys.executable, "-m", f"tools.{writer}"]
         environment = {**os.environ, "PYTHONPATH": str(folder.resolve())}
         subprocess.run(command, cwd=folder, check=True, env=environment, stdout=sys.stderr)
-    return said
+    return changes
 
 
 def fill(root: Path, addresses: Addresses) -> list[str]:
     """Write the addresses into the copy `root`: a line for each change. Raises BuildError."""
-    said = []
+    changes = []
     if addresses.registry:
         target = parse_target(addresses.registry)
         head = re.compile(r"(^image:\n)(?:  #.*\n)+  name: roost$", re.MULTILINE)
@@ -66,10 +66,10 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
             head,
             rf"\g<1>{comment}\n  name: {target.address(ROOST)}",
         )
-        said.append(f"image.name: {target.address(ROOST)}")
+        changes.append(f"image.name: {target.address(ROOST)}")
         of_lab = re.compile(r"(?<=^  image: {name: )roost-lab\b", re.MULTILINE)
         _edit(root / "chart" / "values.yaml", of_lab, target.address(LAB))
-        said.append(f"recorder.image.name: {target.address(LAB)}")
+        changes.append(f"recorder.image.name: {target.address(LAB)}")
     if addresses.documentation:
         runbooks = f"{addresses.documentation}/alerts.html"
         _edit(
@@ -77,8 +77,8 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
             re.compile(r"runbooks: docs/alerts\.md\b"),
             f"runbooks: {runbooks}",
         )
-        said.append(f"monitoring.prometheusRule.runbooks: {runbooks}")
-        said.append(f"pages that messages name: {_link_pages(root, addresses.documentation)}")
+        changes.append(f"monitoring.prometheusRule.runbooks: {runbooks}")
+        changes.append(f"pages that messages name: {_link_pages(root, addresses.documentation)}")
     chart = root / "chart" / "Chart.yaml"
     text = chart.read_text(encoding="utf-8")
     chart.write_text("".join((text, *_chart_lines(root))), encoding="utf-8")
@@ -86,7 +86,7 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
         home = addresses.documentation or addresses.repository
         top = f"home: {home}\nsources: [{addresses.repository}]\n"
         _edit(chart, re.compile(r"^maintainers:$", re.MULTILINE), f"{top}\\g<0>")
-        said.append(f"home: {home}, sources: {addresses.repository}")
+        changes.append(f"home: {home}, sources: {addresses.repository}")
     urls = {"Source": addresses.repository, "Documentation": addresses.documentation}
     entries = "".join(f'{name} = "{url}"\n' for name, url in urls.items() if url)
     if entries:
@@ -94,8 +94,8 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
         _edit(root / "pyproject.toml", scripts, f"[project.urls]\n{entries}\n\\g<0>")
         extras = re.compile(r"^\[project\.optional-dependencies\]$", re.MULTILINE)
         _edit(root / "lab" / "pyproject.toml", extras, f"[project.urls]\n{entries}\n\\g<0>")
-        said.append("project.urls: " + entries.strip().replace("\n", ", "))
-    return said
+        changes.append("project.urls: " + entries.strip().replace("\n", ", "))
+    return changes
 
 
 def _link_pages(root: Path, documentation: str) -> int:

@@ -123,8 +123,8 @@ def _ask_helper(name: str, host: str, path: Path) -> Login | None:
         # Docker's protocol: this sentence is its word for "none".
         if "credentials not found" in done.stdout + done.stderr:
             return None
-        said = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
-        raise LoginError(f"docker-credential-{name}: {said}")
+        reason = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
+        raise LoginError(f"docker-credential-{name}: {reason}")
     try:
         body = json.loads(done.stdout)
         return Login(body["Username"], body["Secret"], f"docker-credential-{name}")

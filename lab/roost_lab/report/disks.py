@@ -106,11 +106,12 @@ class Disks:
                 for span in spans.get(row.node_name, ())
             ):
                 nodes[row.node_name].evicted += 1
-        told = {name: disk for name, disk in nodes.items() if disk.has_news}
+        in_trouble = {name: disk for name, disk in nodes.items() if disk.has_news}
         return cls(
             dict(
                 sorted(
-                    told.items(), key=lambda item: (-item[1].pressure_us, -item[1].removed, item[0])
+                    in_trouble.items(),
+                    key=lambda item: (-item[1].pressure_us, -item[1].removed, item[0]),
                 )
             )
         )

@@ -94,8 +94,8 @@ def _why_no_node(known: Known) -> str:
         return ""
     reasons: Mapping[str, int] = json.loads(known.failures[-1]["reasons"])
     most = sorted(reasons.items(), key=lambda reason: -reason[1])[:MOST_REASONS]
-    told = ", ".join(f"{reason} ({plural(nodes, 'node')})" for reason, nodes in most)
-    return f": {told}" if told else ""
+    listed = ", ".join(f"{reason} ({plural(nodes, 'node')})" for reason, nodes in most)
+    return f": {listed}" if listed else ""
 
 
 def _short(image: str) -> str:

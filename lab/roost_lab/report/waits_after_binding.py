@@ -95,7 +95,8 @@ class WaitsAfterBinding:
                     of_kind.cause = longest[kind].cause if kind in longest else ""
                     of_kind.command = why_command(pod.namespace, pod.name, pod.created_us)
         kinds = sorted(
-            by_kind.values(), key=lambda one: (one.kind == UNEXPLAINED, -one.spans.count, one.kind)
+            by_kind.values(),
+            key=lambda waits: (waits.kind == UNEXPLAINED, -waits.spans.count, waits.kind),
         )
         return cls(kinds)
 

@@ -242,8 +242,8 @@ class _Story:
             ]
             if name in ended:
                 ends = [max(from_us, ended[name])]
-            told = {"subject": name, "message": ""}
-            waits.append(self._wait(WaitKind.INIT, told, from_us, ends))
+            container = {"subject": name, "message": ""}
+            waits.append(self._wait(WaitKind.INIT, container, from_us, ends))
         return waits
 
     def of_images(self) -> list[Wait]:
@@ -284,7 +284,7 @@ def _merged(waits: Iterable[Wait]) -> list[Wait]:
         if last is None or wait.from_us > last.to_us or is_other:
             merged.append(wait)
             continue
-        longest = max(last, wait, key=lambda one: (bool(one.message), one.span_us))
+        longest = max(last, wait, key=lambda wait: (bool(wait.message), wait.span_us))
         merged[-1] = longest._replace(
             from_us=last.from_us,
             to_us=max(last.to_us, wait.to_us),

@@ -111,15 +111,15 @@ def _seated(story: PodStory) -> str:
     """What became of a server that seating asked for."""
     opened_us = story.at(Phase.OPENED)
     unused_us = story.at(Phase.UNUSED)
-    said = "Seating asked for it before a class: nobody waited for it."
+    begin = "Seating asked for it before a class: nobody waited for it."
     if opened_us is not None:
-        return f"{said} Its user came {show_time(opened_us)}."
+        return f"{begin} Its user came {show_time(opened_us)}."
     if unused_us is not None:
-        return f"{said} Nobody used it: seating stopped it {show_time(unused_us)}."
+        return f"{begin} Nobody used it: seating stopped it {show_time(unused_us)}."
     if story.failure is not None:
         # It never became a server that anybody could come to.
-        return said
-    return f"{said} Whether its user came isn't recorded."
+        return begin
+    return f"{begin} Whether its user came isn't recorded."
 
 
 def _where(story: PodStory) -> Iterator[str]:

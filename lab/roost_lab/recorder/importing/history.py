@@ -108,7 +108,7 @@ class ImportedHistory:
         for (node, _), behind in self._clocks.items():
             if behind:
                 self.counts.clocks[node] = max(behind, self.counts.clocks.get(node, behind))
-        for kind, item, place in sorted(self._dated, key=lambda one: one[0] == EVENTS):
+        for kind, item, place in sorted(self._dated, key=lambda dated: dated[0] == EVENTS):
             self._take(kind, item, place)
         self._dated.clear()
 

@@ -167,7 +167,7 @@ class LiveStarts:
         ]
         if not found:
             return []
-        start = min(found, key=lambda one: one.created.at_us)
+        start = min(found, key=lambda start: start.created.at_us)
         del awaited[start.server]
         start.answer = news
         if news.outcome is Phase.FAILED and not start.has_ended:

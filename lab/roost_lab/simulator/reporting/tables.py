@@ -81,10 +81,10 @@ def hubs(summary: Summary) -> list[Table]:
         runs = [run.hubs for run in summary.runs[0, policy] if run.hubs]
         if runs:
             for name in runs[0]:
-                each = [run[name] for run in runs]
-                shares = [hub.cold / hub.placed for hub in each if hub.placed]
-                p95 = [hub.waits.quantile(0.95) for hub in each if hub.waits.count]
-                counts = median(hub.started for hub in each), median(hub.cold for hub in each)
+                of_hub = [run[name] for run in runs]
+                shares = [hub.cold / hub.placed for hub in of_hub if hub.placed]
+                p95 = [hub.waits.quantile(0.95) for hub in of_hub if hub.waits.count]
+                counts = median(hub.started for hub in of_hub), median(hub.cold for hub in of_hub)
                 rows.append(
                     (
                         policy,
