@@ -71,7 +71,7 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     stop = threading.Event()
     stop_on_signals(stop)
     client = connect(options.kubeconfig)
-    profiles = _profiles(options.scheduler_configuration_path, client)
+    profiles = scheduler_profiles(options.scheduler_configuration_path, client)
     metrics = RecorderMetrics(version())
     store = Store.open(options.database)
     _migrate(store, stop)
@@ -87,7 +87,10 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     ops.start()
     if settings.retention_days:
         threading.Thread(
-            target=_forget, args=(store, settings.retention_days, stop), name="forget", daemon=True
+            target=forget_old_rows,
+            args=(store, settings.retention_days, stop),
+            name="forget",
+            daemon=True,
         ).start()
     log.info("recording database=%s port=%d version=%s", store.shown_url, ops.port, version())
     try:
@@ -99,7 +102,7 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     log.info("stopped")
 
 
-def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
+def scheduler_profiles(path: Path | None, client: Client) -> dict[str, Profile]:
     """The release's profiles and the default scheduler's, for the cluster's minor.
 
     Raises SettingsError.
@@ -146,7 +149,8 @@ def _migrate(store: Store, stop: threading.Event) -> None:
             return
 
 
-def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
+def forget_old_rows(store: Store, retention_days: int, stop: threading.Event) -> None:
+    """Delete what is older than `retention_days`, again each FORGET_SECONDS, until `stop`."""
     while not stop.is_set():
         try:
             counts = store.forget_before(time.time_ns() // 1000 - retention_days * DAY_US)

@@ -137,7 +137,7 @@ def _pressure(query: Query) -> dict[str, list[Span]]:
         ).where(sa.or_(node.uid.in_(list(changes)), under))
     ):
         ends_us = query.window.to_us if row.gone_us is None else row.gone_us
-        spans[row.name] += _spans(
+        spans[row.name] += pressure_spans(
             changes.get(row.uid, []), row.created_us, ends_us, is_under=bool(row.is_under)
         )
     window = query.window
@@ -151,7 +151,7 @@ def _pressure(query: Query) -> dict[str, list[Span]]:
     }
 
 
-def _spans(
+def pressure_spans(
     changes: Iterable[tuple[int, bool, bool]], from_us: int, to_us: int, *, is_under: bool
 ) -> list[Span]:
     """The pressure of one node from its changes: when, whether before, whether after.

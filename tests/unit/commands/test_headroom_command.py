@@ -16,22 +16,22 @@ from tests.recorded_data import object_of, printed, rows
 LECTURES, EXAM = object_of("windows")
 
 
-def _values(folder: Path, *sets: dict[str, Any]) -> str:
+def write_values(folder: Path, *sets: dict[str, Any]) -> str:
     default = default_values()["placeholders"][0]
     path = folder / "values.json"
     path.write_text(json.dumps({"placeholders": [{**default, **one} for one in sets]}))
     return str(path)
 
 
-def _run(*arguments: str) -> int:
+def run_headroom(*arguments: str) -> int:
     return main(["headroom", *arguments])
 
 
 def test_each_change_is_printed_in_local_time_with_placeholder_hours_and_node_hours(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values = _values(tmp_path, {"windows": [LECTURES, EXAM]})
-    code = _run("-f", values, "--at", "2026-10-06T07:00", "--days", "2", "--per-node", "14")
+    values = write_values(tmp_path, {"windows": [LECTURES, EXAM]})
+    code = run_headroom("-f", values, "--at", "2026-10-06T07:00", "--days", "2", "--per-node", "14")
     assert code == 0
     # 30 for 20 h, 50 more for 2.5 h, 3 for 28 h; nodes: 3 for 17.5 h, 6 for 2.5 h, 1 for 28 h.
     assert capsys.readouterr().out == printed("headroom-windows")
@@ -40,8 +40,8 @@ def test_each_change_is_printed_in_local_time_with_placeholder_hours_and_node_ho
 def test_a_set_without_windows_has_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values = _values(tmp_path, {"name": "gpu", "replicas": 0})
-    assert _run("-f", values, "--at", "2026-10-06T07:00Z") == 0
+    values = write_values(tmp_path, {"name": "gpu", "replicas": 0})
+    assert run_headroom("-f", values, "--at", "2026-10-06T07:00Z") == 0
     assert capsys.readouterr().out == printed("headroom-without-windows")
 
 
@@ -49,8 +49,8 @@ def test_a_set_without_windows_has_one_line(
 def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
     settings: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values = _values(tmp_path, {"windows": [LECTURES]}, {"name": "plain"})
-    assert _run("-f", values, *(f"--set={setting}" for setting in settings)) == 0
+    values = write_values(tmp_path, {"windows": [LECTURES]}, {"name": "plain"})
+    assert run_headroom("-f", values, *(f"--set={setting}" for setting in settings)) == 0
     assert capsys.readouterr().out.count(f"windows without effect: {said}") == 1
 
 
@@ -58,15 +58,15 @@ def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
 def test_wrong_usage_is_said_and_is_exit_code_2(
     arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run(*arguments) == 2
+    assert run_headroom(*arguments) == 2
     assert said in capsys.readouterr().err
 
 
 def test_faulty_windows_are_exit_code_1_and_name_their_key(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values = _values(tmp_path, {"windows": [{**LECTURES, "start": "0 25 * * *"}]})
-    assert _run("-f", values) == 1
+    values = write_values(tmp_path, {"windows": [{**LECTURES, "start": "0 25 * * *"}]})
+    assert run_headroom("-f", values) == 1
     assert "placeholders[0].windows[0].start" in capsys.readouterr().err
 
 
@@ -119,8 +119,8 @@ def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
         "start": "0 20 * * *",
         "end": "0 21 * * *",
     }
-    values = _values(tmp_path, {"replicas": 0, "learn": LEARN, "windows": [evening]})
-    code = _run(
+    values = write_values(tmp_path, {"replicas": 0, "learn": LEARN, "windows": [evening]})
+    code = run_headroom(
         "-f", values, "--launches", _trace(tmp_path), "--at", "2026-10-05T06:00Z", "--days", "1"
     )
     assert code == 0
@@ -138,9 +138,9 @@ def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
 def test_a_printed_config_map_gives_the_same_forecast(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values = _values(tmp_path, {"learn": LEARN})
+    values = write_values(tmp_path, {"learn": LEARN})
     assert (
-        _run(
+        run_headroom(
             "-f",
             values,
             "--release",
@@ -159,12 +159,16 @@ def test_a_printed_config_map_gives_the_same_forecast(
     assert read_history(body["data"]["default"]).seen_minutes > 20 * 1440
     (tmp_path / "history.yaml").write_text(text)
     from_monday = ("--at", "2026-10-05T06:00Z", "--days", "1")
-    assert _run("-f", values, "--history", str(tmp_path / "history.yaml"), *from_monday) == 0
+    assert (
+        run_headroom("-f", values, "--history", str(tmp_path / "history.yaml"), *from_monday) == 0
+    )
     forecast = capsys.readouterr().out
-    assert _run("-f", values, "--launches", _trace(tmp_path), *from_monday) == 0
+    assert run_headroom("-f", values, "--launches", _trace(tmp_path), *from_monday) == 0
     assert capsys.readouterr().out == forecast
     assert (
-        _run("-f", values, "--launches", _trace(tmp_path), "--explain", "--at", "2026-10-05T09:06Z")
+        run_headroom(
+            "-f", values, "--launches", _trace(tmp_path), "--explain", "--at", "2026-10-05T09:06Z"
+        )
         == 0
     )
     assert (
@@ -172,7 +176,7 @@ def test_a_printed_config_map_gives_the_same_forecast(
         in capsys.readouterr().out
     )
     begun = ("--launches", _trace(tmp_path, today=25), "--explain", "--at", "2026-10-05T09:12Z")
-    assert _run("-f", values, *begun) == 0
+    assert run_headroom("-f", values, *begun) == 0
     have_come = "  on the last 3 Mon, 40 to 40 more people came from 09:07 to 09:18; 25 have come\n"
     assert have_come in capsys.readouterr().out
 
@@ -181,7 +185,7 @@ def test_a_printed_config_map_gives_the_same_forecast(
 def test_faults_of_a_history_name_the_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], text: str
 ) -> None:
-    assert _run("-f", _values(tmp_path, {"learn": LEARN}), *arguments) == 2
+    assert run_headroom("-f", write_values(tmp_path, {"learn": LEARN}), *arguments) == 2
     assert text in capsys.readouterr().err
 
 
@@ -191,7 +195,12 @@ def test_a_config_map_that_holds_no_history_is_refused(
 ) -> None:
     (tmp_path / "history.yaml").write_text(content)
     assert (
-        _run("-f", _values(tmp_path, {"learn": LEARN}), "--history", str(tmp_path / "history.yaml"))
+        run_headroom(
+            "-f",
+            write_values(tmp_path, {"learn": LEARN}),
+            "--history",
+            str(tmp_path / "history.yaml"),
+        )
         == 2
     )
     assert text in capsys.readouterr().err
@@ -200,7 +209,7 @@ def test_a_config_map_that_holds_no_history_is_refused(
 def test_no_launch_takes_nothing_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "launches.jsonl").write_text("")
     given = ("--launches", str(tmp_path / "launches.jsonl"), "--config-map")
-    assert _run("-f", _values(tmp_path, {"learn": LEARN}), *given) == 2
+    assert run_headroom("-f", write_values(tmp_path, {"learn": LEARN}), *given) == 2
     printed = capsys.readouterr()
     assert (printed.out, "found no server in the source" in printed.err) == ("", True)
 
@@ -210,8 +219,11 @@ def test_a_launch_counts_in_the_size_of_a_placeholder_that_only_has_limits(
 ) -> None:
     launch = {"timestamp": "2026-09-14T00:00:00Z", "seconds": 600, "memory_bytes": 4 * 2**30}
     (tmp_path / "launches.jsonl").write_text(f"\ufeff{json.dumps(launch)}\n")
-    values = _values(tmp_path, {"learn": LEARN, "resources": {"limits": {"memory": "1Gi"}}})
-    assert _run("-f", values, "--launches", str(tmp_path / "launches.jsonl"), "--config-map") == 0
+    values = write_values(tmp_path, {"learn": LEARN, "resources": {"limits": {"memory": "1Gi"}}})
+    assert (
+        run_headroom("-f", values, "--launches", str(tmp_path / "launches.jsonl"), "--config-map")
+        == 0
+    )
     history = read_history(yaml.safe_load(capsys.readouterr().out)["data"]["default"])
     assert history.at(history.first) == 4
 
@@ -235,17 +247,17 @@ def test_a_line_that_is_no_launch_is_named(
         *(json.dumps({**good, **change}) for change in changes),
     ):
         Path(file).write_text(f"{json.dumps(good)}\n{line}\n")
-        assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--launches", file) == 2
+        assert run_headroom("-f", write_values(tmp_path, {"learn": LEARN}), "--launches", file) == 2
         assert f"--launches: {file}:2: found " in capsys.readouterr().err
 
 
 def test_a_history_for_sets_that_do_not_learn_or_for_several_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run("-f", _values(tmp_path, {}), "--launches", _trace(tmp_path)) == 2
+    assert run_headroom("-f", write_values(tmp_path, {}), "--launches", _trace(tmp_path)) == 2
     assert "no placeholder set has `learn`" in capsys.readouterr().err
-    both = _values(tmp_path, {"learn": LEARN}, {"name": "gpu", "learn": LEARN})
-    assert _run("-f", both, "--launches", _trace(tmp_path)) == 2
+    both = write_values(tmp_path, {"learn": LEARN}, {"name": "gpu", "learn": LEARN})
+    assert run_headroom("-f", both, "--launches", _trace(tmp_path)) == 2
     assert "found 2 sets that learn (default, gpu), expected one" in capsys.readouterr().err
 
 
@@ -265,7 +277,7 @@ def test_a_history_for_sets_that_do_not_learn_or_for_several_is_refused(
 def test_what_a_quota_leaves_is_said(
     pods: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    values = _values(tmp_path, {"windows": [LECTURES]})
+    values = write_values(tmp_path, {"windows": [LECTURES]})
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
@@ -276,5 +288,5 @@ def test_what_a_quota_leaves_is_said(
     file = tmp_path / "quota.json"
     file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [quota]}))
     at = ("--at", "2026-10-06T07:00", "--days", "2")
-    assert _run("-f", values, *at, "--quotas", str(file)) == 0
+    assert run_headroom("-f", values, *at, "--quotas", str(file)) == 0
     assert capsys.readouterr().out.endswith(said)

@@ -14,7 +14,7 @@ import yaml
 from roost.commands.prometheus import PODS, SERVERS
 from roost_core.placement.headroom_history import UNSEEN, History, read_history
 from tests.recorded_data import rows
-from tests.unit.commands.test_headroom_command import LEARN, MONDAY, _run, _values
+from tests.unit.commands.test_headroom_command import LEARN, MONDAY, run_headroom, write_values
 
 START = MONDAY - 21 * 86_400
 
@@ -67,9 +67,9 @@ def learn(
 ) -> tuple[History, str]:
     """The history of the ConfigMap that is printed, and what is said."""
     (folder / "answer.json").write_text(text)
-    values = _values(folder, {"learn": LEARN})
+    values = write_values(folder, {"learn": LEARN})
     assert (
-        _run(
+        run_headroom(
             "-f",
             values,
             "-n",
@@ -146,7 +146,7 @@ def test_other_answers_are_refused_and_nothing_is_printed(
 ) -> None:
     (tmp_path / "answer.json").write_text(text)
     given = ("-n", "jhub", "--prometheus", str(tmp_path / "answer.json"), "--config-map")
-    assert _run("-f", _values(tmp_path, {"learn": LEARN}), *given) == 2
+    assert run_headroom("-f", write_values(tmp_path, {"learn": LEARN}), *given) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert said in printed.err
@@ -159,7 +159,12 @@ def test_a_history_of_another_set_is_refused(
     body: dict[str, Any] = {"kind": "ConfigMap", "data": {"gpu": History().as_text()}}
     (tmp_path / "history.yaml").write_text(yaml.safe_dump(body))
     assert (
-        _run("-f", _values(tmp_path, {"learn": LEARN}), "--history", str(tmp_path / "history.yaml"))
+        run_headroom(
+            "-f",
+            write_values(tmp_path, {"learn": LEARN}),
+            "--history",
+            str(tmp_path / "history.yaml"),
+        )
         == 2
     )
     assert "found data of gpu, expected of a set here: default" in capsys.readouterr().err

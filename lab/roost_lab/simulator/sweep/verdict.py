@@ -166,7 +166,7 @@ def judge(
     player = _Player(period, settings, assumptions, seeds, known, merged.places)
     answer = _answer_of(player, files, values, ours)
     others = [placeholder_set["name"] for placeholder_set in values["placeholders"][1:]]
-    culled = "" if culling is None else _culled(player, values, ours, culling, answer.without)
+    culled = "" if culling is None else culling_line(player, values, ours, culling, answer.without)
     return _show(answer, period, assumptions, others) + culled
 
 
@@ -232,7 +232,7 @@ def _answer_of(
         as_it_is = ", as it is" if ours["learn"] else ""
         switch_on = f"placeholders[].learn of {ours['name']}{as_it_is}"
         return _Answer("helps", "people", without, learned, change, switch_on)
-    waves = _waves(period.counted, period.counted_seconds)
+    waves = find_waves(period.counted, period.counted_seconds)
     if waves:
         of_waves = [attempt for wave in waves for attempt in wave]
         booked = {"placeholders": plain, "events": _booked(waves, values["events"])}
@@ -260,7 +260,7 @@ def _as_now(values: Mapping[str, Any], ours: Mapping[str, Any]) -> tuple[list[st
     }
 
 
-def _culled(
+def culling_line(
     player: _Player,
     values: Mapping[str, Any],
     ours: Mapping[str, Any],
@@ -347,7 +347,7 @@ def _change(without: Days, with_roost: Days) -> _Change:
     return _Change(is_quicker or is_cheaper, saved, more, more / hours)
 
 
-def _waves(attempts: Sequence[Attempt], seconds: float) -> list[list[Attempt]]:
+def find_waves(attempts: Sequence[Attempt], seconds: float) -> list[list[Attempt]]:
     """The attempts that came together within so many seconds, the largest waves last."""
     counts = Counter(int(attempt.moment // _WAVE_SECONDS) for attempt in attempts)
     least = max(_LEAST_WAVE, _TIMES_USUAL * len(attempts) / (seconds / _WAVE_SECONDS + 1))

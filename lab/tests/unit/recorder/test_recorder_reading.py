@@ -13,7 +13,7 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.timestamps import read_span
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.reader import SettingsError
-from roost_lab.recorder.main import _profiles
+from roost_lab.recorder.main import scheduler_profiles
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.decision_records import read_reasons
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_configuration_of_the_scheduler_is_said(
     path = tmp_path / "config.yaml"
     path.write_text(text)
     with pytest.raises(SettingsError) as caught:
-        _profiles(path, SERVER)
+        scheduler_profiles(path, SERVER)
     assert str(caught.value).startswith(f"{path}: found ")
     assert says in str(caught.value)
 
@@ -253,8 +253,8 @@ def test_the_clusters_default_profile_is_known_beside_those_of_the_configuration
     odd = "{schedulerName: odd, pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {}}}]}"
     names = "{schedulerName: hub-user}, {schedulerName: hub-build}"
     path.write_text(f"kind: KubeSchedulerConfiguration\nprofiles: [{names}, {odd}]")
-    assert _profiles(path, SERVER).keys() == {"default-scheduler", "hub-user", "hub-build"}
-    assert _profiles(None, SERVER).keys() == {"default-scheduler"}
+    assert scheduler_profiles(path, SERVER).keys() == {"default-scheduler", "hub-user", "hub-build"}
+    assert scheduler_profiles(None, SERVER).keys() == {"default-scheduler"}
 
 
 @pytest.mark.parametrize(("text", "says"), cases("reading", "releases"))

@@ -17,7 +17,7 @@ from roost_lab.recorder.store.records import (
     PreemptionRecord,
     Record,
 )
-from roost_lab.report.disks import _spans
+from roost_lab.report.disks import pressure_spans
 from roost_lab.report.statistics import Span
 
 PRESSURE = "node.kubernetes.io/disk-pressure=:NoSchedule"
@@ -129,7 +129,7 @@ def test_spans_hold_exactly_the_time_under_pressure(states: list[bool], gaps: li
         if states[index - 1] or states[index]
     ]
     end = moments[-1] + 7
-    found = _spans(changes, 0, end, is_under=states[-1])
+    found = pressure_spans(changes, 0, end, is_under=states[-1])
     # What holds until the first change held since the node's beginning.
     expected = 0
     edges = [0, *moments[1:], end]

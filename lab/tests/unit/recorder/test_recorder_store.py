@@ -29,7 +29,7 @@ from lab.tests.recorded import (
 from roost.__main__ import main
 from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.answers.pod_story import find_pods
-from roost_lab.recorder.main import _forget
+from roost_lab.recorder.main import forget_old_rows
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
@@ -315,7 +315,7 @@ def test_the_recorder_forgets_and_gives_room_back_while_others_read_and_write(
 
     before = size()
     stop = threading.Event()
-    thread = threading.Thread(target=_forget, args=(store, 1, stop))
+    thread = threading.Thread(target=forget_old_rows, args=(store, 1, stop))
     with store.reading() as reader:
         # A reader's state of the file is kept, and nobody waits for it.
         assert reader.execute(

@@ -18,7 +18,7 @@ from generator.values.merge import SetOptions
 from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.commands.rehearse import culling_of
-from roost_lab.simulator.sweep.verdict import _culled, _waves, judge
+from roost_lab.simulator.sweep.verdict import culling_line, find_waves, judge
 from roost_lab.traces.attempt import Attempt
 
 # A Monday.
@@ -153,7 +153,7 @@ def test_a_past_is_as_long_as_somebody_looked_and_other_values_are_refused() -> 
 
 def test_one_wave_in_days_is_one() -> None:
     together = [Attempt(n, BEGIN + n, "", "hub:1") for n in range(52)]
-    assert _waves(together, DAY) == [together]
+    assert find_waves(together, DAY) == [together]
 
 
 def _node_hours_by_culling(told: str) -> int:
@@ -189,7 +189,7 @@ def test_what_can_not_be_played_of_idle_servers_is_said(
     played = [Attempt(0, float(BEGIN), "", "hub:1", None, stays)]
     player: Any = SimpleNamespace(period=SimpleNamespace(played=played))
     days: Any = None
-    assert said in _culled(player, {}, {}, culling, days)
+    assert said in culling_line(player, {}, {}, culling, days)
 
 
 def test_the_hubs_culling_is_read_of_its_values(tmp_path: Path) -> None:
