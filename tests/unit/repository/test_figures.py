@@ -147,7 +147,7 @@ def test_every_block_stands_on_a_page() -> None:
     assert missing == []
 
 
-def test_a_page_that_differs_from_the_results_is_not_fresh(tmp_path: Path) -> None:
+def test_a_page_that_differs_from_the_results_is_not_fresh() -> None:
     begin = f"<!-- x: written by {write_figures.WRITER} -->\n"
     page = f"Before\n\n{begin}\nby hand\n\n<!-- end of x -->\nafter\n"
     filled = write_figures.fill(page, "page.md", {"x": lambda: "from results"})

@@ -211,7 +211,7 @@ def test_others_starts_take_seatings_half() -> None:
     assert not none.starts
 
 
-def server(ready_at: float, activity: float, started: float = START - 300.0) -> Server:
+def server(activity: float, started: float = START - 300.0) -> Server:
     return Server(started, activity, "", True, Mark("biology", START, started))
 
 
@@ -219,11 +219,11 @@ def test_an_unused_server_is_stopped_after_the_grace_and_a_used_one_is_not() -> 
     started = START - 300.0
     ready_at = started + 10.0
     # By the proxy: when its route was added.
-    unused = HubUser("ada", started + 9.9, server(ready_at, started + 9.9), 1)
-    used = HubUser("bob", started + 10.1, server(ready_at, started + 10.1), 1)
+    unused = HubUser("ada", started + 9.9, server(started + 9.9), 1)
+    used = HubUser("bob", started + 10.1, server(started + 10.1), 1)
     # Came to the hub while the server was starting, and opened it before the hub's next look.
-    watched = HubUser("cyd", started + 8.0, server(ready_at, started), 1)
-    unknown = HubUser("dan", started + 9.9, server(ready_at, started + 9.9), 1)
+    watched = HubUser("cyd", started + 8.0, server(started), 1)
+    unknown = HubUser("dan", started + 9.9, server(started + 9.9), 1)
     memory = Memory(ready_at={ServerKey(name, started): ready_at for name in ("ada", "bob", "cyd")})
     people = (unused, used, watched, unknown)
     counts: Counter[str] = Counter()
@@ -237,7 +237,7 @@ def test_an_unused_server_is_stopped_after_the_grace_and_a_used_one_is_not() -> 
 
 def test_a_server_of_one_whose_start_by_seating_failed_is_their_own() -> None:
     started = START - 300.0
-    ada = HubUser("ada", started, server(started + 5.0, started), 1)
+    ada = HubUser("ada", started, server(started), 1)
     now = START + GRACE
     assert plan_seating(view(now, ada), [], Memory(), LIMITS).stops
     failed = Memory(skipped={KEY: {"ada": "500 no room"}})
@@ -245,14 +245,14 @@ def test_a_server_of_one_whose_start_by_seating_failed_is_their_own() -> None:
     # The server began after the request had ended.
     ended = Memory(ended={"ada": started})
     assert plan_seating(view(now, ada), [], ended, LIMITS).stops
-    later = dataclasses.replace(server(0.0, started + 5.0), started=started + 5.0)
+    later = dataclasses.replace(server(started + 5.0), started=started + 5.0)
     own = HubUser("ada", started, later, 1)
     assert not plan_seating(view(now, own), [], ended, LIMITS).stops
 
 
 def test_a_later_class_keeps_a_persons_unused_server() -> None:
     started = START - 300.0
-    ada = HubUser("ada", started, server(started + 5.0, started), 1)
+    ada = HubUser("ada", started, server(started), 1)
     memory = Memory(ready_at={ServerKey("ada", started): started + 5.0})
     now = START + GRACE
     later = SeatedClass(ClassKey("physics", START + 1500), 8, ("ada",), START + 1100.0)

@@ -136,7 +136,7 @@ def metrics_of(room: Room) -> str:
     return room.service.metrics.text().decode()
 
 
-def server(room: Room, started: float, options: dict[str, Any], **more: Any) -> dict[str, Any]:
+def server(started: float, options: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A server as the hub has it: ready, unless it says otherwise."""
     times = {"started": stamp(started), "last_activity": stamp(started)}
     body = {"name": "", "pending": None, "ready": True, "user_options": options}
@@ -150,7 +150,7 @@ def see_adas_server_start(hub: FakeHub, room: Room) -> tuple[float, dict[str, An
     room.book(group=None, users=["ada"])
     started = room.now
     options = Mark("biology", room.start, started).options()
-    hub.users["ada"] = server(room, started, options, pending="spawn", ready=False)
+    hub.users["ada"] = server(started, options, pending="spawn", ready=False)
     room.now += 1.0
     room.service.turn()
     return started, options
@@ -500,7 +500,7 @@ def test_a_server_that_was_used_while_looks_failed_is_kept(
         room.now += 1.0
         room.service.turn()
     # It was ready long ago, and somebody came.
-    hub.users["ada"] = server(room, started, options, last_activity=stamp(started + 6.0))
+    hub.users["ada"] = server(started, options, last_activity=stamp(started + 6.0))
     hub.broken = None
     room.now += 1.0
     room.service.turn()
@@ -520,7 +520,7 @@ def test_a_server_that_was_ready_when_the_hub_came_back_is_stopped_if_unused(
         room.service.turn()
     assert "Connection refused" in room.said()
     room.service._hub._url = hub.url
-    hub.users["ada"] = server(room, started, options, last_activity=stamp(started + 13.5))
+    hub.users["ada"] = server(started, options, last_activity=stamp(started + 13.5))
     room.now += 1.0
     room.service.turn()
     room.after_grace()
@@ -665,7 +665,7 @@ def test_after_four_failures_nobody_is_tried_until_somebodys_start_succeeds(
     assert len(hub.posts) == 4
     assert "4 starts in a row failed: nobody is seated until" in room.said()
     # Somebody's own start succeeds, and the hub counts anew.
-    hub.users["tom"] = server(room, room.now - 1.0, {})
+    hub.users["tom"] = server(room.now - 1.0, {})
     room.service.memory.pace.failed_at = room.now - 60.0
     room.service.memory.pace.paused_until = room.now
     room.turn()
@@ -760,7 +760,7 @@ def test_a_server_that_its_user_started_after_ours_came_to_nothing_is_theirs(
     room.turns(4)
     assert seated(hub) == set()
     # The hub takes the options that it stored, seating's mark among them, for one without any.
-    hub.users["bob"] = server(room, room.now + 2.0, hub.options["bob"])
+    hub.users["bob"] = server(room.now + 2.0, hub.options["bob"])
     asked = hub.options["bob"][MARK_KEY]
     asked["asked"] = room.now - 60.0
     room.service.memory.ended["bob"] = room.now - 50.0

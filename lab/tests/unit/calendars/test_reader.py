@@ -24,9 +24,7 @@ PEOPLE = r"DESCRIPTION:Bring a laptop.\npeople: 120\nimage: quay.io/me/course:1"
 WEEKLY = ["DTSTART;TZID=Europe/Berlin:20261103T090000", "RRULE:FREQ=WEEKLY;COUNT=4"]
 
 
-def rules(
-    name: str = "course.ics", zone: str = "", taken: frozenset[str] = frozenset()
-) -> CalendarRules:
+def rules(zone: str = "", taken: frozenset[str] = frozenset()) -> CalendarRules:
     """From the beginning of 2026 to June of the next year."""
     since, until = (
         int(parse_moment(day, "UTC")) for day in ("2026-01-01T00:00", "2027-06-01T00:00")

@@ -334,8 +334,9 @@ def test_what_is_past_leaves_and_what_would_not_count_is_refused(cluster: Cluste
     assert [event["name"] for event in cluster.booked] == ["0"]
 
 
+@pytest.mark.usefixtures("cluster")
 def test_what_the_hub_and_the_cluster_have_no_room_for_is_told_of_a_booking(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     full = Cluster(activeServerLimit=100)
     monkeypatch.setattr(book, "connect_as_user", lambda *_: full)
@@ -364,8 +365,9 @@ def test_what_the_hub_and_the_cluster_have_no_room_for_is_told_of_a_booking(
     assert "ResourceQuota" not in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("cluster")
 def test_what_only_has_a_limit_requests_as_much(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(SETS[0], "resources", {"limits": {"memory": "4Gi"}})
     monkeypatch.setattr(book, "connect_as_user", lambda *_: Cluster())

@@ -170,7 +170,8 @@ def test_bytes_that_are_no_text_are_refused_with_the_fix(desk: Desk) -> None:
     # A folder, and nothing.
     [(".", "Is a directory"), ("nowhere", "No such file or directory")],
 )
-def test_what_is_no_file_is_refused(name: str, why: str, desk: Desk) -> None:
+@pytest.mark.usefixtures("desk")
+def test_what_is_no_file_is_refused(name: str, why: str) -> None:
     with pytest.raises(UsageError) as error:
         run(["book", "--timetable", name])
     assert str(error.value) == f"{name}: can't be read ({why}). Give the path of a file."
@@ -195,7 +196,8 @@ def test_faults_beyond_fifty_are_counted_and_lines_beyond_200_not_read(desk: Des
 
 
 @pytest.mark.parametrize("others", ["30 monday 8:15", "--cancel x", "--image a/b:1", "--name x"])
-def test_a_timetable_stands_alone(others: str, desk: Desk) -> None:
+@pytest.mark.usefixtures("desk")
+def test_a_timetable_stands_alone(others: str) -> None:
     with pytest.raises(UsageError, match="found --timetable beside what the file says"):
         run(["book", *others.split(), "--timetable", "classes.csv"])
     with pytest.raises(UsageError, match="found --from without --timetable"):

@@ -204,7 +204,7 @@ def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
         }
 
 
-def test_records_are_called_by_their_files_unless_these_are_called_the_same(tmp_path: Path) -> None:
+def test_records_are_called_by_their_files_unless_these_are_called_the_same() -> None:
     assert names_of(["sqlite:////tmp/a/monday.db", "postgresql://db/hub"]) == ["monday", "hub"]
     # A replay's record has its policy's name: it is called by what the policy is.
     assert names_of(["sqlite:////tmp/a/z2jh-placeholders-packed.db", "a/roost.db"]) == [

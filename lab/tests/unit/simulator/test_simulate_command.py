@@ -63,9 +63,7 @@ def test_a_replay_of_each_policy_is_recorded(
     assert "z2jh.db exists" in capsys.readouterr().err
 
 
-def test_each_format_is_written(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_format_is_written(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asked = (
         "--trace",
         str(trace),
@@ -86,7 +84,7 @@ def test_each_format_is_written(
     assert document["worlds"][0]["policies"]["z2jh"]["attempts"]["median"] == 120
 
 
-def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shipped_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert simulate("--list-policies") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == list(policy_files())
@@ -95,7 +93,7 @@ def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(("arguments", "said"), cases("simulator", "usage"))
 def test_wrong_input_is_one_clear_line_and_no_traceback(
-    arguments: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert simulate(*arguments) in {1, 2}
     captured = capsys.readouterr()
@@ -131,7 +129,7 @@ def test_pods_that_no_node_holds_are_told(
 
 
 def test_every_line_that_was_skipped_is_told_in_the_report(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kinds = [f'{{"schema": "other-{number}", "version": 1}}\n' for number in range(12)]
     trace.write_text(trace.read_text() + "".join(kinds))
@@ -143,7 +141,7 @@ def test_every_line_that_was_skipped_is_told_in_the_report(
 
 
 def test_standard_input_is_a_trace_too(
-    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    trace: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(trace.read_bytes())))
     assert simulate("--trace", "-", "--policy", "z2jh", "--seeds", "1") == 0
