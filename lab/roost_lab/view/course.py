@@ -83,42 +83,21 @@ def read_course(store: Store, span: Span) -> Course:
             edges.add(step, sign, sign * after_us)
 
     with consistent_reads(store) as connection:
-        for (
-            uid,
-            created_us,
-            bound_us,
-            started_us,
-            is_told,
-            deleted_us,
-            is_cold,
-            namespace,
-            name,
-        ) in connection.execute(_starts(span)):
-            end_us = max(
-                created_us,
-                min(
-                    moment_us
-                    for moment_us in (started_us, deleted_us, span.to_us)
-                    if moment_us is not None
-                ),
-            )
-            stay(waiting, created_us, end_us)
-            if created_us < span.from_us:
+        for row in connection.execute(_starts(span)):
+            wait = _wait_of(row, span)
+            end_us = wait.created_us + wait.wait_us
+            stay(waiting, wait.created_us, end_us)
+            if wait.created_us < span.from_us:
                 continue
-            spans.add(end_us - created_us, 1, end_us - created_us)
-            step = (created_us - steps.from_us) // steps.step_us
+            spans.add(wait.wait_us, 1, wait.wait_us)
+            step = (wait.created_us - steps.from_us) // steps.step_us
             started[step] += 1
-            answered += is_told
-            cold[step] += bool(is_cold)
-            bound_wait_us = (end_us if bound_us is None else min(bound_us, end_us)) - created_us
-            reason = FOR_NODE if 2 * bound_wait_us > end_us - created_us else FOR_SERVER
-            if reason == FOR_SERVER and is_cold:
-                reason = FOR_IMAGE
-            waits.append(Wait(created_us, end_us - created_us, reason, f"{namespace}/{name}"))
-            if end_us - created_us >= SLOW_US:
-                slow.append(
-                    ((created_us + end_us) // 2, end_us - created_us, uid, f"{namespace}/{name}")
-                )
+            answered += row.is_told
+            cold[step] += bool(row.is_cold)
+            waits.append(wait)
+            if wait.wait_us >= SLOW_US:
+                middle_us = (wait.created_us + end_us) // 2
+                slow.append((middle_us, wait.wait_us, row.pod_uid, wait.name))
         for created_us, gone_us in connection.execute(_nodes(span)):
             stay(present, created_us, min(gone_us or span.to_us, span.to_us))
     nodes = means(present, steps)
@@ -140,6 +119,23 @@ def read_course(store: Store, span: Span) -> Course:
         "p95_us": as_shown(p95_us),
         "node_hours": round(sum(nodes) * steps.step_us / HOUR_US, 1),
     }
+
+
+def _wait_of(row: sa.Row[Any], span: Span) -> Wait:
+    """A row of `_starts`: how long the user waited until the span's end, and what for most."""
+    ends_us = [
+        moment_us
+        for moment_us in (row.ended_us, row.deleted_us, span.to_us)
+        if moment_us is not None
+    ]
+    end_us = max(row.created_us, min(ends_us))
+    wait_us = end_us - row.created_us
+    bound_us = end_us if row.bound_us is None else min(row.bound_us, end_us)
+    if 2 * (bound_us - row.created_us) > wait_us:
+        reason = FOR_NODE
+    else:
+        reason = FOR_IMAGE if row.is_cold else FOR_SERVER
+    return Wait(row.created_us, wait_us, reason, f"{row.namespace}/{row.name}")
 
 
 def _crowds(waits: list[Wait], span: Span) -> list[dict[str, Any]]:
@@ -186,12 +182,12 @@ def _starts(span: Span) -> sa.Executable:
     return (
         sa.select(
             start.pod_uid,
-            wait_from,
+            wait_from.label("created_us"),
             start.bound_us,
-            wait_to,
-            told_end.is_not(None),
+            wait_to.label("ended_us"),
+            told_end.is_not(None).label("is_told"),
             start.deleted_us,
-            is_cold,
+            is_cold.label("is_cold"),
             pod.namespace,
             pod.name,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -344,15 +344,7 @@ def _nodes(
         images = held.get(uid, set()) if count else None
         gates = _image_labels(node["labels"])
         boxes = [
-            PodBox(
-                pod["uid"],
-                _full_name(pod),
-                _kind(pod["pod_class"]),
-                pod["created_us"],
-                _pod_state(pod, rows.at_us, pulls.get(pod["uid"], ()), images),
-                pod["image"],
-                pod.get("awaits", ""),
-            )
+            _pod_box(pod, _pod_state(pod, rows.at_us, pulls.get(pod["uid"], ()), images))
             for pod in here
             if pod["pod_class"]
         ]
@@ -364,7 +356,7 @@ def _nodes(
             for box in boxes
             if box.state in (PodState.PULLING, PodState.FAILING)
         }
-        # A shorter list is whole.
+        # A shorter list has all of them.
         if count is not None and 0 < count < LISTED_IMAGES:
             lacks |= set(chips)
         yield NodeBox(
@@ -372,14 +364,7 @@ def _nodes(
             name=row["name"],
             created_us=row.get("created_us") or 0,
             state=_node_state(node),
-            # Marks of all hubs.
-            attracts=sorted(
-                {
-                    key.partition("/")[2]
-                    for key in node["labels"]
-                    if key.startswith(ATTRACT_LABEL_PREFIX)
-                }
-            ),
+            attracts=_attracted_sets(node["labels"]),
             warm=warm[row["name"]],
             pods=boxes,
             others=sum(not pod["pod_class"] for pod in here),
@@ -390,6 +375,23 @@ def _nodes(
             cpu_millicores=(sum(pod["cpu_millicores"] for pod in here), allocatable.get(CPU)),
             memory_bytes=(sum(pod["memory_bytes"] for pod in here), allocatable.get(MEMORY)),
         )
+
+
+def _pod_box(pod: Row, state: PodState) -> PodBox:
+    return PodBox(
+        uid=pod["uid"],
+        name=_full_name(pod),
+        kind=_kind(pod["pod_class"]),
+        created_us=pod["created_us"],
+        state=state,
+        image=pod["image"],
+        awaits=pod.get("awaits", ""),
+    )
+
+
+def _attracted_sets(labels: Iterable[str]) -> list[str]:
+    """The placeholder sets that a node attracts, by its labels of all hubs."""
+    return sorted({key.partition("/")[2] for key in labels if key.startswith(ATTRACT_LABEL_PREFIX)})
 
 
 def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | None) -> PodState:

@@ -276,6 +276,27 @@ def _waits(story: PodStory) -> Iterator[str]:
             else "for its hub to create it"
         )
         yield f"  {show_range(*asked)} {what}"
+    yield from _waits_for_a_node(story)
+    after = story.after_binding
+    waits = after.waits if after is not None else ()
+    lines = [(wait.from_us, _after_binding(wait)) for wait in waits if wait.span_us >= LEAST_US]
+    lines += [(row["at_us"], _pull(row)) for row in story.pulls]
+    for _, line in sorted(lines, key=itemgetter(0)):
+        yield f"  {line}"
+    yield from _steps_after_binding(story, after)
+    answer = story.wait_us(Phase.STARTED, Phase.ANSWERED)
+    if answer is not None:
+        yield f"  {show_range(*answer)} until it answered"
+    for row in story.pulling:
+        so_far = f", {show_span(story.heard_us - row['at_us'])} so far" if story.heard_us else ""
+        earlier = story.earlier_pulls if row["detail"] in spellings(story.pod["image"]) else None
+        last = f"; the last such pull took {show_span(earlier['last_us'])}" if earlier else ""
+        where = f" to {story.bind['node_name']}" if story.bind else ""
+        yield f"  Now: pulling {row['detail']}{where}{so_far}{last}"
+
+
+def _waits_for_a_node(story: PodStory) -> Iterator[str]:
+    """Its gates, then its schedulers' attempts."""
     scheduled_us = story.scheduled_us
     gone_us = story.gone_us
     gone = Phase.TERMINATING if story.at(Phase.TERMINATING) else Phase.GONE
@@ -306,12 +327,11 @@ def _waits(story: PodStory) -> Iterator[str]:
         [f"{show_time(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts"
     )
     yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
-    after = story.after_binding
-    waits = after.waits if after is not None else ()
-    lines = [(wait.from_us, _after_binding(wait)) for wait in waits if wait.span_us >= LEAST_US]
-    lines += [(row["at_us"], _pull(row)) for row in story.pulls]
-    for _, line in sorted(lines, key=itemgetter(0)):
-        yield f"  {line}"
+
+
+def _steps_after_binding(story: PodStory, after: AfterBinding | None) -> Iterator[str]:
+    """The kubelet's steps, each without the pulls and waits that have lines of their own."""
+    scheduled_us = story.scheduled_us
     accepted_us = story.at(Phase.ACCEPTED)
     initialized_us = story.at(Phase.INITIALIZED)
     started_us = story.at(Phase.STARTED)
@@ -336,15 +356,6 @@ def _waits(story: PodStory) -> Iterator[str]:
     are_steps_known = accepted_us is not None or initialized_us is not None
     if after is not None and not (are_steps_known and after.is_over):
         yield from _rest(story, after)
-    answer = story.wait_us(Phase.STARTED, Phase.ANSWERED)
-    if answer is not None:
-        yield f"  {show_range(*answer)} until it answered"
-    for row in story.pulling:
-        so_far = f", {show_span(story.heard_us - row['at_us'])} so far" if story.heard_us else ""
-        earlier = story.earlier_pulls if row["detail"] in spellings(story.pod["image"]) else None
-        last = f"; the last such pull took {show_span(earlier['last_us'])}" if earlier else ""
-        where = f" to {story.bind['node_name']}" if story.bind else ""
-        yield f"  Now: pulling {row['detail']}{where}{so_far}{last}"
 
 
 def _after_binding(wait: Wait) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -214,12 +214,22 @@ def similar_names(store: Store, name: str, limit: int = 5) -> list[str]:
         return [f"{row.namespace}/{row.name}" for row in found]
 
 
+def _best_first(candidates: Iterable[Row]) -> list[Row]:
+    """Those without a score come last."""
+    return sorted(
+        candidates,
+        key=lambda row: (row["score_total"] is None, -(row["score_total"] or 0), row["node_name"]),
+    )
+
+
 def read_story(store: Store, pod: Row) -> PodStory:
     """Everything about one pod of `find_pods`. Raises StoreError."""
     uid = pod["uid"]
     created_us = pod["created_us"]
     gap = schema.gap.c
     autoscaler = schema.autoscaler.c
+    about = f"Pod/{pod['namespace']}/{pod['name']}"
+    bound = f"{uid}/{DecisionKind.BIND}"
     with store.reading() as connection:
 
         def rows(
@@ -239,43 +249,18 @@ def read_story(store: Store, pod: Row) -> PodStory:
         ]
         until_us = min(ready_us, default=pod["deleted_us"])
         end_us = MAX_US if until_us is None else until_us
-        about = f"Pod/{pod['namespace']}/{pod['name']}"
-        packed = rows(
-            schema.candidates,
-            schema.candidates.c.decision_id == f"{uid}/{DecisionKind.BIND}",
-            by="number",
-        )
+        packed = rows(schema.candidates, schema.candidates.c.decision_id == bound, by="number")
         waited = rows(schema.waiting, schema.waiting.c.pod_uid == uid)
-        waiting = {**waited[0], "nodes": unpack_candidates(waited[0]["nodes"])} if waited else None
-        if bind is not None:
-            at_us = bind["at_us"]
-        else:
-            at_us = max(
-                [
-                    created_us,
-                    *(row["last_us"] for row in decisions),
-                    *(row["at_us"] for row in waited),
-                ]
-            )
-        node = (
-            rows(schema.node, schema.node.c.uid == bind["node_uid"], by="uid")
-            if bind is not None
-            else []
-        )
+        tried_us = [row["last_us"] for row in decisions] + [row["at_us"] for row in waited]
+        at_us = max([created_us, *tried_us]) if bind is None else bind["at_us"]
+        node_uid = "" if bind is None else bind["node_uid"]
         nodes = _nodes_at(connection, at_us)
         is_pulling = bind is not None and not pulls and not ready_us
         return PodStory(
             pod,
             phases,
             decisions,
-            candidates=sorted(
-                unpack_candidates(packed[0]["nodes"]) if packed else (),
-                key=lambda row: (
-                    row["score_total"] is None,
-                    -(row["score_total"] or 0),
-                    row["node_name"],
-                ),
-            ),
+            candidates=_best_first(unpack_candidates(packed[0]["nodes"]) if packed else ()),
             pulls=pulls,
             events=rows(schema.pod_event, schema.pod_event.c.pod_uid == uid),
             gaps=rows(schema.gap, gap.to_us >= created_us, gap.from_us <= end_us, by="from_us"),
@@ -288,8 +273,10 @@ def read_story(store: Store, pod: Row) -> PodStory:
                 connection, rows(schema.preemption, schema.preemption.c.victim_uid == uid)
             ),
             victims=_victims(connection, decisions),
-            node=next(iter(node), None),
-            waiting=waiting,
+            node=next(iter(rows(schema.node, schema.node.c.uid == node_uid, by="uid")), None),
+            waiting={**waited[0], "nodes": unpack_candidates(waited[0]["nodes"])}
+            if waited
+            else None,
             nodes=nodes,
             holders=_holders(connection, pod["image"], [row["uid"] for row in nodes], at_us),
             earlier_pulls=_earlier_pulls(connection, pod["image"], created_us)

@@ -9,7 +9,7 @@ their manifests.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -229,28 +229,13 @@ def _read_policy(
     by_kind: dict[str, list[JSONObject]] = {}
     for body in bodies:
         by_kind.setdefault(str(body["kind"]), []).append(body)
-    data: JSONObject = {}
-    for config_map in by_kind.get("ConfigMap", ()):
-        for key, text in (config_map.get("data") or {}).items():
-            if key.endswith(".json"):
-                data[key] = json.loads(text)
-            elif key.endswith((".yaml", ".yml")):
-                document = yaml.load(text, Loader=yaml.CSafeLoader)
-                if (
-                    isinstance(document, dict)
-                    and document.get("kind") == "KubeSchedulerConfiguration"
-                ):
-                    data["scheduler"] = document
-    configuration = data.get("scheduler")
+    configuration = _scheduler_configuration(manifests)
     minor = max(release.kube_minor[1], OLDEST_MINOR)
-    controllers = data.get(RELEASE_KEY) if any(map(_runs_controllers, manifests)) else None
-    webhook = None
-    if any(manifest.identity.kind == "MutatingWebhookConfiguration" for manifest in rules):
-        webhook = next(
-            json.loads(str(_data_of(config_map)[RELEASE_KEY]))
-            for config_map in rules
-            if RELEASE_KEY in _data_of(config_map)
-        )
+    controllers = _release_document(manifests) if any(map(_runs_controllers, manifests)) else None
+    has_webhook = any(
+        manifest.identity.kind == "MutatingWebhookConfiguration" for manifest in rules
+    )
+    webhook = _release_document(rules) if has_webhook else None
     gate = (controllers or {}).get("imageGate") or {}
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
     taints = gate.get("mode") == "startupTaint" and pullers
@@ -284,6 +269,27 @@ def _read_policy(
         startup_taints=(startup_taint(release.name, release.namespace),) if taints else (),
         merged=merged,
     )
+
+
+def _release_document(manifests: Iterable[Manifest]) -> JSONObject | None:
+    """release.json among these objects; None: it isn't."""
+    for manifest in manifests:
+        if RELEASE_KEY in _data_of(manifest):
+            document: JSONObject = json.loads(str(_data_of(manifest)[RELEASE_KEY]))
+            return document
+    return None
+
+
+def _scheduler_configuration(manifests: Iterable[Manifest]) -> JSONObject | None:
+    """The KubeSchedulerConfiguration among these objects' files; None: there is none."""
+    for manifest in manifests:
+        for key, text in _data_of(manifest).items():
+            if not key.endswith((".yaml", ".yml")):
+                continue
+            document = yaml.load(str(text), Loader=yaml.CSafeLoader)
+            if isinstance(document, dict) and document.get("kind") == "KubeSchedulerConfiguration":
+                return document
+    return None
 
 
 def _runs_controllers(manifest: Manifest) -> bool:
