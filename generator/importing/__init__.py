@@ -24,7 +24,8 @@ By subject:
 - `images.py`: images, profiles, pullers
 - `profile_pools.py`, `lost_overrides.py`: profiles
 - `builds.py`: BinderHub
-- `class_match.py`: what the hub sets beside the chart's keys; whether its users are within reach
+- `class_match.py`: whether the hub's users are within reach of class `user`
+- `hub_traits.py`: what the hub sets of its spawner beside the chart's keys
 - `hub_python.py` finds the pieces of the hub's Python. `python_settings.py` says what one statement
   sets, `hub_code.py` which trait that is; `python_names.py`, `profile_filters.py`: names and
   filters in it. It is read and never run.

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from generator.importing.class_match import map_class_match, traits_of
+from generator.importing.class_match import map_class_match
 from generator.importing.culling import note_culling
+from generator.importing.hub_traits import traits_of
 from generator.importing.images import map_images
 from generator.importing.not_carried_over import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.object_names import is_of_an_old_chart, object_name

@@ -18,6 +18,7 @@ from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection
 from generator.importing.traits import (
     LISTS,
     OLD_NAMES,
+    UNSET,
     SetTraits,
     entries,
     entries_of,
@@ -81,7 +82,7 @@ def _image_of_spawner(traits: SetTraits) -> tuple[str, HubPath] | None:
     none that is known here.
     """
     for trait in ("image", "image_spec"):
-        reference, keys = traits.get(trait, (None, ()))
+        reference, keys = traits.get(trait, UNSET)
         if isinstance(reference, str) and "{" not in reference and reference != UNKNOWN_IMAGE:
             return reference, keys
     return None
@@ -95,7 +96,7 @@ def _put_image(
     """
     draft.put("singleuser.image", dict(image), (*hub.path, *keys))
     of_chart = hub.text("singleuser.image.pullPolicy")
-    of_spawner, _ = traits.get("image_pull_policy", (None, ()))
+    of_spawner, _ = traits.get("image_pull_policy", UNSET)
     always = of_chart == "Always" or of_spawner == "Always"
     reference = ":".join(image.values())
     if is_reference(reference) and (always or moving([reference])):

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from generator.faults import ValuesError
-from generator.importing.class_match import traits_of
+from generator.importing.hub_traits import traits_of
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_sets
 from generator.importing.result import ImportResult

@@ -26,6 +26,8 @@ class SetTrait(NamedTuple):
 
 # By the trait's name.
 SetTraits = Mapping[str, SetTrait]
+# A trait that nobody sets.
+UNSET: Final = SetTrait(None, ())
 
 # To which nodes a user's pod may go.
 NODES: Final = ("node_selector", "tolerations", "node_affinity_required")

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.importing import profile_pools
 from generator.importing.chart_traits import chart_traits
-from generator.importing.class_match import traits_of
+from generator.importing.hub_traits import traits_of
 from generator.importing.python_settings import ANY
 from generator.importing.result import ImportResult
 from generator.importing.source import UNKNOWN

@@ -16,7 +16,14 @@ from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection
-from generator.importing.traits import SetTraits, entries, entries_of, known_of, pod_config_of
+from generator.importing.traits import (
+    UNSET,
+    SetTraits,
+    entries,
+    entries_of,
+    known_of,
+    pod_config_of,
+)
 from generator.values.lookups import child, mapping
 from roost_core.objects.pod import REQUIRED
 from roost_core.objects.requests import requested
@@ -180,7 +187,7 @@ def time_zone(hub: HubSection, set_traits: SetTraits) -> str:
     # Without a zone in the file nothing of it is loaded.
     from roost_core.placement.headroom_windows import is_time_zone  # noqa: PLC0415
 
-    own, _ = set_traits.get("environment", (None, ()))
+    own, _ = set_traits.get("environment", UNSET)
     for environment in (own, child(hub.data, "singleuser", "extraEnv")):
         named = child(environment, "TZ")
         for entry in entries(environment) or []:
