@@ -79,30 +79,12 @@ def summary_of(
     whether the hub makes any. builds_unknown: what sets in Python which pods builds are.
     node_hour_price: for money beside node-hours.
     """
-    has_scheduler = child(values, "scheduler", "target") != "none"
     unmet = conditions
-    not_shown: set[str] = set()
-    if seen is not None:
-        not_shown = _PARTS.keys() - seen.promises
-        if has_scheduler:
-            unmet = [] if PLACE in seen.promises else seen.unplaced
-        else:
-            # Without Roost's scheduler there is no pod to show it.
-            not_shown.discard(PLACE)
-    will: list[str] = []
-    wont: list[str] = []
-    promises: set[str] = set()
-    for promise, part_of in _PARTS.items():
-        if promise == PLACE and unmet:
-            continue
-        part = part_of(values)
-        wont += part.wont
-        if promise in not_shown:
-            why = "not for these users, as pods made of the hub's values show"
-            wont += [f"{line}: {why}" for line in part.will]
-        elif part.will:
-            will += part.will
-            promises.add(promise)
+    if seen is not None and child(values, "scheduler", "target") != "none":
+        unmet = [] if PLACE in seen.promises else seen.unplaced
+    promises, part = _promised(values, seen, is_placing=not unmet)
+    will = part.will
+    wont = part.wont
     if _learns_from_none(values) and not (seen is not None and seen.room_is_unknown):
         will.append(
             "keep placeholders from the third day on, as many as earlier days needed"
@@ -116,6 +98,46 @@ def summary_of(
         will += builds.will
         wont += builds.wont
     wont.append("hold an upgrade of the hub up until images are there")
+    verdict = _verdict(unmet, is_inert=is_inert)
+    return HubSummary(
+        will=[*verdict, *_listed("What Roost will do for this hub:", will)],
+        wont=[*_listed("What it won't:", wont), *_beside_others(values)],
+        verdict=verdict,
+        first_week=_first_week(values),
+        is_inert=is_inert,
+        promises=promises,
+    )
+
+
+def _promised(
+    values: Mapping[str, object], seen: TrialFindings | None, *, is_placing: bool
+) -> tuple[frozenset[str], _Part]:
+    """The promises that hold for these users, and what all parts of Roost do."""
+    not_shown: set[str] = set()
+    if seen is not None:
+        not_shown = _PARTS.keys() - seen.promises
+        if child(values, "scheduler", "target") == "none":
+            # Without Roost's scheduler there is no pod to show it.
+            not_shown.discard(PLACE)
+    promises: set[str] = set()
+    will: list[str] = []
+    wont: list[str] = []
+    for promise, part_of in _PARTS.items():
+        if promise == PLACE and not is_placing:
+            continue
+        part = part_of(values)
+        wont += part.wont
+        if promise in not_shown:
+            why = "not for these users, as pods made of the hub's values show"
+            wont += [f"{line}: {why}" for line in part.will]
+        elif part.will:
+            will += part.will
+            promises.add(promise)
+    return frozenset(promises), _Part(will, wont)
+
+
+def _verdict(unmet: Sequence[str], *, is_inert: bool) -> list[str]:
+    """What stands before all else; [] where users are placed."""
     verdict = []
     if unmet:
         verdict.append(f"Roost places no users until {' and '.join(unmet)}.")
@@ -124,14 +146,7 @@ def summary_of(
         verdict.append(
             "To watch a hub before anything changes, begin with chart/examples/observe-only.yaml."
         )
-    return HubSummary(
-        will=[*verdict, *_listed("What Roost will do for this hub:", will)],
-        wont=[*_listed("What it won't:", wont), *_beside_others(values)],
-        verdict=verdict,
-        first_week=_first_week(values),
-        is_inert=is_inert,
-        promises=frozenset(promises),
-    )
+    return verdict
 
 
 def _listed(heading: str, lines: Sequence[str]) -> list[str]:
