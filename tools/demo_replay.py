@@ -22,6 +22,7 @@ from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.recording import ReplayRecorder
+from roost_lab.units import DAY_SECONDS
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import common_time, story
 from roost_lab.view.shareable import make_file
@@ -40,7 +41,6 @@ SEED: Final = 20
 WEEKS: Final = 5
 # The Monday of the third week, counted from the first Monday: two weeks are known by then.
 DAY: Final = 14
-DAY_SECONDS: Final = 86_400
 # Fewer than in a file that somebody asks for: the slow starts have moments of their own.
 MOMENTS: Final = 60
 

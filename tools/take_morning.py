@@ -20,10 +20,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from lab.tests.served_view import served_view
-from roost_lab.pages.dates import US
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
+from roost_lab.units import US
 from roost_lab.view.reading import RecordSource
 from tests.harness import browser
 from tests.harness.hub.hub import PASSWORD, RealHub

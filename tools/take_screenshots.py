@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from selenium.webdriver.support.wait import WebDriverWait
 
-from benchmarks.recorded_story import BEGIN, US, Story, write_story
+from benchmarks.recorded_story import BEGIN, Story, write_story
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
+from roost_lab.units import US
 from tests.harness import browser
 from tools.demo_replay import write_page
 from tools.root import ROOT

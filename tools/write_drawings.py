@@ -22,6 +22,7 @@ from roost_lab.simulator.sweep.recording import record_job
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.units import US
 from roost_lab.view.reading import read_moment
 from tools.generated_file import write_or_check
 from tools.root import ROOT
@@ -62,7 +63,6 @@ WORLD: Final = (
     "user_cpu_millicores=500",
     "user_memory_bytes=2G",
 )
-US: Final = 1_000_000
 
 
 def launches() -> Iterator[str]:

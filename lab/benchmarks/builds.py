@@ -31,6 +31,7 @@ from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.pushes import with_pushes
+from roost_lab.units import DAY_SECONDS
 from tests.recorded_data import LAUNCHES
 from webhook.rendezvous import best_nodes, encode_name
 from webhook.rules import home
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
 
-DAY: Final = 86_400
 # Without Roost, build pods request nothing, and neither users nor placeholders avoid them.
 _BARE: Final[dict[str, Any]] = {"profile": "", "resources": {"cpu": None, "memory": None}}
 _OTHERS: Final = {name: {"avoid": {"build": None}} for name in ("user", "placeholder")}
@@ -142,7 +142,9 @@ def run(policy: Policy, days: float, pushes_per_day: float, seed: int) -> Run:
     assumptions = make_assumptions({"with_builds": True}, "builds")
     chance = Chance(seed)
     attempts = list(trace_of((str(LAUNCHES),)).open(seed))
-    chosen = takewhile(lambda attempt: attempt.moment < attempts[0].moment + days * DAY, attempts)
+    chosen = takewhile(
+        lambda attempt: attempt.moment < attempts[0].moment + days * DAY_SECONDS, attempts
+    )
     world = PushedWorld(policy, assumptions, seed)
     builds = world.builds
     assert isinstance(builds, PushedBuilds)

@@ -29,8 +29,9 @@ from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.worlds import MYBINDER, PUBLISHED, WORLDS
 from roost_lab.simulator.sweep.run import code_fingerprint
-from roost_lab.simulator.sweep.survey import DAY_SECONDS, trace_of
+from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.attempt import Attempt
+from roost_lab.units import DAY_SECONDS
 from tests.recorded_data import LAUNCHES
 
 # What really ran, and Roost with as many placeholders.

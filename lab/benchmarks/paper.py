@@ -31,7 +31,8 @@ from roost_lab.simulator.setup.checks import make_assumptions, read_assumption
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.run import code_fingerprint
-from roost_lab.simulator.sweep.survey import DAY_SECONDS, trace_of
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.units import DAY_SECONDS
 from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:

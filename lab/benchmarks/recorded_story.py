@@ -27,6 +27,7 @@ from roost_lab.recorder.store.records import (
     PreemptionRecord,
     PullRecord,
 )
+from roost_lab.units import HOUR_SECONDS, US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from roost_lab.recorder.store.database import Store
     from roost_lab.recorder.store.records import Record
 
-US: Final = 1_000_000
-HOUR: Final = 3600.0
 # A Monday.
 BEGIN: Final = datetime(2026, 11, 2, tzinfo=UTC).timestamp()
 USER = "user"
@@ -95,7 +94,7 @@ class _Node:
 
 def end_us(story: Story) -> int:
     """The moment at which a story ends."""
-    return round((BEGIN + story.days * 24 * HOUR) * US)
+    return round((BEGIN + story.days * 24 * HOUR_SECONDS) * US)
 
 
 def records(story: Story) -> Iterator[Record]:
@@ -124,7 +123,7 @@ def write_story(store: Store, story: Story) -> None:
 def _gaps(story: Story) -> Iterator[GapRecord]:
     if story.days < 2:
         return
-    from_us = round((BEGIN + 37.6 * HOUR) * US)
+    from_us = round((BEGIN + 37.6 * HOUR_SECONDS) * US)
     why = "the API server had forgotten what came after the last position"
     for kind in ("events", "pods"):
         yield GapRecord(kind=kind, from_us=from_us, to_us=from_us + 95 * 60 * US, why=why)
@@ -134,7 +133,7 @@ class _StoryWriter:
     def __init__(self, story: Story) -> None:
         self._story = story
         self._chance = random.Random(story.seed)  # noqa: S311 - no secret: the same seed must tell the same story
-        self._end = BEGIN + story.days * 24 * HOUR
+        self._end = BEGIN + story.days * 24 * HOUR_SECONDS
         self._heap: list[tuple[float, int, str, object]] = []
         self._number = 0
         self._nodes: list[_Node] = []
@@ -146,7 +145,7 @@ class _StoryWriter:
 
     def tell(self) -> Iterator[Record]:
         for _ in range(self._story.nodes_at_least):
-            yield from self._add_node(BEGIN - 5 * HOUR)
+            yield from self._add_node(BEGIN - 5 * HOUR_SECONDS)
         for _ in range(self._story.placeholders):
             self._pending.append(self._new_pod(PLACEHOLDER, BEGIN, math.inf))
         self._push(BEGIN, "retry")
@@ -178,7 +177,7 @@ class _StoryWriter:
         heapq.heappush(self._heap, (at, self._number, what, about))
 
     def _next_arrival(self, kind: str, now: float) -> float:
-        hour = (now - BEGIN) / HOUR % 24
+        hour = (now - BEGIN) / HOUR_SECONDS % 24
         # Night, a rise to eleven, a second peak at fifteen; a course begins at nine.
         wave = (
             0.12
@@ -188,7 +187,7 @@ class _StoryWriter:
         course = 7.0 if 9.0 <= hour < 9.15 and kind == USER else 1.0
         a_day = self._story.users_a_day * (1.0 if kind == USER else 0.2)
         # The wave's mean is about 0.45.
-        rate = a_day / 24 / HOUR / 0.45 * wave * course
+        rate = a_day / 24 / HOUR_SECONDS / 0.45 * wave * course
         return min(self._chance.expovariate(rate), 600.0)
 
     def _new_pod(self, kind: str, now: float, seconds: float) -> _Pod:

@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import table
-from benchmarks.recorded_story import US, Story, write_story
+from benchmarks.recorded_story import Story, write_story
 from roost_lab.recorder.store import schema, start_rows
 from roost_lab.recorder.store.database import Store
+from roost_lab.units import DAY_US, US
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # Before the story begins.
 ALL: Final = "2026-11-01"
-DAY_US: Final = 24 * 3600 * US
 # Pods of one transaction.
 CHUNK: Final = 2_000
 # Columns that hold a pod's uid, or begin with it; each day's are its own.

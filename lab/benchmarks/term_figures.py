@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from benchmarks.figures import table
 from benchmarks.terms import EXAM, Launch, Term
 from roost_core.placement.headroom_account import LATE_SECONDS
+from roost_lab.units import HOUR_SECONDS
 
 # Arms that `benchmarks.learned_headroom` has as well.
 NONE: Final = "none"
@@ -23,7 +24,6 @@ IMPORTED: Final = "imported"
 ORACLE: Final = "oracle"
 # The wait of who never got a server.
 NEVER_SECONDS: Final = 999.0
-SECONDS_AN_HOUR: Final = 3600.0
 DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -104,7 +104,7 @@ def waits_of(seconds: Iterable[float]) -> Waits:
         late_percent=100 * late / len(ordered),
         p95=percentile(ordered, 0.95),
         mean=total / len(ordered),
-        people_hours=total / SECONDS_AN_HOUR,
+        people_hours=total / HOUR_SECONDS,
     )
 
 

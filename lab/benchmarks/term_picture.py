@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 
 from benchmarks import terms as drawn
 from benchmarks.drawing import svg, text
-from benchmarks.term_figures import DAY_NAMES, IMPORTED, NONE, SECONDS_AN_HOUR, Waits
+from benchmarks.term_figures import DAY_NAMES, IMPORTED, NONE, Waits
 from benchmarks.terms import Term
 from roost_core.placement.headroom_account import LATE_SECONDS
 from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.units import DAY_SECONDS, HOUR_SECONDS
 
 PICTURE_WEEK: Final = 3
 # The panels' titles.
@@ -18,7 +19,6 @@ PICTURE_ARMS: Final = {NONE: "Without placeholders", IMPORTED: "With Roost, as i
 LOOK_SECONDS: Final = 60
 # So many looks are one step of a line, which shows the greatest.
 LOOKS_A_STEP: Final = 10
-SECONDS_A_DAY: Final = 86_400
 # Of a panel, in pixels.
 PANEL_LEFT: Final = 45
 PANEL_WIDTH: Final = 690
@@ -68,7 +68,7 @@ def draw(term: Term, weeks: Mapping[str, Played]) -> str:
     parts: list[str] = []
     for place, (arm, played) in enumerate(weeks.items()):
         late = f"{played.waits.late_percent:.1f} % wait longer than {LATE_SECONDS:.0f} s"
-        hours = sum(look.nodes for look in played.looks) * LOOK_SECONDS / SECONDS_AN_HOUR
+        hours = sum(look.nodes for look in played.looks) * LOOK_SECONDS / HOUR_SECONDS
         title = f"{PICTURE_ARMS[arm]}: {late}, {hours:,.0f} node-hours from Monday to Friday"
         top = 24 + PANEL_STEP * place
         parts += _panel(top, title, steps[arm], scale)
@@ -105,7 +105,7 @@ def _panel(top: float, title: str, steps: Sequence[Look], scale: Scale) -> Itera
     def y(count: float) -> float:
         return bottom - PANEL_HEIGHT * count / scale.most
 
-    step_days = LOOKS_A_STEP * LOOK_SECONDS / SECONDS_A_DAY
+    step_days = LOOKS_A_STEP * LOOK_SECONDS / DAY_SECONDS
 
     def path(counts: Iterable[float]) -> str:
         return "L".join(f"{x(step_days * n):.1f} {y(count):.1f}" for n, count in enumerate(counts))

@@ -28,7 +28,7 @@ from benchmarks import terms as drawn
 from benchmarks.hub_scenarios import Scenario
 from benchmarks.learned_headroom import foresee
 from benchmarks.term_figures import FIXED, IMPORTED, NONE, ORACLE, Period, Run, Waits
-from benchmarks.term_picture import LOOK_SECONDS, PICTURE_WEEK, SECONDS_A_DAY, Look, Played
+from benchmarks.term_picture import LOOK_SECONDS, PICTURE_WEEK, Look, Played
 from benchmarks.terms import VARIANTS, Launch, Term
 from generator.importing.importer import import_layers
 from roost_core.objects.fields import JSONObject
@@ -47,6 +47,7 @@ from roost_lab.simulator.sweep import run as sweep
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.run import SweepError
 from roost_lab.traces.attempt import Attempt
+from roost_lab.units import DAY_SECONDS
 
 BOOKED: Final = "booked"
 KNOWN: Final = "known"
@@ -321,7 +322,7 @@ def looks_of(job: Job) -> Played:
     """Monday to Friday of the picture's week."""
     term = term_of_job(job)
     begin = term.begin_of(PICTURE_WEEK)
-    end = begin + drawn.WORKING_DAYS * SECONDS_A_DAY
+    end = begin + drawn.WORKING_DAYS * DAY_SECONDS
     # A replay ends with its last launch: one of the weekend shows Friday to its end.
     end_of_week = term.begin_of(PICTURE_WEEK + 1)
     attempts = [attempt for attempt in term.attempts if attempt.moment < end_of_week]

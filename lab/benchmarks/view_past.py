@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from benchmarks.figures import table
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.schema import SQLITE
+from roost_lab.units import US
 from roost_lab.view.reading import read_moment
 from tests.harness.postgres import Postgres
 
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NODES: Final = 200
-SECOND: Final = 1_000_000
-HOUR: Final = 3_600 * SECOND
+HOUR: Final = 3_600 * US
 # Shares of the record's length; the last one is its end.
 PLACES: Final = (0.01, 0.25, 0.5, 0.75, 1.0)
 _SERIES: Final = {
@@ -138,7 +138,7 @@ def _fill(store: Store, pods: int) -> None:
             # A colon before a letter is a parameter's.
             connection.execute(sa.text(f"{statement} {series}"), {"number": number})
         connection.execute(
-            sa.text("INSERT INTO checkpoint VALUES ('pods', '1', :at)"), {"at": pods * SECOND}
+            sa.text("INSERT INTO checkpoint VALUES ('pods', '1', :at)"), {"at": pods * US}
         )
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if store.engine.dialect.name != SQLITE:
@@ -147,11 +147,11 @@ def _fill(store: Store, pods: int) -> None:
 
 def _measure(store: Store, pods: int, rounds: int) -> Iterator[tuple[float, float]]:
     for place in PLACES:
-        at_us = int(pods * SECOND * place)
+        at_us = int(pods * US * place)
         spans = []
         for _ in range(rounds):
             begin = time.perf_counter()
-            moment = read_moment(store, at_us, pods * SECOND)
+            moment = read_moment(store, at_us, pods * US)
             spans.append(time.perf_counter() - begin)
         assert moment is not None
         shown = sum(len(node.pods) for node in moment.nodes)

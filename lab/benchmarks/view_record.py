@@ -19,14 +19,13 @@ from roost_lab.recorder.store.records import (
     PreemptionRecord,
     PullRecord,
 )
+from roost_lab.units import MINUTE_US, US
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from roost_lab.recorder.store.records import Record
 
-SECOND: Final = 1_000_000
-MINUTE: Final = 60 * SECOND
 IMAGES: Final = tuple(
     f"quay.io/jupyter/{name}-notebook:2026-11-{day:02}"
     for day in (2, 9)
@@ -42,14 +41,14 @@ def records(end_us: int, nodes: int = 200, pods: int = 5000) -> Iterator[Record]
         yield from _pod(end_us, number, number % nodes)
     for number in range(10):
         uid = f"waiting-{number}"
-        created_us = end_us - (number + 1) * 7 * SECOND
+        created_us = end_us - (number + 1) * 7 * US
         message = f"0/{nodes} nodes are available: {nodes} Insufficient memory."
         yield _pod_record(uid, "user", number, created_us)
-        yield _decision(uid, DecisionKind.FAIL, "", created_us + SECOND, message=message)
+        yield _decision(uid, DecisionKind.FAIL, "", created_us + US, message=message)
 
 
 def _node(end_us: int, number: int, nodes: int) -> Iterator[Record]:
-    created_us = end_us - (nodes - number) * 10 * MINUTE
+    created_us = end_us - (nodes - number) * 10 * MINUTE_US
     attracts = {attract_label("hub", "jhub", "default"): "true"} if number == nodes - 1 else {}
     uid = f"uid-{number}"
     yield NodeRecord(
@@ -72,26 +71,26 @@ def _pod(end_us: int, number: int, node: int) -> Iterator[Record]:
     uid = f"{kind}-{number}"
     is_new = number % 250 == 1
     bound_us = (
-        end_us - (number % 50 + 1) * SECOND if is_new else end_us - (number % 600 + 2) * MINUTE
+        end_us - (number % 50 + 1) * US if is_new else end_us - (number % 600 + 2) * MINUTE_US
     )
-    yield _pod_record(uid, kind, number, bound_us - SECOND)
+    yield _pod_record(uid, kind, number, bound_us - US)
     yield _decision(uid, DecisionKind.BIND, _name(node), bound_us, node_uid=f"uid-{node}")
     if is_new and number % 500 == 1:
         yield PullRecord(
             pod_uid=uid,
             image=_image(number),
             node_name=_name(node),
-            at_us=end_us + MINUTE,
+            at_us=end_us + MINUTE_US,
             warm=False,
-            pull_us=2 * MINUTE,
-            pull_and_wait_us=2 * MINUTE,
+            pull_us=2 * MINUTE_US,
+            pull_and_wait_us=2 * MINUTE_US,
         )
     else:
         yield PhaseRecord(
             pod_uid=uid,
             phase=Phase.STARTED,
             detail="c",
-            at_us=bound_us + SECOND,
+            at_us=bound_us + US,
             resolution_us=1,
             source="event",
         )

@@ -23,6 +23,7 @@ from generator.values.files import read_file
 from roost.controllers.runtime.booking_sources import PAST_SECONDS
 from roost_core.placement.headroom_windows import unix_time
 from roost_lab.booking.entry import read_zone
+from roost_lab.units import DAY_SECONDS
 
 MOST_BYTES: Final = 4 * 2**20
 # For a connection, for each read, and in all.
@@ -34,7 +35,6 @@ _BLOCK: Final = 1 << 16
 _MOST_NAME: Final = 60
 # What never ends is booked so far ahead. Whoever reads it again each day moves it on.
 MOST_DAYS_AHEAD: Final = 365
-_DAY_SECONDS: Final = 86_400
 
 
 def is_calendar(data: bytes) -> bool:
@@ -155,7 +155,7 @@ class CalendarOrder:
         """Unix times between which events are booked. Raises UsageError."""
         zone = read_zone(self.zone)
         since = int(now - PAST_SECONDS)
-        until = int(now) + MOST_DAYS_AHEAD * _DAY_SECONDS
+        until = int(now) + MOST_DAYS_AHEAD * DAY_SECONDS
         if self.first_day is not None:
             since = max(since, unix_time(datetime.combine(self.first_day, clock()), zone))
         if self.last_day is not None:

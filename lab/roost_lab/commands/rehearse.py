@@ -19,13 +19,13 @@ from roost.commands.prometheus import read_usage
 from roost_lab.booking.entry import entry_of, event_options
 from roost_lab.commands.options import refuse
 from roost_lab.packed_files import DAMAGES, find_other_packing, is_packed, unpacked
-from roost_lab.pages.dates import US
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.simulator.sweep.verdict import Past, judge
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import TraceError
+from roost_lab.units import US
 
 # A year of a hub with 5,000 starts a day has about 400 MiB.
 MOST_UNPACKED_BYTES = 2**30

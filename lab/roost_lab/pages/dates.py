@@ -3,9 +3,8 @@
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
-US: Final = 1_000_000
-MINUTE_US: Final = 60 * US
-DAY_US: Final = 1440 * MINUTE_US
+from roost_lab.units import US
+
 # 9999-12-31T23:59:59.999999Z, the last time of a date.
 MAX_US: Final = 253_402_300_800 * US - 1
 

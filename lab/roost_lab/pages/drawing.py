@@ -16,8 +16,9 @@ from textwrap import wrap
 from typing import Final
 
 from roost_core.objects.fields import JSONObject
-from roost_lab.pages.dates import US, as_date, offset_us
+from roost_lab.pages.dates import as_date, offset_us
 from roost_lab.pages.names import LEAST_LENGTH, shorten
+from roost_lab.units import DAY_SECONDS, US
 
 # Characters in a line that fits a phone.
 LINE_LENGTH: Final = 36
@@ -43,10 +44,9 @@ TICKS: Final = {
     360_000: "100 h",
 }
 MAX_TICKS: Final = 5
-_DAY: Final = 86_400
 _TICK_SECONDS: Final = (
     *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
-    *(_DAY * days for days in (1, 2, 3, 7, 14, 28, 56, 112, 364, 728, 1456)),
+    *(DAY_SECONDS * days for days in (1, 2, 3, 7, 14, 28, 56, 112, 364, 728, 1456)),
 )
 
 
@@ -116,8 +116,8 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
     for at_us in shown_us:
         date = as_date(at_us)
         day = f"{date.day} {date:%b}"
-        text = day if seconds >= _DAY else f"{date:%H:%M}"
-        if seconds < _DAY and day != before:
+        text = day if seconds >= DAY_SECONDS else f"{date:%H:%M}"
+        if seconds < DAY_SECONDS and day != before:
             text += f"\n{day}"
         texts.append(text)
         before = day

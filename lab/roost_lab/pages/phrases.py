@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from roost_lab.pages.dates import US, as_date
+from roost_lab.pages.dates import as_date
+from roost_lab.units import HOUR_SECONDS, US
 
-_HOUR_SECONDS: Final = 3600
 _REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -40,7 +40,7 @@ def show_seconds(seconds: float) -> str:
         if 0 < seconds < 0.9995:
             return f"{seconds * 1000:.0f} ms"
         return f"{seconds:.1f} s".replace(".0 s", " s")
-    if round(seconds) < _HOUR_SECONDS:
+    if round(seconds) < HOUR_SECONDS:
         return _show_two(round(seconds), "min", "s")
     return _show_two(round(seconds / 60), "h", "min")
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from enum import StrEnum
 
-from roost_lab.pages.dates import US, as_date
+from roost_lab.pages.dates import as_date
 from roost_lab.pages.phrases import show_bytes, show_span
+from roost_lab.units import US
 
 Cell = str | int | float | bool | None
 

@@ -15,12 +15,12 @@ from typing import Final, Self
 import sqlalchemy as sa
 
 from roost_core.objects.node import DISK_PRESSURE_TAINT
-from roost_lab.pages.dates import US
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.report.query import Query, bounded, count, total
 from roost_lab.report.statistics import Span, unite
 from roost_lab.report.subject import Field, Section, TableOf
+from roost_lab.units import US
 
 # As it stands among the recorded taints of a node.
 _PRESSURE: Final = f"{DISK_PRESSURE_TAINT}="

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_plain
 from roost_lab.pages.table import data_rows, iso_time
 from roost_lab.report.key_figures import tiles
@@ -14,6 +13,7 @@ from roost_lab.report.page import notices
 from roost_lab.report.sections import tables
 from roost_lab.report.sentence import sentence
 from roost_lab.report.subject import Report
+from roost_lab.units import US
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
 # Raised when a table or a column goes.

@@ -7,12 +7,12 @@ from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.report.query import Query
 from roost_lab.report.statistics import Span, covered, unite
 from roost_lab.report.subject import Field, Report, Section, TableOf
+from roost_lab.units import US
 
 EVERYTHING: Final = "everything"
 

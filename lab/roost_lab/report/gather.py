@@ -9,7 +9,6 @@ from datetime import UTC, tzinfo
 from typing import Final
 
 from roost_core.placement.labels import USER_CLASS
-from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_range, show_span
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, NODE, PULL, WHOLE
@@ -25,9 +24,10 @@ from roost_lab.report.sections import SECTIONS
 from roost_lab.report.start_phases import PHASE_NAMES, WindowStarts, until
 from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Numbers, Report
+from roost_lab.units import DAY_US, US
 
 # How far back a report without --since reaches, in µs.
-USUAL_US: Final = 7 * 24 * 3600 * 1_000_000
+USUAL_US: Final = 7 * DAY_US
 
 
 def gather(

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.html_page import Tile
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
@@ -25,11 +24,10 @@ from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.start_phases import WindowStarts, launched_pods, show, until
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
+from roost_lab.units import HOUR_SECONDS, HOUR_US, US
 
 # The figures that the page begins with: how long people wait, what for, and what the nodes cost.
 FIRST: Final = ("start_p95", "cold_starts", "node_hours")
-HOUR_SECONDS: Final = 3_600
-HOUR_US: Final = HOUR_SECONDS * US
 
 
 @dataclass(slots=True)

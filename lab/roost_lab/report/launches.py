@@ -14,7 +14,6 @@ import sqlalchemy as sa
 from roost.controllers.contract.pod_kinds import PULLER_WORD
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import split_reference
-from roost_lab.pages.dates import US
 from roost_lab.pages.drawing import Figure, Stack
 from roost_lab.pages.table import Unit, show
 from roost_lab.recorder.recording.model import PLACEHOLDER
@@ -24,6 +23,7 @@ from roost_lab.report.query import Query, count
 from roost_lab.report.start_phases import launched_pods
 from roost_lab.report.statistics import busiest
 from roost_lab.report.subject import Field, Report, Section, TableOf
+from roost_lab.units import US
 
 # In the names of pods that pull popular and booked images.
 POPULAR_WORD: Final = "-popular-"

@@ -10,7 +10,6 @@ from typing import Final, Self
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.drawing import Figure, Mark
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
@@ -20,6 +19,7 @@ from roost_lab.report.query import Query, bounded, count, total
 from roost_lab.report.statistics import busiest
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import step_bars, time_figure
+from roost_lab.units import US
 
 # Images with a row of their own; the others share one.
 MAX_IMAGES: Final = 12

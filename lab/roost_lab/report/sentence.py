@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_seconds, show_span
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
@@ -21,6 +20,7 @@ from roost_lab.report.start_phases import WindowStarts
 from roost_lab.report.statistics import FEWEST, Spans
 from roost_lab.report.subject import Report
 from roost_lab.report.waits_after_binding import WaitsAfterBinding
+from roost_lab.units import US
 
 _HOUR: Final = 3_600
 

@@ -8,7 +8,6 @@ from typing import Final, NamedTuple, Self
 import sqlalchemy as sa
 
 from roost_core.objects.fields import JSONObject
-from roost_lab.pages.dates import US
 from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, log_axis, time_text
 from roost_lab.pages.table import Unit, iso_time, show
 from roost_lab.recorder.store import schema
@@ -27,6 +26,7 @@ from roost_lab.report.start_phases import (
 from roost_lab.report.statistics import FEWEST, Spans, edge_at
 from roost_lab.report.subject import Field, Report, Section, TableOf, percentile_fields
 from roost_lab.report.timeline import time_figure
+from roost_lab.units import US
 
 MAX_SLOWEST: Final = 20
 LEAST_PULL_US: Final = US

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, Self
 import sqlalchemy as sa
 
 from roost_lab.pages import table
-from roost_lab.pages.dates import US
 from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, log_axis
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
@@ -39,6 +38,7 @@ from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import Number, Query, Rows, bounded, count, step_index, total
 from roost_lab.report.statistics import FEWEST, Spans, busiest, edge_at
 from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf, percentile_fields
+from roost_lab.units import US
 
 # What starts are grouped by -> phase -> spans.
 Groups = dict[tuple[str, ...], dict[str, Spans]]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Final, NamedTuple, TypeVar
 
-from roost_lab.pages.dates import US
+from roost_lab.units import US
 
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
 # Of fewer spans percentiles say no more than each of them does.

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.answers.after_binding import LEAST_US, AfterBinding, Wait, find_waits
 from roost_lab.recorder.answers.explanation import WORTH_ASKING_US
@@ -25,6 +24,7 @@ from roost_lab.report.slow_starts import why_command
 from roost_lab.report.start_phases import leading_classes
 from roost_lab.report.statistics import Spans
 from roost_lab.report.subject import Field, Section, TableOf, percentile_fields
+from roost_lab.units import US
 
 # Starts whose rows are read, the slowest first.
 MAX_READ: Final = 20_000

@@ -10,11 +10,11 @@ from typing import Final
 
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
+from roost_lab.units import DAY_SECONDS
 
 # Between an image's name and the time of its push, in whole seconds since 1970.
 PUSHED: Final = "+"
 _NAMED: Final = f"{{}}{PUSHED}{{}}".format
-_DAY_SECONDS: Final = 86400
 # Commits never change, nor do deposits of these archives.
 _FIXED: Final = re.compile(
     r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL
@@ -43,7 +43,7 @@ def with_pushes(
         key = f"{repository}\0{day}"
         if chance.uniform("push", key) >= pushes_per_day:
             return 0.0
-        return (day + chance.uniform("push moment", key)) * _DAY_SECONDS
+        return (day + chance.uniform("push moment", key)) * DAY_SECONDS
 
     # Repository -> the day of its last attempt, the moment of the last push before that day, and
     # that of the day's own push. 0.0: there is none.
@@ -53,7 +53,7 @@ def with_pushes(
         if not repository or _FIXED.fullmatch(attempt.image):
             yield attempt
             continue
-        today = int(attempt.moment // _DAY_SECONDS)
+        today = int(attempt.moment // DAY_SECONDS)
         if repository in known:
             day, before, on_day = known[repository]
         else:

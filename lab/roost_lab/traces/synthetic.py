@@ -21,14 +21,13 @@ from typing import Final, NamedTuple
 
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
+from roost_lab.units import DAY_SECONDS, HOUR_SECONDS
 
 # 2019-05-22 00:00 UTC, a Wednesday.
 BEGIN: Final = 1558483200.0
 DEFAULT_DAYS: Final = 10.0
 # Mean of a window of eight weekdays and two weekend days [M].
 DEFAULT_LAUNCHES_PER_DAY: Final = 13_073.0
-_DAY: Final = 86400.0
-_HOUR: Final = 3600.0
 _BEFORE_HOURS: Final = 72
 _THURSDAY_1970: Final = 3
 _SATURDAY: Final = 5
@@ -213,7 +212,7 @@ _CLASS_PERCENT: Final = 7.6
 _CLASS_LEAST: Final = 8.0
 _CLASS_MOST: Final = 2000.0
 _CLASS_ALPHA: Final = 1.05
-_CLASS_MEDIAN_SECONDS: Final = 2.0 * _HOUR
+_CLASS_MEDIAN_SECONDS: Final = 2.0 * HOUR_SECONDS
 _CLASS_SIGMA: Final = 0.9
 # Share of a class's launches that come as it begins.
 _CLASS_AT_ONCE: Final = 0.45
@@ -222,7 +221,7 @@ _CLASS_NEXT_DAY: Final = 0.25
 # Names never seen before: percent of all launches in first visits; some come back within days.
 _NEW_PERCENT: Final = 1.0
 _NEW_BACK: Final = 0.28
-_BACK_MEDIAN_SECONDS: Final = 9 * _HOUR
+_BACK_MEDIAN_SECONDS: Final = 9 * HOUR_SECONDS
 _BACK_SIGMA: Final = 1.6
 # New names that are another ref of a known repository.
 _NEW_REF_SHARE: Final = 0.40
@@ -247,7 +246,7 @@ def synthetic_attempts(
         raise ValueError(
             f"found {days} days of {launches_per_day} launches, accepted are numbers above 0"
         )
-    end = begin + days * _DAY
+    end = begin + days * DAY_SECONDS
     for number, (moment, _, repository, image) in enumerate(
         _MadeUpHub(seed, launches_per_day, begin).launches(end)
     ):
@@ -257,7 +256,7 @@ def synthetic_attempts(
 class _MadeUpHub:
     def __init__(self, seed: int, launches_per_day: float, begin: float) -> None:
         self._begin = begin
-        self._per_second = launches_per_day / _DAY
+        self._per_second = launches_per_day / DAY_SECONDS
         self._chance = Chance(seed)
         self._draw: Callable[[], float] = self._chance.uniforms("synthetic launches").__next__
         self._heap: list[_Pending] = []
@@ -281,13 +280,13 @@ class _MadeUpHub:
         # Visits and classes that began earlier and go on: without them the first days would have
         # fewer launches.
         for hours in range(_BEFORE_HOURS, 0, -1):
-            self._fill_lasting(begin - hours * _HOUR, begin - (hours - 1) * _HOUR)
+            self._fill_lasting(begin - hours * HOUR_SECONDS, begin - (hours - 1) * HOUR_SECONDS)
         while heap and heap[0][0] < begin:
             heappop(heap)
         hour_begin = begin
         while hour_begin < end:
             # Always whole hours, so that an earlier end doesn't change what is drawn.
-            hour_end = (hour_begin // _HOUR + 1) * _HOUR
+            hour_end = (hour_begin // HOUR_SECONDS + 1) * HOUR_SECONDS
             self._fill(hour_begin, hour_end)
             until = min(end, hour_end)
             while heap and heap[0][0] < until:
@@ -317,14 +316,14 @@ class _MadeUpHub:
 
     def _rate(self, moment: float, shape: _Shape, whose: str) -> float:
         """Launches in this hour divided by the mean."""
-        day = int(moment // _DAY)
+        day = int(moment // DAY_SECONDS)
         is_weekend = (day + _THURSDAY_1970) % 7 >= _SATURDAY
         hours = shape.weekend if is_weekend else shape.weekday
         weekday_part = 10 / (8 + 2 * shape.weekend_ratio)
         part = weekday_part * (shape.weekend_ratio if is_weekend else 1.0)
-        hour = int(moment % _DAY // _HOUR)
+        hour = int(moment % DAY_SECONDS // HOUR_SECONDS)
         noise = self._noise(f"{whose} day", day, _DAY_SIGMA) * self._noise(
-            f"{whose} hour", int(moment // _HOUR), _HOUR_SIGMA
+            f"{whose} hour", int(moment // HOUR_SECONDS), _HOUR_SIGMA
         )
         return part * 24 * hours[hour] / sum(hours) * noise
 
@@ -372,7 +371,7 @@ class _MadeUpHub:
     def _visit(self, moment: float, repository: str, image: str) -> None:
         self._push(moment, repository, image)
         while self._draw() < _AGAIN:
-            moment += min(_HOUR, self._log_normal(_GAP_MEDIAN_SECONDS, _GAP_SIGMA))
+            moment += min(HOUR_SECONDS, self._log_normal(_GAP_MEDIAN_SECONDS, _GAP_SIGMA))
             self._push(moment, repository, image)
 
     def _class(self, moment: float) -> None:
@@ -391,7 +390,7 @@ class _MadeUpHub:
                 )
             if self._draw() >= _CLASS_NEXT_DAY:
                 return
-            moment += _DAY
+            moment += DAY_SECONDS
 
     def _new(self, moment: float) -> None:
         self._born += 1

@@ -14,15 +14,14 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_span
 from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.start_times import is_peoples, told_end, wait_from, wait_to
-from roost_lab.report.key_figures import HOUR_US
 from roost_lab.report.query import consistent_reads
 from roost_lab.report.statistics import Edges, Span, Spans, cut, means
+from roost_lab.units import HOUR_US, US
 from roost_lab.view.crowds import (
     FOR_IMAGE,
     FOR_NODE,

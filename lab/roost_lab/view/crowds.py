@@ -9,9 +9,10 @@ from itertools import accumulate
 from statistics import median
 from typing import Final, NamedTuple
 
-from roost_lab.pages.dates import MINUTE_US, US, as_date
+from roost_lab.pages.dates import as_date
 from roost_lab.pages.phrases import show_span
 from roost_lab.report.statistics import Span
+from roost_lab.units import MINUTE_US, US
 
 # People of a class come within about this time, around its begin.
 CROWD_US: Final = 15 * MINUTE_US

@@ -25,7 +25,6 @@ from roost_core.release.class_of_pod import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
 from roost_core.release.release_settings import ReleaseSettings
-from roost_lab.pages.dates import MINUTE_US, US
 from roost_lab.recorder.recording.assembler import Classify
 from roost_lab.recorder.recording.hub_log_followers import HubLogs
 from roost_lab.recorder.recording.model import USER
@@ -34,6 +33,7 @@ from roost_lab.recorder.recording.pod_records import disruptions, pod_record, st
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 from roost_lab.recorder.store.records import Phase, PreemptionRecord
 from roost_lab.report.statistics import Span
+from roost_lab.units import MINUTE_US, US
 from roost_lab.view.course import Course
 from roost_lab.view.moment import (
     GATED,

@@ -26,10 +26,10 @@ from roost_core.placement.labels import (
     attract_prefix,
     pulled_label,
 )
-from roost_lab.pages.dates import MINUTE_US
 from roost_lab.pages.names import shorten
 from roost_lab.pages.phrases import plural
 from roost_lab.recorder.recording.model import USER
+from roost_lab.units import MINUTE_US
 
 Row = Mapping[str, Any]
 # How long a choice counts: afterwards the warm set may be another one.

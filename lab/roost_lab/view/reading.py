@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
-from roost_lab.pages.dates import MINUTE_US
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import nodes_there, read_story, spellings
 from roost_lab.recorder.recording.hub_log import LONGEST_US, log_checkpoint
@@ -21,6 +20,7 @@ from roost_lab.recorder.store.records import DecisionKind, Phase
 from roost_lab.recorder.store.start_times import told_end
 from roost_lab.report.query import consistent_reads, read_extent
 from roost_lab.report.statistics import Span
+from roost_lab.units import MINUTE_US
 from roost_lab.view.course import Course, read_course
 from roost_lab.view.moment import (
     ATTRACT_LABEL_PREFIX,

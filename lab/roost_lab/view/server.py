@@ -19,10 +19,10 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from roost_core.objects.fields import JSONObject
-from roost_lab.pages.dates import DAY_US
 from roost_lab.pages.html_page import resource
 from roost_lab.recorder.store.database import StoreError
 from roost_lab.report.statistics import Span
+from roost_lab.units import DAY_US
 from roost_lab.view.course import Course, tell_course, tell_difference
 from roost_lab.view.moment import ClusterMoment, as_json
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 import orjson
 
 from roost_core.objects.fields import JSONObject
-from roost_lab.pages.dates import MINUTE_US
 from roost_lab.pages.html_page import content_policy, resource
 from roost_lab.report.statistics import Span, cut
+from roost_lab.units import MINUTE_US
 from roost_lab.view.moment import as_json
 from roost_lab.view.server import MomentSource, story
 

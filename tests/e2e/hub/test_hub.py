@@ -22,12 +22,12 @@ from typing import Any, Final
 import pytest
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import PodStory, read_story
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase
+from roost_lab.units import US
 from tests.e2e.controllers.test_cleanup import cleanup
 from tests.e2e.hub.judging import NOTICE_SECONDS, Judge, notice_lags, told
 from tests.e2e.leftovers import leftovers

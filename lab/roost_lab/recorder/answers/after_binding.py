@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from roost_core.placement.hold_ups import LATE_WORDS, short_cause
-from roost_lab.pages.dates import US, as_date
+from roost_lab.pages.dates import as_date
 from roost_lab.recorder.recording.pod_events import ATTACHED, KIND_OF_REASON, WaitKind, kind_of
 from roost_lab.recorder.store.records import Phase
+from roost_lab.units import US
 
 Row = Mapping[str, Any]
 _WORDS: Final[Mapping[WaitKind, str]] = {

@@ -11,13 +11,13 @@ from typing import Final
 
 from roost_core.placement.hold_ups import short_cause
 from roost_core.placement.labels import USER_CLASS
-from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_range, show_span, show_time
 from roost_lab.recorder.answers.after_binding import LEAST_US, AfterBinding, Wait
 from roost_lab.recorder.answers.deciding_rule import deciding_rule, decisive_plugin
 from roost_lab.recorder.answers.pod_story import PodStory, Row, spellings
 from roost_lab.recorder.answers.waiting import advise, node_lines, rules
 from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource, Verdict
+from roost_lab.units import US
 
 MAX_CANDIDATES: Final = 6
 MAX_FAILURES: Final = 3

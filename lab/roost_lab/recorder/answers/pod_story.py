@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import MAX_US, US
+from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.answers.after_binding import AfterBinding, find_waits
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase, unpack_candidates
+from roost_lab.units import US
 
 Row = Mapping[str, Any]
 _MANY: Final = 500

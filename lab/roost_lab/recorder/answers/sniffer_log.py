@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from roost_core.objects.requests import CPU
-from roost_lab.pages.dates import MAX_US, US, as_date
+from roost_lab.pages.dates import MAX_US, as_date
 from roost_lab.recorder.answers.pod_story import Row
 from roost_lab.recorder.answers.waiting import is_in_bytes
 from roost_lab.recorder.importing.files import Counts
@@ -39,6 +39,7 @@ from roost_lab.recorder.store.records import (
     PodSource,
     Record,
 )
+from roost_lab.units import US
 
 # 2024-04-23 19:51:07.300887638 +0000 UTC m=+82.837503147
 _GO_TIME: Final = re.compile(

@@ -16,9 +16,9 @@ from typing import Final
 from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.recording.clocks import behind_us, pod_in_server_time
-from roost_lab.recorder.recording.reading import SECOND_US, PodReading, micros
+from roost_lab.recorder.recording.reading import PodReading, micros
+from roost_lab.units import HOUR_US
 
-_HOUR_US: Final = 3_600 * SECOND_US
 _FIRST: Final = ("firstTimestamp", "deprecatedFirstTimestamp")
 _TIMES: Final = (*_FIRST, "lastTimestamp", "deprecatedLastTimestamp")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -63,7 +63,7 @@ def corrected(event: JSONObject, clocks: Clocks) -> JSONObject:
 def pod_corrected(pod: PodReading, clocks: Clocks) -> PodReading:
     """The pod, with its kubelet's times converted to the API server's clock."""
     node = pod.state.node_name
-    hour = pod.created_us // _HOUR_US
+    hour = pod.created_us // HOUR_US
     known = (clocks[node, hour + away] for away in _HOURS_AWAY if (node, hour + away) in clocks)
     return pod_in_server_time(pod, next(known, 0))
 
@@ -75,7 +75,7 @@ def _clock_of(event: JSONObject) -> _Clock | None:
     host = source.get("host") if isinstance(source, dict) else None
     created = micros(metadata.get("creationTimestamp")) if isinstance(metadata, dict) else None
     return (
-        (host, created // _HOUR_US)
+        (host, created // HOUR_US)
         if isinstance(host, str) and host and created is not None
         else None
     )

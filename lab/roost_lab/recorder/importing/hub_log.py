@@ -11,13 +11,13 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.recorder.importing.objects import Unusable
 from roost_lab.recorder.recording.hub_log import EARLY_US, LONGEST_US, HubNews
 from roost_lab.recorder.recording.pod_records import hub_records
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, Record
+from roost_lab.units import US
 
 NO_POD: Final = "news in a hub's log of a start whose pod isn't recorded"
 SEVERAL: Final = "news in a hub's log of a user with pods in several namespaces"

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from roost_core.placement.labels import SEATING_SERVICE
-from roost_lab.recorder.recording.reading import US, PodReading, Step, micros
+from roost_lab.recorder.recording.reading import PodReading, Step, micros
 from roost_lab.recorder.store.records import Phase
+from roost_lab.units import US
 
 # The hub's container in zero-to-jupyterhub's pod, and the label `component` of that pod.
 HUB: Final = "hub"

@@ -18,7 +18,8 @@ from roost_core.kube.client import ApiError, Client, ClusterError, Query
 from roost_core.kube.event_stream import WatchEvent, WatchEventType
 from roost_core.placement.labels import COMPONENT_LABEL
 from roost_lab.recorder.recording.hub_log import HUB, HubNews, is_hub_line, read_hub_line
-from roost_lab.recorder.recording.reading import US, PodReading, micros
+from roost_lab.recorder.recording.reading import PodReading, micros
+from roost_lab.units import US
 
 log = logging.getLogger(__name__)
 # The kind of the notices.

@@ -20,11 +20,12 @@ from roost_lab.recorder.recording.hub_log import MILLI_US, HubNews, server_of
 from roost_lab.recorder.recording.metrics import RecorderMetrics, StartResult
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.pod_records import hub_records, phase_record
-from roost_lab.recorder.recording.reading import MICRO_US, US, PodReading, Step
+from roost_lab.recorder.recording.reading import MICRO_US, PodReading, Step
 from roost_lab.recorder.recording.seated_starts import SeatedStarts
 from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, HUB, NODE, PULL, READY, WHOLE
 from roost_lab.recorder.store.records import Phase, PhaseRecord, PullRecord, Record
+from roost_lab.units import US
 
 # This long after a start ended, no more Events of its kubelet are awaited.
 TOLD_AFTER_US: Final = 60 * US

@@ -23,8 +23,8 @@ from roost_core.objects.requests import round_up
 from roost_core.objects.timestamps import read_moment
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import PodTexts, repository_of
+from roost_lab.units import US
 
-US: Final = 1_000_000
 # Resolution in µs of times in whole seconds, and of the API's MicroTime.
 SECOND_US: Final = US
 MICRO_US: Final = 1

@@ -35,6 +35,7 @@ from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.settings import RecorderSettings
 from roost_lab.recorder.store.database import Refused, Store, StoreError
 from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, Record
+from roost_lab.units import US
 
 log = logging.getLogger(__name__)
 
@@ -243,7 +244,7 @@ class Recording:
                 return
 
     def _follow(self, notice: WatchEvent) -> None:
-        now_us = int(notice.at * reading.US)
+        now_us = int(notice.at * US)
         try:
             if notice.kind == HUB_LOG:
                 self._rows += self._told_by_hub(now_us, notice.item)
@@ -301,7 +302,7 @@ class Recording:
                 "node %s: its clock is %.0f s %s; its kubelet's times are corrected to the API"
                 " server's",
                 node,
-                abs(behind[node]) / reading.US,
+                abs(behind[node]) / US,
                 "behind" if behind[node] > 0 else "ahead",
             )
         for node in self._wrong_clocks - behind.keys():

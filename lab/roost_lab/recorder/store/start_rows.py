@@ -14,7 +14,6 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import (
     MAX_IMAGE,
@@ -27,6 +26,7 @@ from roost_lab.recorder.store.records import (
     Record,
 )
 from roost_lab.recorder.store.schema import POSTGRESQL, SQLITE
+from roost_lab.units import US
 
 # What the columns are the times of, where phases tell them; of several the last.
 _REACHED: Final = {

@@ -7,7 +7,7 @@ They follow from counting, as each sentence says.
 from dataclasses import dataclass
 from typing import Final
 
-SECONDS_AN_HOUR: Final = 3600.0
+from roost_lab.units import HOUR_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class BoundsMeter:
         self._pass(moment)
         peak = float(max(self._least, -(-self._peak // self._node)))
         return {
-            "node_hours": self._node_seconds / SECONDS_AN_HOUR,
+            "node_hours": self._node_seconds / HOUR_SECONDS,
             "peak_nodes": peak,
             **self.counted(),
         }

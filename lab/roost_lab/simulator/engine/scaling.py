@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from roost_core.objects.selectors import CORDON
 from roost_lab.simulator.engine.autoscaler import NodeScaler
@@ -20,14 +20,13 @@ from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost_lab.simulator.engine.karpenter import Karpenter
 from roost_lab.simulator.engine.pods import PLACEHOLDER
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
+from roost_lab.units import HOUR_SECONDS
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_lab.simulator.engine.bounds import BoundsMeter
     from roost_lab.simulator.engine.cluster import Cluster
     from roost_lab.simulator.engine.entities import SimNode, SimPod
-
-_HOUR: Final = 3600.0
 
 
 def make_node_scaler(assumptions: Assumptions, template: Node, since: float) -> NodeScaler:
@@ -111,7 +110,9 @@ class Scaling:
         if cluster.assumed.node_expire_hours:
             for node in nodes:
                 cluster.at(
-                    cluster.now + cluster.assumed.node_expire_hours * _HOUR, self._drain, node
+                    cluster.now + cluster.assumed.node_expire_hours * HOUR_SECONDS,
+                    self._drain,
+                    node,
                 )
 
     def _look_at(self, moment: float | None) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import PARTS, TOTAL, RunResult
-
-HOUR: Final = 3600
+from roost_lab.units import HOUR_SECONDS
 
 
 class Measures:
@@ -49,5 +47,5 @@ class Measures:
 
     def _pass(self, now: float) -> None:
         if self._until is not None and not self._is_closed:
-            self.result.node_hours += self._nodes * (now - self._until) / HOUR
+            self.result.node_hours += self._nodes * (now - self._until) / HOUR_SECONDS
         self._until = now

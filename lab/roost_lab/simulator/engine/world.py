@@ -27,6 +27,7 @@ from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, Ru
 from roost_lab.simulator.engine.scaling import Scaling
 from roost_lab.simulator.engine.scheduling import Scheduling
 from roost_lab.simulator.engine.totals import Measures
+from roost_lab.units import DAY_SECONDS
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from roost_lab.traces.attempt import Attempt
 
 # The longest time after the last attempt in which its tries are played to their end.
-MOST_AFTERMATH_SECONDS: Final = 7 * 86_400.0
+MOST_AFTERMATH_SECONDS: Final = 7 * DAY_SECONDS
 
 
 class World(Cluster):

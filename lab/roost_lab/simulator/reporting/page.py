@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.html_page import Part, render, resource
 from roost_lab.pages.phrases import plural
 from roost_lab.simulator.reporting import figures as draw
@@ -13,6 +12,7 @@ from roost_lab.simulator.reporting.amounts import show_cell
 from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.sweep.measures import MEASURES
 from roost_lab.simulator.sweep.summary import Summary
+from roost_lab.units import US
 
 TITLE: Final = "What these values would have done"
 _NOTHING: Final = "No server started in this replay."

@@ -32,6 +32,7 @@ from roost_lab.simulator.sweep.seated_days import SeatedDays, play_seated, seat,
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.synthetic import synthetic_attempts
+from roost_lab.units import DAY_SECONDS
 
 # How much of the day is played before and after the event's beginning.
 BEFORE_SECONDS: Final = 6 * 3600
@@ -40,7 +41,6 @@ AFTER_SECONDS: Final = 3 * 3600
 WITHIN_SECONDS: Final = 300.0
 # Without -f.
 USUAL_VALUES: Final = "roost"
-_DAY: Final = 86_400
 # An image of nobody's: its two launches begin and end the day at the same time in every replay.
 _EDGE: Final = "rehearsal/edge"
 
@@ -300,7 +300,11 @@ def _others(seed: int, start: int, launches: float) -> list[Attempt]:
     """
     begin = start - BEFORE_SECONDS
     end = start + AFTER_SECONDS
-    return list(synthetic_attempts(seed, (end - begin) / _DAY, launches, begin)) if launches else []
+    return (
+        list(synthetic_attempts(seed, (end - begin) / DAY_SECONDS, launches, begin))
+        if launches
+        else []
+    )
 
 
 def _with_people(

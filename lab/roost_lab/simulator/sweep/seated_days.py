@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
-from typing import Final
 
 from roost_core.release.bookings import Event
 from roost_core.release.seating_pace import (
@@ -22,8 +21,8 @@ from roost_lab.simulator.setup.assumptions import SESSIONS, Assumptions
 from roost_lab.simulator.setup.policy import Policy
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
+from roost_lab.units import HOUR_SECONDS
 
-_HOUR: Final = 3600.0
 Day = tuple[Sequence[Attempt], frozenset[int]]
 
 
@@ -175,6 +174,6 @@ def play_seated(policy: Policy, assumptions: Assumptions, days: Sequence[SeatedD
             else:
                 without_server += 1
         hours.append(result.node_hours)
-        absent_hours.append(of_absent / _HOUR)
+        absent_hours.append(of_absent / HOUR_SECONDS)
         cold.append(result.cold)
     return SeatedDays(sorted(waits), hours, absent_hours, cold, without_server)

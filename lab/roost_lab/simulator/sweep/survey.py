@@ -19,7 +19,6 @@ from roost_lab.traces.counts import InputCounts, TraceError
 USUAL_DAYS: Final = 10.0
 # Each hub has a release of its own in a replay.
 MOST_HUBS: Final = 100
-DAY_SECONDS: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.rehearsal import USUAL_VALUES, Days, play_days
 from roost_lab.traces.attempt import Attempt
+from roost_lab.units import DAY_SECONDS
 
-_DAY: Final = 86_400
 # Seconds, where a past doesn't say how long somebody stayed.
 _USUAL_SESSION: Final = 3600
 # The last so many days are played. What was before is known.
@@ -179,8 +179,8 @@ def _period_of(attempts: Sequence[Attempt], minutes_seen: Collection[int]) -> _P
         first = attempts[0].moment
         last = attempts[-1].moment
     attempts = [attempt for attempt in attempts if attempt.moment >= first]
-    days = len(minutes_seen) / DAY_MINUTES if minutes_seen else (last - first) / _DAY
-    begin = max(first, last - PLAYED_DAYS * _DAY)
+    days = len(minutes_seen) / DAY_MINUTES if minutes_seen else (last - first) / DAY_SECONDS
+    begin = max(first, last - PLAYED_DAYS * DAY_SECONDS)
     before = [attempt for attempt in attempts if attempt.moment < begin]
     played = [
         attempt._replace(number=number) for number, attempt in enumerate(attempts[len(before) :])
@@ -188,7 +188,7 @@ def _period_of(attempts: Sequence[Attempt], minutes_seen: Collection[int]) -> _P
     # Where the past has no days before those that are played, waits count from the first day on
     # of which something may be forecast.
     is_known = days >= PLAYED_DAYS + LEAST_DAYS
-    since = begin if is_known else begin + LEAST_DAYS * _DAY
+    since = begin if is_known else begin + LEAST_DAYS * DAY_SECONDS
     counted = [attempt for attempt in played if attempt.moment >= since]
     if days < LEAST_DAYS or len(counted) < LEAST_LAUNCHES:
         found = f"{len(attempts)} launches in {days:.1f} days"

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from benchmarks.view_record import MINUTE, SECOND, records
+from benchmarks.view_record import records
 from lab.tests.e2e import seen_in_browser
 from lab.tests.moments import BEGIN, HOUR
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record
 from lab.tests.served_view import served_view
 from roost_lab.recorder.store.records import NodeRecord, Phase
 from roost_lab.report.statistics import Span
+from roost_lab.units import MINUTE_US, US
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.shareable import make_file
 from tests.harness.axe import serious_findings
@@ -59,14 +60,18 @@ def page(tmp_path: Path) -> Iterator[Served]:
         NodeRecord(
             uid=f"uid-{ATTACK}",
             name=ATTACK,
-            created_us=end_us - 2 * MINUTE,
+            created_us=end_us - 2 * MINUTE_US,
             is_ready=True,
             labels="{}",
         ),
         pod_record(
-            "odd-pod", name=ATTACK * 9, namespace=ATTACK, image=ATTACK, created_us=end_us - MINUTE
+            "odd-pod",
+            name=ATTACK * 9,
+            namespace=ATTACK,
+            image=ATTACK,
+            created_us=end_us - MINUTE_US,
         ),
-        bind_record("odd-pod", end_us - MINUTE + SECOND, ATTACK),
+        bind_record("odd-pod", end_us - MINUTE_US + US, ATTACK),
     ]
     store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
     with served_view([RecordSource(store, now_us=lambda: end_us)]) as address:
@@ -80,12 +85,12 @@ def two(tmp_path: Path) -> Iterator[Served]:
     """
     end_us = time.time_ns() // 1000 - HOUR
     stores = []
-    for name, nodes, ended_us in (("first", NODES, end_us), ("second", 5, end_us - 5 * MINUTE)):
+    for name, nodes, ended_us in (("first", NODES, end_us), ("second", 5, end_us - 5 * MINUTE_US)):
         (tmp_path / name).mkdir()
         stores.append(empty_store(tmp_path / name))
         stores[-1].write(records(ended_us, nodes, 100), {"pods": ("1", ended_us)})
     late = NodeRecord(
-        uid="late", name="late", created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}"
+        uid="late", name="late", created_us=end_us - 2 * MINUTE_US, is_ready=True, labels="{}"
     )
     stores[0].write([late], {"pods": ("1", end_us)})
     with served_view([*map(RecordSource, stores)], ["first", "second"]) as address:
@@ -132,7 +137,7 @@ def test_the_address_names_a_time_and_the_page_goes_on_from_there(
     driver: Chrome, page: Served
 ) -> None:
     then = time.strftime(
-        "%Y-%m-%dT%H:%M:%SZ", time.gmtime((page.end_us - 5 * MINUTE - 30 * SECOND) // SECOND)
+        "%Y-%m-%dT%H:%M:%SZ", time.gmtime((page.end_us - 5 * MINUTE_US - 30 * US) // US)
     )
     show(driver, f"{page.address}#at={then.replace('Z', '+00:00')}")
     assert driver.find_element("id", "when").text == then.replace("T", " ").replace("Z", " UTC")
@@ -162,8 +167,8 @@ def test_what_is_recorded_appears_by_itself_and_focus_stays(driver: Chrome, page
     driver.execute_script("arguments[0].focus()", first)
     name = driver.execute_script("return document.querySelector('#nodes h3 span').title")
     new: list[Record] = [
-        pod_record("new", created_us=page.end_us - SECOND),
-        replace(bind_record("new", page.end_us - SECOND, name), node_uid="uid-0"),
+        pod_record("new", created_us=page.end_us - US),
+        replace(bind_record("new", page.end_us - US, name), node_uid="uid-0"),
     ]
     page.store.write(new, {"pods": ("2", page.end_us)})
     wait(
@@ -238,7 +243,7 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
     )
     crowd: list[Record] = []
     for number in range(120):
-        at_us = page.end_us - number * SECOND // 4
+        at_us = page.end_us - number * US // 4
         crowd.append(pod_record(f"crowd-{number}", created_us=at_us))
         crowd.append(replace(bind_record(f"crowd-{number}", at_us, names[2]), node_uid="uid-2"))
     page.store.write(crowd, {"pods": ("3", page.end_us)})
@@ -281,19 +286,21 @@ def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
     # It begins with the minute in which their users' waits differ most: ten users of one wait at
     # its end.
     assert (
-        utc(two.end_us - 7 * MINUTE)
+        utc(two.end_us - 7 * MINUTE_US)
         < driver.find_element("id", "when").text
-        <= utc(two.end_us - 5 * MINUTE)
+        <= utc(two.end_us - 5 * MINUTE_US)
     )
     # At the slider's end, one of them has ended before.
     driver.find_element("id", "slider").send_keys(Keys.END)
-    ends = f"The record ends {utc(two.end_us - 5 * MINUTE)}; this is its last state. 5 nodes: "
+    ends = f"The record ends {utc(two.end_us - 5 * MINUTE_US)}; this is its last state. 5 nodes: "
     wait(driver, f"document.getElementById('counts-2').innerText.startsWith('{ends}')")
     assert driver.execute_script(counts) == [NODES + 1, 5]
     assert driver.find_element("id", "counts").text.startswith(f"{NODES + 1} nodes: ")
     # An address without a time is again the last moment of both.
     driver.execute_script("location.hash = ''")
-    wait(driver, f"document.getElementById('when').innerText === '{utc(two.end_us - 5 * MINUTE)}'")
+    wait(
+        driver, f"document.getElementById('when').innerText === '{utc(two.end_us - 5 * MINUTE_US)}'"
+    )
     assert driver.execute_script(counts) == [NODES, 5]
     assert driver.find_element("id", "counts-2").text.startswith("5 nodes: ")
     # A pod's why is of its own record.
@@ -320,17 +327,17 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Store]:
     other uids there.
     """
     stores = []
-    for number, wait_us in enumerate((4 * MINUTE, SECOND)):
+    for number, wait_us in enumerate((4 * MINUTE_US, US)):
         stores.append(empty_store(tmp_path_factory.mktemp("replayed")))
         found: list[Record] = [
             NodeRecord(uid="n", name="n", created_us=BEGIN, is_ready=True, labels="{}")
         ]
         for launch in range(11):
-            uid, created_us = f"{number}-{launch}", BEGIN + launch * 5 * MINUTE
+            uid, created_us = f"{number}-{launch}", BEGIN + launch * 5 * MINUTE_US
             found += [pod_record(uid, name=f"user-{launch}", created_us=created_us, image="i")]
             found += [replace(bind_record(uid, created_us, "n"), node_uid="n")]
             found += [
-                phase_record(uid, Phase.STARTED, created_us + (wait_us if launch == 5 else SECOND))
+                phase_record(uid, Phase.STARTED, created_us + (wait_us if launch == 5 else US))
             ]
         stores[-1].write(found, {"pods": ("1", BEGIN + HOUR)})
     return stores[0], stores[1]
@@ -354,7 +361,7 @@ def check_replay(driver: Chrome) -> None:
     ]
     wait(driver, "document.querySelectorAll('#timeline .lane path.waits').length === 2")
     assert driver.execute_script("return location.hash") == ""
-    assert driver.find_element("id", "when").text == utc(BEGIN + 26 * MINUTE + 30 * SECOND)
+    assert driver.find_element("id", "when").text == utc(BEGIN + 26 * MINUTE_US + 30 * US)
     assert [driver.find_element("id", name).text for name in ("now", "now-2")] == [
         "1 of 6 users waits: 1 for their containers.",
         "None of 6 users waits.",
@@ -364,7 +371,7 @@ def check_replay(driver: Chrome) -> None:
         for waited in ("2 min 5 s", "6 s")
     ]
     driver.find_element("id", "slow").click()
-    wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 27 * MINUTE)}'")
+    wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 27 * MINUTE_US)}'")
     wait(driver, "document.querySelectorAll('.pod.picked').length === 2")
     assert (
         driver.find_element("id", "status").text
@@ -427,9 +434,9 @@ def test_the_shared_file_works_alone_as_the_served_page_does(
     seen_in_browser.requests(driver)
     check_replay(driver)
     driver.find_element("id", "back").click()
-    wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 26 * MINUTE)}'")
+    wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 26 * MINUTE_US)}'")
     driver.find_element("id", "play").click()
-    wait(driver, f"Number(document.documentElement.dataset.shown) > {BEGIN + 27 * MINUTE}")
+    wait(driver, f"Number(document.documentElement.dataset.shown) > {BEGIN + 27 * MINUTE_US}")
     assert [
         url for url in seen_in_browser.requests(driver) if not url.startswith(("file:", "data:"))
     ] == []
@@ -509,10 +516,10 @@ def test_axe_finds_nothing_serious(
 
 def test_a_record_that_begins_after_the_moment_says_so(driver: Chrome, two: Served) -> None:
     # Each begins a second before the first pod's binding.
-    begins = [two.end_us - 101 * MINUTE - SECOND - later for later in (0, 5 * MINUTE)]
+    begins = [two.end_us - 101 * MINUTE_US - US - later for later in (0, 5 * MINUTE_US)]
     show(
         driver,
-        f"{two.address}#at={utc(begins[1] + 2 * MINUTE).replace(' UTC', 'Z').replace(' ', 'T')}",
+        f"{two.address}#at={utc(begins[1] + 2 * MINUTE_US).replace(' UTC', 'Z').replace(' ', 'T')}",
     )
     said = [driver.find_element("id", name).text for name in ("counts", "counts-2")]
     assert said[0].startswith(
@@ -530,21 +537,21 @@ def test_a_record_that_begins_after_the_moment_says_so(driver: Chrome, two: Serv
 def test_keys_play_both_records_at_the_chosen_speed_until_their_end(
     driver: Chrome, two: Served
 ) -> None:
-    begin_us = two.end_us - 10 * MINUTE
+    begin_us = two.end_us - 10 * MINUTE_US
     show(driver, f"{two.address}#at={utc(begin_us).replace(' UTC', 'Z').replace(' ', 'T')}")
     shown = "Number(document.documentElement.dataset.shown)"
     began_us = driver.execute_script(f"return {shown}")
     driver.execute_script("document.getElementById('play').focus()")
     driver.switch_to.active_element.send_keys(Keys.SPACE)
     assert driver.find_element("id", "play").text == "Pause"
-    wait(driver, f"{shown} > {began_us + 10 * SECOND}")
+    wait(driver, f"{shown} > {began_us + 10 * US}")
     driver.switch_to.active_element.send_keys(Keys.SPACE)
     paused_us = driver.execute_script(f"return {shown}")
     # A minute a second: the answers of a few seconds.
-    assert paused_us < began_us + 5 * MINUTE
+    assert paused_us < began_us + 5 * MINUTE_US
     wait(driver, "location.hash.startsWith('#at=')")
     time.sleep(0.5)
-    assert driver.execute_script(f"return {shown}") - paused_us < 2 * MINUTE
+    assert driver.execute_script(f"return {shown}") - paused_us < 2 * MINUTE_US
     driver.find_element("id", "speed").send_keys("1 h")
     driver.find_element("id", "play").click()
     wait(driver, "document.getElementById('play').textContent === 'Play'")
@@ -552,11 +559,11 @@ def test_keys_play_both_records_at_the_chosen_speed_until_their_end(
     # Once more: from the slider's left end.
     driver.find_element("id", "speed").send_keys("10 s")
     driver.find_element("id", "play").click()
-    wait(driver, f"{shown} < {two.end_us - 30 * MINUTE}")
+    wait(driver, f"{shown} < {two.end_us - 30 * MINUTE_US}")
     driver.find_element("id", "back").click()
     assert driver.find_element("id", "play").get_attribute("aria-pressed") == "false"
     assert browser.console(driver) == []
 
 
 def utc(at_us: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_us // SECOND))
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at_us // US))

@@ -16,10 +16,11 @@ from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.importing.hub_log import SEVERAL, news_records
 from roost_lab.recorder.importing.objects import Unusable
 from roost_lab.recorder.recording.hub_log import HubNews
-from roost_lab.recorder.recording.reading import US, Step
+from roost_lab.recorder.recording.reading import Step
 from roost_lab.recorder.recording.seated_starts import SeatedStarts
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import Phase, PhaseRecord, Record
+from roost_lab.units import US
 
 MS = 1_000
 
