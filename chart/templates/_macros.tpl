@@ -47,19 +47,13 @@ tolerations: {{ toJson $.core.tolerations }}
 {{- if $.core.affinity }}
 affinity: {{ toJson $.core.affinity }}
 {{- end }}
-securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}{{- end }}
+securityContext: {{ toJson $.root.Values.podSecurityContext }}{{- end }}
 {{- /* Pull secrets: names in the values, objects in a pod. */}}
 {{- define "roost.pull_secrets" -}}
 [{{ range $_, $secret := include "roost.secret_names" (list $.root $.root.Values.imagePullSecrets) | fromJsonArray }}{"name": {{ toJson $secret }}},{{ end }}]{{- end }}
 {{- /* Requests and limits of a container, each only if it isn't empty. */}}
 {{- define "roost.container_resources" -}}
 { {{ if $.resources.requests }}"requests": {{ toJson $.resources.requests }}, {{ end }}{{ if $.resources.limits }}"limits": {{ toJson $.resources.limits }}{{ end }}}{{- end }}
-{{- /* The `restricted` Pod Security Standard by default, for a pod. */}}
-{{- define "roost.pod_security" -}}
-{{ toJson $.root.Values.podSecurityContext }}{{- end }}
-{{- /* The same for a container. */}}
-{{- define "roost.container_security" -}}
-{{ toJson $.root.Values.securityContext }}{{- end }}
 {{- /* Annotations of an alert: its sentence, and its runbook where the values say where runbooks are. */}}
 {{- define "roost.alert_annotations" -}}
 annotations:

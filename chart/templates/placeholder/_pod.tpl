@@ -74,7 +74,7 @@ spec:
       preferredDuringSchedulingIgnoredDuringExecution:
 {{ include "roost.pod_terms" (dict "root" $.root "pairs" $.class.join) | indent 8 }}
 {{- end }}
-  securityContext: {{ include "roost.pod_security" (dict "root" $.root) }}
+  securityContext: {{ toJson $.root.Values.podSecurityContext }}
   containers:
     - name: pause
       image: {{ toJson (include "roost.pause_image" (list $.root)) }}
@@ -82,4 +82,4 @@ spec:
 {{- if and $.set.resources (or $.set.resources.requests $.set.resources.limits) }}
       resources: {{ include "roost.container_resources" (dict "root" $.root "resources" $.set.resources) }}
 {{- end }}
-      securityContext: {{ include "roost.container_security" (dict "root" $.root) }}{{- end }}
+      securityContext: {{ toJson $.root.Values.securityContext }}{{- end }}
