@@ -7,10 +7,10 @@ The run:
 - `hub_folders.py` finds the hubs of a folder, `many_hubs.py` unites them.
 - `wrappers.py` finds the hub's values in what installs its chart; `argo_flux.py` unwraps Argo CD
   and Flux.
-- `result.py` collects the values and notes, and words the report. `yaml_printer.py` writes the
-  values.
-- `not_carried_over.py` names what has no place in Roost's values. `proposals.py` says what would
-  help.
+- `result.py` collects the values, the notes and what to switch off in the hub, and words the
+  report. `yaml_printer.py` writes the values.
+- `not_carried_over.py` names what has no place in Roost's values. `proposals.py` says which parts
+  of Roost would help.
 - `summary.py` says what Roost will do with the values, `money.py` what node-hours come to.
 - `trial_pods.py` makes users' pods, to try the imported values on them.
 
