@@ -19,8 +19,8 @@ _ADDERS: Final = ("append", "extend", "insert")
 ANY: Final = "*"
 ANY_TRAIT: Final = ["c", "Spawner", ANY]
 JUPYTERHUB: Final = ["c", "JupyterHub"]
-# Below labels that take the place of all that were there, and have none by which a pod's class is
-# found.
+# In place of a label's name: all labels were replaced, and the one by which a pod's class is found
+# is gone.
 ANEW: Final = "="
 _SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
 # Functions and methods that set a trait by its name.
@@ -118,7 +118,8 @@ def set_by(
     own_names: names that the code gives to things of its own.
     """
     yield from _set_by_statement(line)
-    # What is used, but for a key or a trait of it.
+    # Names of which only a part is used: `c.KubeSpawner` in `c.KubeSpawner.image`. What is used
+    # whole, as in `f(c)`, may get any trait.
     looked_into: set[ast.AST] = {
         part.value for part in parts if isinstance(part, ast.Attribute | ast.Subscript)
     }
@@ -142,21 +143,12 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
     function sets that may be a hook, a default or a method that makes pods.
     """
     if isinstance(line, ast.Assign | ast.Delete):
+        value = getattr(line, "value", NOT_READ)
+        if len(line.targets) > 1 and not isinstance(value, ast.Constant):
+            # The other name may change it.
+            value = NOT_READ
         for target in line.targets:
-            several = target.elts if isinstance(target, ast.Tuple | ast.List) else []
-            for element in several:
-                yield Setting(steps_of(element), NOT_READ)
-            value = getattr(line, "value", NOT_READ)
-            if len(line.targets) > 1 and not isinstance(value, ast.Constant):
-                # The other name may change it.
-                value = NOT_READ
-            if steps_of(target) == ["c", "KubeSpawner"]:
-                yield from _all_anew()
-            more = _added_to(target, value)
-            if more is None:
-                yield from _entry_by_entry(steps_of(target), value, is_part=False)
-            else:
-                yield from _entry_by_entry(steps_of(target), more, is_part=True)
+            yield from _set_by_target(target, value)
     elif isinstance(line, ast.AnnAssign | ast.AugAssign) and line.value is not None:
         is_part = isinstance(line, ast.AugAssign)
         value = line.value
@@ -167,6 +159,7 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
                 value = NOT_READ
         yield from _entry_by_entry(steps_of(line.target), value, is_part=is_part)
     elif isinstance(line, Function):
+        # `def` sets its name as `=` does: a hook's, or a method's that makes pods.
         makes_pods = line.name in MAKERS and not _keeps_class(line)
         yield Setting([ANY if makes_pods else line.name], NOT_READ)
         # `_tolerations_default` sets the trait in a class.
@@ -176,6 +169,22 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
                 is_default = ast.unparse(decorator.func).endswith("default")
                 trait = key_of(decorator.args[0]) if is_default else ""
                 yield Setting([trait], NOT_READ)
+
+
+def _set_by_target(target: ast.expr, value: ast.expr) -> Iterator[Setting]:
+    """What one target of `=` or `del` sets."""
+    if isinstance(target, ast.Tuple | ast.List):
+        for element in target.elts:
+            yield from _set_by_target(element, NOT_READ)
+        return
+    steps = steps_of(target)
+    if steps == ["c", "KubeSpawner"]:
+        yield from _all_anew()
+    more = _added_to(target, value)
+    if more is None:
+        yield from _entry_by_entry(steps, value, is_part=False)
+    else:
+        yield from _entry_by_entry(steps, more, is_part=True)
 
 
 def _keeps_class(method: Function) -> bool:
@@ -188,18 +197,24 @@ def _keeps_class(method: Function) -> bool:
     # Names of the labels that KubeSpawner made.
     made: set[str] = set()
     for line in method.body:
-        is_kept = _is_single_label(line) or _is_docstring(line)
-        match line:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                is_kept = _is_made_by_spawner(value, given)
-                made.add(name)
-            case ast.Return(value=ast.Name(id=name)):
-                is_kept = name in made
-            case ast.Return(value=value):
-                is_kept = _is_made_by_spawner(value, given)
-        if not is_kept:
+        if not _is_harmless(line, given, made):
             return False
+        match line:
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                made.add(name)
     return True
+
+
+def _is_harmless(line: ast.stmt, given: Collection[str], made: Collection[str]) -> bool:
+    """Whether a method with this statement still has that label. given, made: names of its
+    arguments, and of the labels that KubeSpawner made.
+    """
+    match line:
+        case ast.Return(value=ast.Name(id=name)):
+            return name in made
+        case ast.Assign(targets=[ast.Name()], value=value) | ast.Return(value=value):
+            return _is_made_by_spawner(value, given)
+    return _is_single_label(line) or _is_docstring(line)
 
 
 def _is_docstring(line: ast.stmt) -> bool:
@@ -247,6 +262,7 @@ def _set_by_call(call: ast.Call) -> Iterator[Setting]:
         elif name in _ADDERS:
             yield Setting(owner, _more_of(name, call), is_part=True)
     if name in SETTERS and len(arguments) == 3:
+        # `setattr(x, "y", value)` is read as `x["y"] = value`.
         yield Setting(steps_of(ast.Subscript(arguments[0], arguments[1])), arguments[2])
 
 
@@ -325,7 +341,7 @@ def _holds_traits(steps: Sequence[str]) -> bool:
 
 
 def _set_by_use(steps: list[str], own_names: Collection[str]) -> Iterator[Setting]:
-    """What code may set that gets the whole configuration or sets any name: any trait."""
+    """Any trait, if what is used is the whole configuration, or a function that sets any name."""
     is_config = steps[0] == "c" and "c" not in own_names
     is_spawner = len(steps) == 2 and steps[1].endswith("Spawner")
     if (is_config and (steps == ["c"] or is_spawner)) or steps[0] in _SETS_ANY:
