@@ -65,8 +65,8 @@ class WatchedPods:
         self._warm_classes = (
             rulebook.classes_that_read(Reads.WARM) if settings.reads_nodes else list[str]()
         )
-        # For all classes: what has run is no failed pull. Rules read those of the warm classes,
-        # which take in what nodes report, too.
+        # Of all classes: an image that ran in any class is no failed pull. Rules read the warm
+        # classes' alone, which also take in what nodes report.
         self._warm = {name: WarmFacts() for name in settings.classes}
         self._failed_pulls = FailedPulls(watches.clock)
         self._counts = PodCounts(settings.classes, metrics)

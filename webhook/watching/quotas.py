@@ -25,11 +25,11 @@ class WatchedQuotas(Watched[tuple[str, frozenset[str]]]):
         super().__init__(None)
         settings = rulebook.settings
         is_alone = _is_alone(settings)
-        # One namespace's pods are given no term about others.
-        gives_nothing = is_alone and all(
-            not pod_class.resources for pod_class in settings.classes.values()
-        )
-        if rulebook.classes_that_read(Reads.QUOTAS) and not gives_nothing:
+        # Rules add two things for which a quota may refuse a pod: terms about other namespaces'
+        # pods, and requests. Where pods get neither, nothing is watched.
+        gives_requests = any(pod_class.resources for pod_class in settings.classes.values())
+        may_be_refused = gives_requests or not is_alone
+        if rulebook.classes_that_read(Reads.QUOTAS) and may_be_refused:
             path = quotas_path(settings.namespace if is_alone else "")
             self.cache = watches.add(ListWatch(path, _read_quota, kind="resourcequotas"))
 
