@@ -117,8 +117,8 @@ def _core_pod(component: str, key: str) -> str:
 def parameters(kind: type) -> list[click.Parameter]:
     """What click takes for a dataclass, in the order of its fields."""
     return [
-        click.Option([field.metadata["flag"], field.name], **field.metadata["settings"])
-        for field in fields(kind)
+        click.Option([declared.metadata["flag"], declared.name], **declared.metadata["settings"])
+        for declared in fields(kind)
     ]
 
 

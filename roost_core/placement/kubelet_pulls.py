@@ -40,12 +40,14 @@ AFTER_PULL_FAULTS: Final = frozenset(
         "RunContainerError",
     }
 )
-_PULLED: Final = re.compile(
+_PULLED_MESSAGE: Final = re.compile(
     r'Successfully pulled image "(?P<image>[^"]+)" in (?P<pull>[0-9.a-zµμ]*[a-z])'
     r"(?: \((?P<total>\S+) including waiting\))?"
     r"(?:\. Image size: (?P<bytes>[0-9]{1,19}) bytes)?"
 )
-_PRESENT: Final = re.compile(r'[Cc]ontainer image "(?P<image>[^"]+)" already present on machine')
+_PRESENT_MESSAGE: Final = re.compile(
+    r'[Cc]ontainer image "(?P<image>[^"]+)" already present on machine'
+)
 _NAMED: Final = re.compile(r'image "([^"]+)"')
 
 
@@ -79,12 +81,12 @@ class PullEvent(NamedTuple):
 
 def read_pulled_message(message: str) -> PulledMessage | None:
     """Read the message of an Event `Pulled`; None for another message."""
-    if pulled := _PULLED.search(message):
+    if pulled := _PULLED_MESSAGE.search(message):
         size = pulled["bytes"]
         pull_us = read_span(pulled["pull"])
         total_us = read_span(pulled["total"]) if pulled["total"] else pull_us
         return PulledMessage(pulled["image"], False, pull_us, total_us, int(size) if size else None)
-    present = _PRESENT.search(message)
+    present = _PRESENT_MESSAGE.search(message)
     return PulledMessage(present["image"], True) if present else None
 
 
