@@ -66,19 +66,18 @@ def failed_attempt(
     total, reasons = read_reasons(message)
     # The same message in the pod's condition and in the Event is one failure.
     digest = sha256(as_note(message)).hexdigest()[:16]
-    kind = DecisionKind.FAIL
-    last_us = last_us or when.at_us
+    attempt = decision(
+        DecisionKind.FAIL,
+        uid,
+        "",
+        when,
+        source=source,
+        scheduler=scheduler,
+        last_us=last_us,
+        detail=f"/{digest}",
+    )
     return replace(
-        decision(
-            kind,
-            uid,
-            "",
-            when,
-            source=source,
-            scheduler=scheduler,
-            last_us=last_us,
-            detail=f"/{digest}",
-        ),
+        attempt,
         tries=tries,
         nodes_total=total,
         nodes_feasible=0 if total is not None else None,
@@ -94,6 +93,7 @@ def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
     available = _AVAILABLE.search(message)
     total = int(available[1]) if available else None
     reasons: dict[str, int] = {}
+    # 0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had disk pressure. preemption: …
     listed = message.partition(": ")[2].partition(". ")[0].removesuffix(".")
     for part in listed.split(", "):
         match = _REASON.fullmatch(part)
