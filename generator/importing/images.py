@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from generator.checks.moving_tags import FIX, STALE, moving
-from generator.checks.terms import by_key, lint_required_term, lint_toleration, overrides
+from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import some
 from generator.importing.lost_overrides import note_lost
 from generator.importing.object_names import object_name
@@ -29,6 +29,7 @@ from generator.importing.traits import (
 from generator.importing.users import hub_size, node_selector
 from generator.render.managed_images import CONTAINER_TRAITS, RESOURCE_TRAITS
 from generator.values.lookups import child, listing, mapping, text
+from generator.values.profile_overrides import by_key, overrides
 from roost_core.objects.image_references import is_reference
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from generator.checks.placeholders import is_gpu
-from generator.checks.terms import by_key, lint_required_term, lint_toleration
+from generator.checks.terms import lint_required_term, lint_toleration
 from generator.importing.quantities import quantity, user_size
 from generator.importing.result import free_name
 from generator.importing.traits import (
@@ -26,6 +26,7 @@ from generator.importing.traits import (
 )
 from generator.render.go_json import to_json
 from generator.values.lookups import child, listing, mapping, text
+from generator.values.profile_overrides import by_key
 from roost_core.objects.pod import REQUIRED
 from roost_core.objects.requests import requested
 

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from generator.checks.terms import by_key
 from generator.importing.source import UNKNOWN, HubPath
+from generator.values.profile_overrides import by_key
 
 
 class SetTrait(NamedTuple):

@@ -2,5 +2,6 @@
 
 `files.py` reads and merges everything; `loader.py` parses YAML as Helm does, `merge.py` merges and
 parses `--set`, `sources.py` records the file and line of each key, `lookups.py` reads single
-values, `helm_release.py` holds the release's name, namespace and version.
+values, `profile_overrides.py` what a hub's profiles set; `helm_release.py` holds the release's
+name, namespace and version.
 """
