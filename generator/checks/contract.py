@@ -3,8 +3,7 @@ said.
 
 A check reads merged values and calls `report.error`, `refuse`, `warn` or `hint`. It does no I/O.
 Where it reads a key that doesn't fit the schema, it ends, or the part of it that it runs in a
-`with report.part():`. `generator/checks/admission.py` is the example to copy; `terms.py` is for
-checks that read terms and tolerations.
+`with report.part():`. `generator/checks/admission.py` is the example to copy.
 """
 
 from __future__ import annotations
@@ -78,9 +77,8 @@ class LintReport:
 
     def error(self, path: KeyPath, found: object, expected: str, fix: str = "") -> None:
         """Say that a value doesn't work: what was found (shown as JSON), what is accepted."""
-        self._add(
-            path, found if isinstance(found, Phrase) else describe(found), expected, fix, "error"
-        )
+        shown = str(found) if isinstance(found, Phrase) else describe(found)
+        self._add(path, shown, expected, fix, "error")
 
     def refuse(self, path: KeyPath, reason: str, fix: str = "") -> None:
         """Say in a sentence why values don't work together."""
@@ -95,7 +93,7 @@ class LintReport:
         self._add(path, reason, "", fix, "hint")
 
     def _add(self, path: KeyPath, found: str, expected: str, fix: str, severity: Severity) -> None:
-        fault = self._places.fault(path, str(found), expected, fix, severity)
+        fault = self._places.fault(path, found, expected, fix, severity)
         if fault.file == DEFAULTS_NAME and severity == "error":
             fault = self._at_its_cause(fault, path)
         self.faults.append(fault)
@@ -154,8 +152,10 @@ def of_core_pod(report: LintReport, part: str, key: str) -> object:
     """A key of `corePods`, as it applies to one program's pods."""
     common = mapping(report.values.get("corePods"))
     own = mapping(report.values.get(part))
-    shared = {key: common[key]} if key in common else {}
-    return core_pod(shared, {key: own.get(key)}).get(key)
+    # Of each map this key alone: `core_pod` reads all keys, and another may be faulty.
+    of_all = {key: common[key]} if key in common else {}
+    of_part = {key: own.get(key)}
+    return core_pod(of_all, of_part).get(key)
 
 
 def named_by(report: LintReport, part: str, key: str) -> tuple[str, str]:

@@ -40,11 +40,12 @@ class _Map(dict[str, Any]):
         return super().get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        is_written = key in self._names
-        # A faulty key that isn't written is one that is missing: its own fault says so already.
-        if not is_written and key in self._faulty:
+        if key in self._names:
+            return True
+        if key in self._faulty:
+            # That it is missing is its fault, which is said already.
             raise FaultyKeyError
-        return is_written
+        return False
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -95,7 +96,9 @@ def guarded(values: Values, faulty: Iterable[KeyPath]) -> Values:
 
 
 def _existing(values: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401 - any part of the values
-    """A path, cut after its first step below which there is nothing."""
+    """A path as far as the values go: up to its first key that is missing, or that holds neither a
+    map nor a list.
+    """
     part = values
     for depth, step in enumerate(path, start=1):
         try:
