@@ -48,7 +48,9 @@ from generator.importing.python_settings import (
 from generator.importing.source import UNKNOWN
 from generator.importing.traits import LISTS, OLD_NAMES, POD_KEYS, STRICT, camel_case
 
-LIMITS: Final = ("concurrent_spawn_limit", "active_server_limit")
+CONCURRENT_LIMIT: Final = "concurrent_spawn_limit"
+ACTIVE_LIMIT: Final = "active_server_limit"
+LIMITS: Final = (CONCURRENT_LIMIT, ACTIVE_LIMIT)
 # Traits of JupyterHub, not of the spawner.
 OF_JUPYTERHUB: Final = ("spawner_class", *LIMITS)
 _FOLLOWED: Final = STRICT | {

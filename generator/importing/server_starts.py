@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from generator.importing.hub_code import LIMITS
+from generator.importing.hub_code import ACTIVE_LIMIT, CONCURRENT_LIMIT
 from generator.importing.hub_python import python_of
 from generator.importing.result import Draft
 from generator.importing.source import HubPath, HubSection
@@ -29,7 +29,7 @@ class _Limit(NamedTuple):
 _HUB_LIMITS: Final = (
     _Limit(
         "concurrentSpawnLimit",
-        trait=LIMITS[0],
+        trait=CONCURRENT_LIMIT,
         of_chart=64,
         of_jupyterhub=100,
         advice=(
@@ -39,7 +39,7 @@ _HUB_LIMITS: Final = (
     ),
     _Limit(
         "activeServerLimit",
-        trait=LIMITS[1],
+        trait=ACTIVE_LIMIT,
         of_chart=0,
         of_jupyterhub=0,
         advice=(
