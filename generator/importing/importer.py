@@ -3,8 +3,8 @@ converted.
 
 Guarantees: the result is valid for Roost, whatever the file holds; it keeps no more placeholders
 than the file did until it has learned from the hub's own days, and then at most as many as the
-hub's own limit or three nodes say (`most_of`); and every placement-related key is either mapped, or
-named with its line and the reason.
+hub's own limit or three nodes say (`most_of` in `profile_pools.py`); and every placement-related
+key is either mapped, or named with its line and the reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -145,14 +145,11 @@ def _judge(result: ImportResult) -> None:
         if fault.file == "imported values"
     ]
     if not puller_groups(merged.values.get("singleuser"), merged.values.get("prePuller")):
-        result.keep_on(
-            "puller", "no image of users is named here, so Roost's puller has none to bring"
-        )
-    if any(not user.pod["spec"]["containers"][0]["image"] for user in user_pods(result)):
-        result.keep_on(
-            "puller",
-            "not every user's image is named here, and Roost's puller brings what is named",
-        )
+        reason = "no image of users is named here, so Roost's puller has none to bring"
+        result.keep_on("puller", reason)
+    elif any(not user.pod["spec"]["containers"][0]["image"] for user in user_pods(result)):
+        reason = "not every user's image is named here, and Roost's puller brings what is named"
+        result.keep_on("puller", reason)
     result.judge(merged.values)
 
 
@@ -261,7 +258,8 @@ def _charts(
     if values:
         raise ValuesError([_no_hub(values, filename, places)])
     # An empty file configures a hub too: the chart's defaults.
-    return source.Charts(source.HubSection({}, ()), True, None, None, source.HubSection({}, ()))
+    empty = source.HubSection({}, ())
+    return source.Charts(hub=empty, has_hub=True, binder=None, service=None, parent=empty)
 
 
 def _refuse_other_chart(
@@ -338,24 +336,25 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
     worth having.
     """
     pieces = list(draft.pieces)
-    faults = _faults(pieces, defaults)
-    while faults:
+    while faults := _faults(pieces, defaults):
         refused = pieces.pop(_guilty(faults[0], pieces, defaults))
         sound = _sound_entries(draft, refused, defaults)
-        if sound is not None:
+        if sound is None:
+            _note_refused(draft, refused, faults[0])
+            is_replaced = any(piece.path == refused.path for piece in pieces)
+            if refused.path == ("placeholders",) and refused.value and not is_replaced:
+                # Without a piece, Roost's default would add placeholders that the hub doesn't have.
+                why = "The hub's were rejected."
+                pieces.append(Piece(refused.path, [], (why,), refused.source))
+        else:
             pieces.append(sound)
-            faults = _faults(pieces, defaults)
-            continue
-        draft.refuse(refused.source, refused.value, _reason(faults[0]))
-        if refused.path[:3] == ("podClasses", "user", "match"):
-            draft.places_users_once.append(f"{source.show_key(refused.path)} follows the hub's")
-        is_replaced = any(piece.path == refused.path for piece in pieces)
-        if refused.path == ("placeholders",) and refused.value and not is_replaced:
-            # Without a piece, Roost's own default would add placeholders that the hub doesn't have.
-            why = "The hub's were rejected."
-            pieces.append(Piece(refused.path, [], (why,), refused.source))
-        faults = _faults(pieces, defaults)
     return pieces
+
+
+def _note_refused(draft: Draft, refused: Piece, fault: Fault) -> None:
+    draft.refuse(refused.source, refused.value, _reason(fault))
+    if refused.path[:3] == ("podClasses", "user", "match"):
+        draft.places_users_once.append(f"{source.show_key(refused.path)} follows the hub's")
 
 
 def _sound_entries(draft: Draft, piece: Piece, defaults: Mapping[str, object]) -> Piece | None:
