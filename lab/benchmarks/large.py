@@ -3,9 +3,9 @@
 `python -m benchmarks.large --nodes 50 500 5000`. In one process, without HTTP. Each node holds 50
 images and four users' pods, and is labelled as holding the hub's image. Reviews are of users of the
 hub's image, of users whose image no puller brings, of these each after the watches have shown
-another pod, too, and of builds, each of another repository. Nodes then change 20
-times a second for a minute: half of them get a label, half are cordoned or freed, and one user is
-reviewed after each.
+another pod, too, and of builds, each of another repository. Then one of ten is a build, and the
+watches have shown another pod before each. Nodes then change 20 times a second for a minute: half
+of them get a label, half are cordoned or freed, and one user is reviewed after each.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ REVIEWS: Final = 500
 IMAGES: Final = 3000
 IMAGES_OF_A_NODE: Final = 50
 PODS_OF_A_NODE: Final = 4
+# Of pods that come, one in so many is a build.
+PODS_A_BUILD: Final = 10
 CHANGES_PER_SECOND: Final = 20
 CHANGES: Final = 60 * CHANGES_PER_SECOND
 
@@ -141,6 +143,13 @@ def build_review(number: int) -> bytes:
     return _review(f"build-{number}", {"component": "binderhub-build"}, annotations, {"image": "x"})
 
 
+def mixed_review(number: int) -> bytes:
+    """Of users, half of them with the hub's image, and of a build now and then."""
+    if number % PODS_A_BUILD == 0:
+        return build_review(number)
+    return hub_review(number) if number % 2 else user_review(number)
+
+
 def _review(
     name: str, labels: dict[str, str], annotations: dict[str, str], container: JSONObject
 ) -> bytes:
@@ -196,13 +205,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         still = time_reviews(desk, user_review, lambda _: None)
         users = time_reviews(desk, user_review, desk.show_pod)
         builds = time_reviews(desk, build_review, lambda _: None)
+        mixed = time_reviews(desk, mixed_review, desk.show_pod)
         share = time_changes(desk)
         rows.append(
             [
                 str(nodes),
                 *(
                     f"{median(took):.2f}, {quantile(took, 0.99):.2f}"
-                    for took in (of_hub, still, users, builds)
+                    for took in (of_hub, still, users, builds, mixed)
                 ),
                 f"{100 * share:.1f} %",
             ]
@@ -214,6 +224,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "of another image",
         "the same, each after a change of pods",
         "review of a build",
+        f"one build to {PODS_A_BUILD - 1} users, each after a change of pods",
         "20 changes of nodes a second, share of a core",
     ]
     print(table(head, rows))
