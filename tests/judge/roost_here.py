@@ -209,6 +209,11 @@ class RoostHere:
             planner.forget()
         self._plan_at = -math.inf
 
+    @property
+    def watches_other_hubs(self) -> bool:
+        """Whether it knows of users outside the namespaces that it serves: `sharedPools`."""
+        return any(pods.looks_elsewhere for pods in self._cluster.pods.by_class.values())
+
     # What the watches are sent
 
     def tell_node(self, name: str, node: Node | None) -> None:

@@ -172,9 +172,10 @@ class World:
         self._answered: set[tuple[str, str]] = set()
         self._asking: set[tuple[str, str]] = set()
         # Since when another than Roost's own pods saw a pull fail, or was given up as it waited, by
-        # node, image and secret; and since when one saw a registry fail, by image and secret.
-        self._failed: dict[tuple[str, str, str], float] = {}
-        self._refused: dict[tuple[str, str], float] = {}
+        # watcher, node, image and secret; and since when one saw a registry fail, by watcher, image
+        # and secret.
+        self._failed: dict[tuple[str, str, str, str], float] = {}
+        self._refused: dict[tuple[str, str, str], float] = {}
         self._bound_at: dict[str, float] = {}
         self._events: dict[str, PullEvent] = {}
         # Where a set learns, the controllers say its number.
@@ -455,7 +456,7 @@ class World:
         if self.now - self._bound_at[key] > WAITED_SECONDS + 1.0:
             secret = _secret_of(body)
             for image in set(self.pods[key].spec.images) - self._held[fate.node]:
-                self._failed.setdefault((fate.node, image, secret), self.now)
+                self._failed.setdefault((self._watcher(key), fate.node, image, secret), self.now)
         self._remove(key)
         self._start_server(body, profile, fate.kind, tries + 1)
 
@@ -610,7 +611,8 @@ class World:
         failing = [
             image
             for image in pod.spec.images
-            if self._fails(node, image, secret) and self._is_known(node, image, secret, created)
+            if self._fails(node, image, secret)
+            and self._is_known(pod.key, node, image, secret, created)
         ]
         if pod.scheduler_name == DEFAULT_SCHEDULER and self._release and self._release.profiles:
             # Roost's scheduler is away, and the cluster's weighs older users' terms otherwise.
@@ -747,9 +749,10 @@ class World:
             for image in missing:
                 self._pull(node, image, secret)
                 if self._pulls[node, image, secret] and not self.fates[key].is_own:
-                    self._failed.setdefault((node, image, secret), self.now)
+                    watcher = self._watcher(key)
+                    self._failed.setdefault((watcher, node, image, secret), self.now)
                     if self.case.is_out(image, secret, self.now):
-                        self._refused.setdefault((image, secret), self.now)
+                        self._refused.setdefault((watcher, image, secret), self.now)
             faults = [self._pulls[node, image, secret] for image in missing]
             faults += ["ErrImagePull"] * len(refused)
             missing += refused
@@ -780,7 +783,7 @@ class World:
                 self._answered.add(asked)
                 continue
             refused.append(image)
-            self._refused.setdefault((image, secret), self.now)
+            self._refused.setdefault((self._watcher(key), image, secret), self.now)
             if asked not in self._asking:
                 self._asking.add(asked)
                 self.at(self.now + BACK_OFF_SECONDS, partial(self._ask_again, key, asked))
@@ -791,12 +794,26 @@ class World:
         if key in self.pods and self.pods[key].uid == asked[0]:
             self._sync(key)
 
-    def _is_known(self, node: str, image: str, secret: str, before: float) -> bool:
-        """Whether it had been seen that the pull fails: there, or anywhere as its registry does."""
-        seen = self._failed.get((node, image, secret), before)
+    def _watcher(self, key: str) -> str:
+        """The namespace of the release that watches a pod, of each release its own; "": there is
+        none.
+        """
+        roost = self._roost_of(key.partition("/")[0])
+        return "" if roost is None else roost.namespace
+
+    def _is_known(self, key: str, node: str, image: str, secret: str, before: float) -> bool:
+        """Whether whoever places the pod had seen that the pull fails: there, or anywhere as its
+        registry does.
+        """
+        roost = self._roost_of(key.partition("/")[0])
+        if roost is not None and roost.watches_other_hubs:
+            watchers = [one.namespace for one in self._roosts]
+        else:
+            watchers = [self._watcher(key)]
+        seen = [self._failed.get((watcher, node, image, secret), before) for watcher in watchers]
         if self.case.is_out(image, secret, self.now):
-            seen = min(seen, self._refused.get((image, secret), before))
-        return seen < before
+            seen += [self._refused.get((watcher, image, secret), before) for watcher in watchers]
+        return min(seen) < before
 
     def _fails(self, node: str, image: str, secret: str) -> bool:
         # Where each pull takes longer than a hub waits, a start that was given up says nothing of

@@ -104,6 +104,15 @@ def test_both_of_two_releases_place_users_and_keep_placeholders() -> None:
     )
 
 
+def test_no_release_is_blamed_for_what_only_the_others_users_saw() -> None:
+    """Pulls of an image fail on a node, and users of the other hub alone have been there. With
+    `sharedPools`, each release watches the users of both.
+    """
+    case = draw_two(900123)
+    assert list(verdicts([case])) == []
+    assert list(verdicts([replace(case, is_shared=True)])) == []
+
+
 @pytest.mark.parametrize("hub", sorted(HUBS.glob("*.yaml")), ids=lambda hub: hub.stem)
 def test_nobody_fares_worse_under_what_an_import_makes_of_hubs_values(hub: Path) -> None:
     read, did = read_hub(hub.read_text(encoding="utf-8")), Counter[str]()
