@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from shlex import quote
 from typing import Final, NamedTuple, Self
 
@@ -268,49 +269,16 @@ def _over_time_figure(report: Report) -> Figure | None:
         return None
     middles = [None if spans is None else _drawn(spans.percentile_seconds(0.5)) for spans in steps]
     highs = [None if spans is None else _drawn(spans.percentile_seconds(0.95)) for spans in steps]
-    step_us = report.steps.step_us
     data: list[JSONObject] = []
     marks: list[Mark] = []
     if any(steps):
-        data += [
-            {
-                "type": "bar",
-                "base": middles,
-                "y": [
-                    None if middle is None or high is None else round(high - middle, 3)
-                    for middle, high in zip(middles, highs, strict=True)
-                ],
-                "width": step_us // 1000,
-                "marker": {"color": "--band"},
-                "silent": True,
-            },
-            {
-                "type": "scatter",
-                "y": middles,
-                # Each in the middle of its step.
-                "shift": step_us // 2000,
-                "marker": {"color": "--whole", "size": 4},
-                "text": [_step_text(spans) for spans in steps],
-                "hover": "{when}\n{text}",
-            },
-        ]
+        texts = [_step_text(spans) for spans in steps]
+        data += _boxes(middles, highs, texts, report.steps.step_us)
         marks += [Mark("--whole", "median (p50)", "point"), Mark("--band", "up to p95")]
     for cold, colour, name in _KINDS:
         of_kind = [start for start in times.single if start.cold is cold]
         if of_kind:
-            data.append(
-                {
-                    "type": "scatter",
-                    "x": [time_text(start.created_us) for start in of_kind],
-                    "y": [max(MIN_SECONDS, start.whole_us / US) for start in of_kind],
-                    "marker": {"color": colour, "size": 5},
-                    "hovertext": [
-                        f"{show(at_us, Unit.TIME, report.zone)}\n"
-                        f"{show(whole_us / US, Unit.SECONDS)}, {name}"
-                        for at_us, whole_us, _ in of_kind
-                    ],
-                }
-            )
+            data.append(_dots(of_kind, colour, name, report.zone))
             marks.append(Mark(colour, name, "point"))
     whose = f"pods of class {', '.join(times.classes)}" if any(times.classes) else "all pods"
     few = "" if all(steps) else f" In steps with fewer than {FEWEST}, each start is a dot."
@@ -332,6 +300,51 @@ def _over_time_figure(report: Report) -> Figure | None:
     seconds += [max(MIN_SECONDS, start.whole_us / US) for start in times.single]
     figure.layout["yaxis"] |= log_axis(max(seconds), min(seconds))
     return figure
+
+
+def _boxes(
+    middles: Sequence[float | None],
+    highs: Sequence[float | None],
+    texts: Sequence[str],
+    step_us: int,
+) -> list[JSONObject]:
+    """A box for each step, from its median to its 95th percentile, with the median as a point."""
+    bars = {
+        "type": "bar",
+        "base": middles,
+        "y": [
+            None if middle is None or high is None else round(high - middle, 3)
+            for middle, high in zip(middles, highs, strict=True)
+        ],
+        "width": step_us // 1000,
+        "marker": {"color": "--band"},
+        "silent": True,
+    }
+    points = {
+        "type": "scatter",
+        "y": middles,
+        # Each in the middle of its step.
+        "shift": step_us // 2000,
+        "marker": {"color": "--whole", "size": 4},
+        "text": texts,
+        "hover": "{when}\n{text}",
+    }
+    return [bars, points]
+
+
+def _dots(starts: Sequence[OneStart], colour: str, name: str, zone: tzinfo) -> JSONObject:
+    """A dot for each start."""
+    return {
+        "type": "scatter",
+        "x": [time_text(start.created_us) for start in starts],
+        "y": [max(MIN_SECONDS, start.whole_us / US) for start in starts],
+        "marker": {"color": colour, "size": 5},
+        "hovertext": [
+            f"{show(start.created_us, Unit.TIME, zone)}\n"
+            f"{show(start.whole_us / US, Unit.SECONDS)}, {name}"
+            for start in starts
+        ],
+    }
 
 
 def _step_text(spans: Spans | None) -> str:

@@ -360,14 +360,33 @@ def show(cell: Cell, unit: Unit, zone: tzinfo = UTC) -> str:
     return table.show(cell, unit, zone)
 
 
+class _Point(NamedTuple):
+    """A point of the figure, with a line to the right of it."""
+
+    seconds: float
+    place: float
+    # How far the line goes, in seconds.
+    line: float
+    hover: str
+
+
+def _percentile_point(spans: Spans, place: float, what: str) -> _Point:
+    """The median, with a line to the 95th percentile."""
+    middle_us = spans.percentile_us(0.5) or 0
+    high_us = spans.percentile_us(0.95) or 0
+    amounts = f"p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
+    line = _drawn(high_us) - _drawn(middle_us)
+    return _Point(_drawn(middle_us), place, line, f"{what}{spans.count:,}\n{amounts}")
+
+
 def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str]) -> Figure | None:
     """The median and the 95th percentile of each phase; of few starts, each one."""
     if not groups:
         return None
     stack = Stack()
-    # Phase -> (x in seconds, place, how far the line goes, hover): of many starts, and of few.
-    points: dict[str, list[tuple[float, float, float, str]]] = {phase: [] for phase in PHASES}
-    dots: dict[str, list[tuple[float, float, float, str]]] = {phase: [] for phase in PHASES}
+    # By phase: of many starts, and of few.
+    points: dict[str, list[_Point]] = {phase: [] for phase in PHASES}
+    dots: dict[str, list[_Point]] = {phase: [] for phase in PHASES}
     for names, spans in groups.items():
         full = full_name(names)
         stack.name(full, plural(spans[WHOLE].count, "pod") if WHOLE in spans else "")
@@ -376,28 +395,20 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
             what = f"{full}\n{PHASE_NAMES[row.phase]}: "
             if row.spans.count < FEWEST:
                 dots[row.phase] += [
-                    (_drawn(edge_us), place, 0, f"{what}{show(edge_us / US, Unit.SECONDS)}")
+                    _Point(_drawn(edge_us), place, 0, f"{what}{show(edge_us / US, Unit.SECONDS)}")
                     for edge_us in row.spans.counts
                 ]
-                continue
-            middle_us = row.spans.percentile_us(0.5) or 0
-            high_us = row.spans.percentile_us(0.95) or 0
-            amounts = (
-                f"p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
-            )
-            line = _drawn(high_us) - _drawn(middle_us)
-            points[row.phase].append(
-                (_drawn(middle_us), place, line, f"{what}{row.spans.count:,}\n{amounts}")
-            )
+            else:
+                points[row.phase].append(_percentile_point(row.spans, place, what))
         stack.end()
     data = [
         {
             "type": "scatter",
-            "x": [x for x, _, _, _ in of_phase],
-            "y": [y for _, y, _, _ in of_phase],
-            "error_x": {"array": [line for _, _, line, _ in of_phase]},
+            "x": [point.seconds for point in of_phase],
+            "y": [point.place for point in of_phase],
+            "error_x": {"array": [point.line for point in of_phase]},
             "marker": {"color": f"--{phase}", "size": size},
-            "hovertext": [hover for _, _, _, hover in of_phase],
+            "hovertext": [point.hover for point in of_phase],
         }
         for of_kind, size in ((points, 8), (dots, 5))
         for phase, of_phase in of_kind.items()
@@ -405,10 +416,10 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
     ]
     longest = max(
         (
-            x + line
-            for kind in (points, dots)
-            for of_phase in kind.values()
-            for x, _, line, _ in of_phase
+            point.seconds + point.line
+            for of_kind in (points, dots)
+            for of_phase in of_kind.values()
+            for point in of_phase
         ),
         default=1.0,
     )

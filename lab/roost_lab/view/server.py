@@ -176,6 +176,13 @@ def make_app(
             return refusal(404, f"uid: found {uid!r}, expected the uid of a recorded pod")
         return Response(orjson.dumps({"text": text}), mimetype=JSON)
 
+    _add_refusals(app)
+    return app
+
+
+def _add_refusals(app: Flask) -> None:
+    """What is answered where a request fails, and the headers of every answer."""
+
     @app.errorhandler(StoreError)
     def no_database(error: StoreError) -> Response:
         return refusal(503, str(error))
@@ -193,8 +200,6 @@ def make_app(
     def guard(response: Response) -> Response:
         response.headers.update(HEADERS)
         return response
-
-    return app
 
 
 def _admit(token: str) -> AnyResponse | None:
