@@ -114,7 +114,7 @@ def test_helm_and_roost_take_the_same_clusters(version: str, is_taken: bool, hel
         helm_template(helm, [], release)
 
 
-def test_differences_are_seen() -> None:
+def test_a_difference_names_its_key_and_both_values() -> None:
     assert differences({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "y"}]}) == [
         ".a[1].b: roost 'x', helm 'y'"
     ]

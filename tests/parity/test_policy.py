@@ -159,7 +159,9 @@ def test_required_terms_stay_as_they_are_and_each_image_is_preferred_once(
     ]
 
 
-def test_twice_is_once(control_plane: ControlPlane, hub: str) -> None:
+def test_a_pod_that_is_admitted_twice_is_as_admitted_once(
+    control_plane: ControlPlane, hub: str
+) -> None:
     once = admitted(control_plane, hub, pod(image="jupyter/base:1"))
     again = pod()
     again["spec"] = copy.deepcopy(once)

@@ -463,7 +463,7 @@ def test_a_scheduler_that_dies_while_another_stands_by_costs_nobody_a_server(
     )
 
 
-def test_the_newest_jupyterhub(judge: Judge) -> None:
+def test_users_of_the_newest_jupyterhub_get_their_servers(judge: Judge) -> None:
     with RealHub(judge.roost.cluster, judge.steered.namespace, **SPAWNER) as newest:
         versions = [
             hub.rest("GET", "/")[1]["version"].partition(".")[0] for hub in (judge.steered, newest)

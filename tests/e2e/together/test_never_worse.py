@@ -90,7 +90,7 @@ def test_nobody_fares_worse_where_roost_once_harmed_users(
 
 
 @pytest.mark.parametrize("seed", seeds())
-def test_drawn(seed: int, twins: Twins, tmp_path: Path) -> None:
+def test_a_drawn_hub_fares_no_worse_with_roost(seed: int, twins: Twins, tmp_path: Path) -> None:
     case = draw(seed)
     # Kubelets here don't tell why a pull fails, and what else is drawn is played in the model
     # alone.

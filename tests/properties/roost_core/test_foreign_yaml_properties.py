@@ -47,7 +47,7 @@ def test_whatever_was_written_is_read_or_refused_in_a_line(text: str) -> None:
 @given(
     st.sampled_from(["[", "{a: ", "- ", "? ", "a: ["]), st.integers(MOST_DEPTH + 1, 3 * MOST_DEPTH)
 )
-def test_depth_is_refused(opening: str, depth: int) -> None:
+def test_a_document_that_is_nested_too_deep_is_refused(opening: str, depth: int) -> None:
     with pytest.raises(ForeignTextError):
         load_foreign(opening * depth)
 

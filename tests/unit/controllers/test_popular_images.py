@@ -319,7 +319,7 @@ def told_node(
 @pytest.mark.parametrize(
     ("_about", "nodes", "pods", "settings", "pulled"), rows("controllers/popular-images")
 )
-def test_what_is_pulled(
+def test_exactly_the_images_of_the_case_are_pulled(
     _about: str, nodes: Any, pods: Any, settings: dict[str, Any], pulled: Any
 ) -> None:
     people: list[Pod] = []

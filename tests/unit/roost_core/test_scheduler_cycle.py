@@ -201,7 +201,7 @@ def test_a_star_leaves_only_what_is_enabled_beside_it() -> None:
     assert scores(score=only) == [("NodeAffinity", 2)]
 
 
-def test_arguments_are_read() -> None:
+def test_plugins_arguments_take_the_place_of_the_defaults() -> None:
     strategy = {
         "type": "MostAllocated",
         "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}],
