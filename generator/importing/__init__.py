@@ -27,8 +27,8 @@ By subject:
 - `class_match.py`: whether the hub's users are within reach of class `user`
 - `hub_traits.py`: what the hub sets of its spawner beside the chart's keys
 - `hub_python.py` finds the pieces of the hub's Python. `python_settings.py` says what one statement
-  sets, `hub_code.py` which trait that is; `python_names.py`, `profile_filters.py`: names and
-  filters in it. It is read and never run.
+  sets, `hub_code.py` which trait that is; `python_names.py`, `profile_filters.py`,
+  `spawn_hook.py`: names, filters and the hook in it. It is read and never run.
 - `traits.py`, `chart_traits.py`: KubeSpawner's traits, and what the chart's keys set of them
 - `pod_resources.py`, `pull_secrets.py`, `object_names.py`: what pods and objects of the chart have
 - `quantities.py`: KubeSpawner's sizes as Kubernetes quantities

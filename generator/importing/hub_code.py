@@ -46,6 +46,7 @@ from generator.importing.python_settings import (
     steps_of,
 )
 from generator.importing.source import UNKNOWN
+from generator.importing.spawn_hook import Hook
 from generator.importing.traits import LISTS, OLD_NAMES, POD_KEYS, STRICT, camel_case
 
 CONCURRENT_LIMIT: Final = "concurrent_spawn_limit"
@@ -117,9 +118,6 @@ _HOOKS: Final = {
     *("pre_spawn_hook", "modify_pod_hook", "auth_state_hook", "spawner_class"),
     *("apply_user_options", "options_form", "options_from_form"),
 }
-# Before a profile's overrides; what later hooks tell the spawner comes too late for its pod.
-_SPAWN_HOOK: Final = "pre_spawn_hook"
-_SPAWNER_CLASSES: Final = ("c.KubeSpawner", "c.Spawner")
 _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("scheduler_name",): "scheduler_name",
     ("metadata", "namespace"): "namespace",
@@ -166,60 +164,6 @@ class TraitValue(NamedTuple):
     is_part: bool = False
     # Whether it is set when a server starts, after all that the code says at once.
     in_hook: bool = False
-
-
-class Hook(NamedTuple):
-    """The one function that the code registers for starts. Empty: there is none, or several."""
-
-    name: str = ""
-    # Where a lambda is registered: the lambda itself.
-    function: ast.Lambda | None = None
-
-
-def spawn_hook(codes: Sequence[str]) -> Hook:
-    """What runs before each start, by all pieces of code."""
-    found: list[Hook] = []
-    for code in codes:
-        try:
-            tree = ast.parse(code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return Hook()
-        found += [_hook_at(node, tree) for node in ast.walk(tree) if _is_spawn_hook(node)]
-    return found[0] if len(found) == 1 else Hook()
-
-
-def _is_spawn_hook(node: ast.AST) -> bool:
-    """Whether a part of the code names the trait: as an attribute, a text or an argument."""
-    match node:
-        case (
-            ast.Attribute(attr=word)
-            | ast.Constant(value=word)
-            | ast.arg(arg=word)
-            | ast.keyword(arg=word)
-        ):
-            return bool(word == _SPAWN_HOOK)
-    return False
-
-
-def _hook_at(node: ast.AST, tree: ast.Module) -> Hook:
-    """What is registered where code names the trait: by `c.KubeSpawner.pre_spawn_hook = name`, or a
-    lambda in place of the name.
-    """
-    is_trait = isinstance(node, ast.Attribute) and ast.unparse(node.value) in _SPAWNER_CLASSES
-    given = [
-        line.value
-        for line in tree.body
-        if is_trait and isinstance(line, ast.Assign) and line.targets == [node]
-    ]
-    if not given:
-        return Hook()
-    hook = given[0]
-    if isinstance(hook, ast.Lambda):
-        return Hook(function=hook)
-    function = function_named(tree, ast.unparse(hook))
-    if function is None or function.decorator_list:
-        return Hook()
-    return Hook(function.name)
 
 
 def assigned(code: str, known: set[str], hook: Hook, *, has_profiles: bool) -> Iterator[TraitValue]:

@@ -12,17 +12,12 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from generator.importing.chart_traits import chart_traits
-from generator.importing.hub_code import (
-    KNOWN_NAMES,
-    OF_JUPYTERHUB,
-    TraitValue,
-    assigned,
-    spawn_hook,
-)
+from generator.importing.hub_code import KNOWN_NAMES, OF_JUPYTERHUB, TraitValue, assigned
 from generator.importing.hub_python import python_elsewhere, python_of
 from generator.importing.profile_pools import mark_defaults
 from generator.importing.python_settings import ANY
 from generator.importing.source import UNKNOWN, HubPath, HubSection
+from generator.importing.spawn_hook import spawn_hook
 from generator.importing.traits import (
     PLACEHOLDER_TRAITS,
     POD_AFFINITIES,

@@ -1,0 +1,67 @@
+"""Find the function that the hub's Python registers to run before each start."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from generator.importing.python_names import function_named
+
+# Before a profile's overrides; what later hooks tell the spawner comes too late for its pod.
+_SPAWN_HOOK: Final = "pre_spawn_hook"
+_SPAWNER_CLASSES: Final = ("c.KubeSpawner", "c.Spawner")
+
+
+class Hook(NamedTuple):
+    """The one function that the code registers for starts. Empty: there is none, or several."""
+
+    name: str = ""
+    # Where a lambda is registered: the lambda itself.
+    function: ast.Lambda | None = None
+
+
+def spawn_hook(codes: Sequence[str]) -> Hook:
+    """What runs before each start, by all pieces of code."""
+    found: list[Hook] = []
+    for code in codes:
+        try:
+            tree = ast.parse(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return Hook()
+        found += [_hook_at(node, tree) for node in ast.walk(tree) if _is_spawn_hook(node)]
+    return found[0] if len(found) == 1 else Hook()
+
+
+def _is_spawn_hook(node: ast.AST) -> bool:
+    """Whether a part of the code names the trait: as an attribute, a text or an argument."""
+    match node:
+        case (
+            ast.Attribute(attr=word)
+            | ast.Constant(value=word)
+            | ast.arg(arg=word)
+            | ast.keyword(arg=word)
+        ):
+            return bool(word == _SPAWN_HOOK)
+    return False
+
+
+def _hook_at(node: ast.AST, tree: ast.Module) -> Hook:
+    """What is registered where code names the trait: by `c.KubeSpawner.pre_spawn_hook = name`, or a
+    lambda in place of the name.
+    """
+    is_trait = isinstance(node, ast.Attribute) and ast.unparse(node.value) in _SPAWNER_CLASSES
+    given = [
+        line.value
+        for line in tree.body
+        if is_trait and isinstance(line, ast.Assign) and line.targets == [node]
+    ]
+    if not given:
+        return Hook()
+    hook = given[0]
+    if isinstance(hook, ast.Lambda):
+        return Hook(function=hook)
+    function = function_named(tree, ast.unparse(hook))
+    if function is None or function.decorator_list:
+        return Hook()
+    return Hook(function.name)
