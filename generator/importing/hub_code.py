@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from generator.importing.profile_filters import leaves_out
 from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.python_names import (
+    UNREADABLE,
     Function,
     function_named,
     parents_of,
@@ -175,7 +176,7 @@ def assigned(code: str, known: set[str], hook: Hook, *, has_profiles: bool) -> I
     try:
         tree = without_names(ast.parse(code))
         yield from _HubCode(tree, known, hook, has_profiles=has_profiles).traits()
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNREADABLE:
         yield TraitValue(ANY, "no valid Python")
 
 
@@ -193,7 +194,7 @@ def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
     """
     try:
         tree = without_names(ast.parse(code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNREADABLE:
         yield ClassTrait("", ANY, "no valid Python")
         return
     for statement in statements_of(tree):

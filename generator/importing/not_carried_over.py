@@ -13,6 +13,7 @@ from typing import Final
 
 from generator.importing.hub_python import python_elsewhere, python_of
 from generator.importing.profile_filters import only_leaves_out
+from generator.importing.python_names import UNREADABLE
 from generator.importing.result import Draft
 from generator.importing.source import HubPath, HubSection, kind_of
 from generator.importing.traits import camel_case, is_trait, nearest_trait
@@ -267,7 +268,7 @@ def _without_comments(code: str, followed: Collection[str]) -> str:
     """
     try:
         return ast.unparse(_WithoutTexts(followed).visit(ast.parse(code)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNREADABLE:
         return code
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from generator.importing.python_names import Function, function_named
+from generator.importing.python_names import UNREADABLE, Function, function_named
 
 _LIST: Final = "c.KubeSpawner.profile_list"
 # Functions that return their list, a part of it or a copy.
@@ -92,7 +92,7 @@ def only_leaves_out(code: str) -> bool:
     """Whether all that a piece of code does to `profile_list` is to leave profiles out."""
     try:
         tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except UNREADABLE:
         return False
     given: list[ast.expr] = []
     writes = 0

@@ -16,6 +16,8 @@ from typing import Final
 _LEAVE_ARGUMENTS_ALONE: Final = frozenset(
     ["append", "extend", "insert", "update", "setattr", "set_trait", "list", "dict", "tuple"]
 )
+# What `ast.parse` and walks raise at a text that is no Python, or that nests too deep.
+UNREADABLE: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MAX_SIZE: Final = 2000
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from generator.importing.python_names import function_named
+from generator.importing.python_names import UNREADABLE, function_named
 
 # Before a profile's overrides; what later hooks tell the spawner comes too late for its pod.
 _SPAWN_HOOK: Final = "pre_spawn_hook"
@@ -27,7 +27,7 @@ def spawn_hook(codes: Sequence[str]) -> Hook:
     for code in codes:
         try:
             tree = ast.parse(code)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+        except UNREADABLE:
             return Hook()
         found += [_hook_at(node, tree) for node in ast.walk(tree) if _is_spawn_hook(node)]
     return found[0] if len(found) == 1 else Hook()
