@@ -70,8 +70,8 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> JSONObject:
 @cache
 def _rendered_document(text: str, namespace: str) -> str:
     bodies: list[Any] = [
-        one.body
-        for one in render(
+        manifest.body
+        for manifest in render(
             parse_values(text.encode(), "values.yaml").values, Release(RELEASE, namespace)
         )
     ]

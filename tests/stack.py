@@ -488,9 +488,9 @@ class Stack(Started):
         (container,) = pod["containers"]
         volumes = {one["name"] for one in pod["volumes"] if "configMap" in one or "secret" in one}
         mounts = {
-            one["mountPath"]: one["name"]
-            for one in container["volumeMounts"]
-            if one["name"] in volumes
+            mount["mountPath"]: mount["name"]
+            for mount in container["volumeMounts"]
+            if mount["name"] in volumes
         }
 
         def here(argument: str) -> str:

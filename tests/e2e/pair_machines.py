@@ -172,7 +172,9 @@ class Kubelets:
 
 def images_of(pod: JSONObject) -> set[str]:
     spec = pod["spec"]
-    found = {one["image"] for one in (*spec["containers"], *spec.get("initContainers", ()))}
+    found = {
+        container["image"] for container in (*spec["containers"], *spec.get("initContainers", ()))
+    }
     return found | {
         volume["image"]["reference"] for volume in spec.get("volumes", ()) if "image" in volume
     }

@@ -102,11 +102,11 @@ class KarpenterPools:
             (NODE_CLAIMS, self._karpenter.node_claims()),
             (NODES, self._karpenter.nodes()),
         ):
-            for one in found:
-                path = f"{kind}/{one['metadata']['name']}"
+            for body in found:
+                path = f"{kind}/{body['metadata']['name']}"
                 api.patch(path, {"metadata": {"finalizers": None}})
                 if kind == NODES:
-                    nodes.delete(one["metadata"]["name"])
+                    nodes.delete(body["metadata"]["name"])
                 else:
                     api.delete(path)
 

@@ -79,8 +79,8 @@ def _pool(chance: Random, name: str, users: list[UserPod]) -> Pool:
     labels = dict(spec["nodeSelector"])
     for one in _required(spec)[:1]:
         labels |= {
-            each["key"]: (each.get("values") or ["yes"])[0]
-            for each in one.get("matchExpressions", ())
+            expression["key"]: (expression.get("values") or ["yes"])[0]
+            for expression in one.get("matchExpressions", ())
         }
     tolerated = [
         toleration

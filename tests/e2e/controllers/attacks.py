@@ -226,8 +226,8 @@ class Attacks:
                 return "x" * length
             case {"keys": int(count), **rest}:
                 return {
-                    self.expanded(f"{rest.get('of', 'a-')}{one}"): rest.get("is", "b")
-                    for one in range(count)
+                    self.expanded(f"{rest.get('of', 'a-')}{index}"): rest.get("is", "b")
+                    for index in range(count)
                 }
             case {"times": int(count), "of": one}:
                 return [self.expanded(one)] * count
@@ -360,7 +360,7 @@ class Attacks:
             )
             and [(one["kind"], one["name"]) for one in of(new, "ownerReferences")]
             in ([], [("ServiceAccount", ACCOUNT)])
-            and {one.get("name") for one in spec.get("imagePullSecrets", [])}
+            and {secret.get("name") for secret in spec.get("imagePullSecrets", [])}
             <= {"registry", "users"}
             and spec.get("activeDeadlineSeconds", 1e9) <= 3600
             and spec.get("terminationGracePeriodSeconds", 1e9) <= 30

@@ -93,7 +93,9 @@ class Hub:
             "requiredDuringSchedulingIgnoredDuringExecution", {}
         )
         return {"key": self.label, "operator": "NotIn", "values": ["pulling"]} in [
-            one for term in terms.get("nodeSelectorTerms", ()) for one in term["matchExpressions"]
+            expression
+            for term in terms.get("nodeSelectorTerms", ())
+            for expression in term["matchExpressions"]
         ]
 
     def node_of(self, name: str) -> str:

@@ -38,7 +38,7 @@ def test_a_learned_number_scales_the_set_and_what_is_learned_survives_an_upgrade
 
     def history(people: int) -> dict[str, Any]:
         # They come and go all the time.
-        levels = array("i", [each // 3 % 2 * people for each in range(14 * 1440)])
+        levels = array("i", [index // 3 % 2 * people for index in range(14 * 1440)])
         return {"data": {"default": History(now - 14 * 1440, levels).as_text()}}
 
     def number() -> int:

@@ -308,9 +308,9 @@ def _required_labels(cluster: ControlPlane, hub: str, image: str) -> set[str]:
         "requiredDuringSchedulingIgnoredDuringExecution", {}
     )
     found = (
-        one["key"]
+        expression["key"]
         for term in terms.get("nodeSelectorTerms", [])
-        for one in term.get("matchExpressions", [])
+        for expression in term.get("matchExpressions", [])
     )
     return {key for key in found if key.startswith("images-pulled.")}
 

@@ -234,7 +234,7 @@ def test_a_large_node_costs_no_more_than_the_policies_may(
     control_plane: ControlPlane, fake_nodes: FakeNodes, case: Attacks
 ) -> None:
     path = f"/api/v1/nodes/{case.names['node']}-large"
-    many = {f"{case.names['pulled']}image-{one}": "true" for one in range(50)}
+    many = {f"{case.names['pulled']}image-{index}": "true" for index in range(50)}
     theirs = {f"{'x' * 200}.example.org/label-{number}": "v" * 63 for number in range(200)}
     fake_nodes.create(
         path.rpartition("/")[2],

@@ -114,7 +114,8 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
 ) -> None:
     merged = parse_values(LISTED.encode(), "values.yaml").values
     rendered: Any = [
-        one.body for one in render(merged, Release("hub", namespace, f"v{control_plane.minor}.0"))
+        manifest.body
+        for manifest in render(merged, Release("hub", namespace, f"v{control_plane.minor}.0"))
     ]
     webhooks = f"/apis/apps/v1/namespaces/{namespace}/deployments/hub-roost-webhook"
     file = tmp_path / "rendered.json"
@@ -129,9 +130,9 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
         for by in (["--server-side"], []):
             control_plane.kubectl("apply", *by, "-f", str(file))
             said = asked(control_plane, namespace, "objects")
-            assert ["(data.old, by kubectl" in one.evidence for one in said] == [True], said
+            assert ["(data.old, by kubectl" in finding.evidence for finding in said] == [True], said
             # A post-renderer may have added it, too.
-            assert [one.severity for one in said] == ["warning"], said
+            assert [finding.severity for finding in said] == ["warning"], said
             assert "and that whoever installs wrote" in said[0].evidence, said
             control_plane.kubectl("delete", "-f", str(file), "--wait=false")
         for body in rendered:
@@ -277,11 +278,15 @@ def test_bookings_are_held_against_a_real_quota_and_what_an_autoscaler_says_of_p
         "has room for 40 of 60",
         "users-6ac1-grp: never",
     )
-    assert [text in one.evidence for text, one in zip(told, said, strict=True)] == [True] * 4, said
-    assert {one.severity for one in said} == {"warning"}
+    assert [text in finding.evidence for text, finding in zip(told, said, strict=True)] == [
+        True
+    ] * 4, said
+    assert {finding.severity for finding in said} == {"warning"}
     stranger = account_that_may(control_plane, namespace, "list", "configmaps,resourcequotas")
     *seen, refused = asked(control_plane, namespace, "bookings", values, kubeconfig=stranger)
-    assert [text in one.evidence for text, one in zip(told, seen, strict=False)] == [True] * 3, seen
+    assert [text in finding.evidence for text, finding in zip(told, seen, strict=False)] == [
+        True
+    ] * 3, seen
     assert (refused.severity, "nodes" in refused.evidence) == ("unknown", True), refused
 
 

@@ -352,7 +352,9 @@ def check_all_run_as_rendered(
         part, spec = pod["metadata"]["labels"]["app.kubernetes.io/component"], pod["spec"]
         parts[part] += 1
         assert condition(pod, "Ready") == "True", world.why(namespace)
-        restarts = {one["name"]: one["restartCount"] for one in pod["status"]["containerStatuses"]}
+        restarts = {
+            status["name"]: status["restartCount"] for status in pod["status"]["containerStatuses"]
+        }
         assert set(restarts.values()) == {0}, f"{name}: {restarts}\n{world.why(namespace)}"
         assert all(
             container["securityContext"]["readOnlyRootFilesystem"]

@@ -124,8 +124,8 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
         objects = [(*stack.manifests, *stack.deployments.values()) for stack in stacks]
         identities = [
             {
-                (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
-                for one in of_stack
+                (body["kind"], body["metadata"].get("namespace"), body["metadata"]["name"])
+                for body in of_stack
             }
             for of_stack in objects
         ]

@@ -56,8 +56,8 @@ def create(stack: Stack, name: str, kind: str, without_roost: bool, node: str = 
 
 def remove(stack: Stack, **query: str) -> None:
     path = f"/api/v1/namespaces/{stack.namespace}/pods"
-    for one in stack.cluster.api.list(path, **query):
-        stack.cluster.api.delete(f"{path}/{one['metadata']['name']}", {"gracePeriodSeconds": 0})
+    for body in stack.cluster.api.list(path, **query):
+        stack.cluster.api.delete(f"{path}/{body['metadata']['name']}", {"gracePeriodSeconds": 0})
     wait_until(lambda: not stack.cluster.api.list(path, **query), 30, "the pods to go")
 
 

@@ -75,8 +75,8 @@ def booking(
 ) -> dict[str, Any]:
     start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 300))
     entries = [
-        {"name": f"e{one}", "people": people, "timeZone": "UTC", "start": start}
-        for one in range(events)
+        {"name": f"e{index}", "people": people, "timeZone": "UTC", "start": start}
+        for index in range(events)
     ]
     metadata = {"name": name, "namespace": namespace, "labels": {EVENTS_LABEL: "hub"}}
     return {

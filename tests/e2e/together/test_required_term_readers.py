@@ -351,8 +351,8 @@ def test_a_daemon_sets_pods_come_to_the_node_that_pulls_too(pool: Pool) -> None:
 
     def nodes() -> set[str]:
         return {
-            one["spec"].get("nodeName", "")
-            for one in pool.api.list(path, labelSelector=f"of={pool.name}")
+            body["spec"].get("nodeName", "")
+            for body in pool.api.list(path, labelSelector=f"of={pool.name}")
         }
 
     wait_until(lambda: nodes() == {pool.holds, pool.pulls}, 30, "a pod on each node", explain=nodes)

@@ -96,11 +96,11 @@ def holders(cluster: ControlPlane, namespace: str) -> dict[str, tuple[str, int]]
     """Who holds each Lease, and how often that changed."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
     return {
-        one["metadata"]["name"]: (
-            one["spec"]["holderIdentity"],
-            one["spec"].get("leaseTransitions", 0),
+        body["metadata"]["name"]: (
+            body["spec"]["holderIdentity"],
+            body["spec"].get("leaseTransitions", 0),
         )
-        for one in cluster.api.list(path)
+        for body in cluster.api.list(path)
     }
 
 

@@ -66,7 +66,10 @@ def user(*images: str, **spec: Any) -> bytes:
 
 def terms(count: int) -> JSONObject:
     return requires_nodes(
-        *[{"matchExpressions": [expression(f"k{one}", operator="Exists")]} for one in range(count)]
+        *[
+            {"matchExpressions": [expression(f"k{index}", operator="Exists")]}
+            for index in range(count)
+        ]
     )
 
 

@@ -321,7 +321,7 @@ class Cluster:
     def _note(self, *, has_planned: bool) -> None:
         nodes, pods = self.server.kind(NODES).told, self.server.kind(PODS).told
         users = {name: pod for name, pod in pods.items() if name in USERS}
-        uids = {one["metadata"]["uid"] for one in (*nodes.values(), *pods.values())}
+        uids = {body["metadata"]["uid"] for body in (*nodes.values(), *pods.values())}
         if self.at_start is None and self.server.kind(NODES).heard_at is not None:
             self.at_start = uids
         self.seen = {uid: self.seen.get(uid, self.server.now) for uid in uids}
@@ -779,7 +779,8 @@ def play_popular(rng: random.Random) -> None:
         match rng.choice(["come", "come", "go", "lead", "collect"]):
             case "come":
                 here |= {
-                    f"user-{number}-{one}": rng.choice(images) for one in range(rng.randint(1, 2))
+                    f"user-{number}-{index}": rng.choice(images)
+                    for index in range(rng.randint(1, 2))
                 }
             case "go":
                 here = {name: image for name, image in here.items() if rng.random() < 0.5}

@@ -146,8 +146,8 @@ def hostile_pods(draw: st.DrawFn) -> list[JSONObject]:
 
 def booking(people: int, count: int, padding: int) -> JSONObject:
     entries = [
-        {"name": f"e{one}", "people": people, "timeZone": "UTC", "start": "2027-01-15T08:05"}
-        for one in range(count)
+        {"name": f"e{index}", "people": people, "timeZone": "UTC", "start": "2027-01-15T08:05"}
+        for index in range(count)
     ]
     return {"events.yaml": json.dumps(entries), "notes": "x" * padding}
 
@@ -248,7 +248,11 @@ def plans(
     """What all controllers would do, in their first plans and half a minute later."""
     read = Reader()
     release = ReleaseDocument(read, DOCUMENT, None, 37)
-    planners = [planner for each in CONTROLLERS if (planner := each.planner(release)) is not None]
+    planners = [
+        planner
+        for controller in CONTROLLERS
+        if (planner := controller.planner(release)) is not None
+    ]
     assert not read.faults
     read_pod = PodReader(release).read
     known = {pod.key: pod for pod in map(read_pod, [*OF_OTHERS, *pods]) if pod is not None}

@@ -31,7 +31,7 @@ def toleration(number: int) -> JSONObject:
 def term(number: int) -> JSONObject:
     return {
         "matchExpressions": [
-            {"key": f"k{number}", "operator": "In", "values": [f"v{one}" for one in range(20)]}
+            {"key": f"k{number}", "operator": "In", "values": [f"v{index}" for index in range(20)]}
         ]
     }
 
@@ -61,13 +61,13 @@ def values_of(
         own = {"node_selector": {"pool": f"p{number}"}} if number < pools else {}
         ruled = {"tolerations": [toleration(number)]} if rules else {}
         listed = {
-            f"o{one}": {
+            f"o{index}": {
                 "choices": {
-                    f"c{two}": {"kubespawner_override": {"node_selector": {f"k{one}": f"v{two}"}}}
+                    f"c{two}": {"kubespawner_override": {"node_selector": {f"k{index}": f"v{two}"}}}
                     for two in range(choices)
                 }
             }
-            for one in range(options)
+            for index in range(options)
         }
         return {
             "kubespawner_override": {**image(number), **own, **ruled},

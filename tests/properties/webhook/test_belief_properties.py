@@ -338,7 +338,7 @@ class World:
             self.proven &= used
             self.reports.clear()
             return
-        uids = {name: one["metadata"]["uid"] for name, one in nodes.items()}
+        uids = {name: body["metadata"]["uid"] for name, body in nodes.items()}
         same = {name for name, uid in uids.items() if self.machines.get(name, uid) == uid}
         self.machines = uids
         self.proven &= same
@@ -391,7 +391,9 @@ class World:
 
     def usable(self) -> set[str]:
         return {
-            one["metadata"]["name"] for one in self.told(NODES) if not one["spec"]["unschedulable"]
+            body["metadata"]["name"]
+            for body in self.told(NODES)
+            if not body["spec"]["unschedulable"]
         }
 
 
@@ -436,9 +438,9 @@ def check_gate(world: World) -> None:
     assert True in trusted
     lowest = min((one["value"] for one in world.told(PRIORITIES)), default=0)
     holders = {
-        one["metadata"]["name"]
-        for one in world.told(NODES)
-        if HELD_LABEL in one["metadata"]["labels"]
+        body["metadata"]["name"]
+        for body in world.told(NODES)
+        if HELD_LABEL in body["metadata"]["labels"]
     }
     if not world.knows(NODES):
         assert degraded == beliefs.NODES.then
@@ -469,7 +471,7 @@ def check_requests(world: World) -> None:
 
 
 def scopes_told(world: World) -> set[str]:
-    return {one["metadata"]["name"] for one in world.told(QUOTAS)}
+    return {body["metadata"]["name"] for body in world.told(QUOTAS)}
 
 
 def check_warm(world: World) -> None:
@@ -492,7 +494,7 @@ def check_warm(world: World) -> None:
 def check_home(world: World) -> None:
     named = names_in(world.place(build_pod())[0])
     builders = (
-        {one["spec"]["nodeName"] for one in world.told(BUILDERS)}
+        {body["spec"]["nodeName"] for body in world.told(BUILDERS)}
         if world.knows(BUILDERS)
         else set()
     )
@@ -516,9 +518,9 @@ def check_held(world: World) -> None:
     if (warm := world.keeper.facts.warm.get("user")) is None:
         return
     shown = {
-        one["spec"]["nodeName"]
-        for one in world.told(USERS)
-        if not one["status"]["containerStatuses"]
+        body["spec"]["nodeName"]
+        for body in world.told(USERS)
+        if not body["status"]["containerStatuses"]
     }
     if (nodes := world.server.kind(NODES)).heard_at is not None and not nodes.is_forbidden:
         shown &= nodes.told.keys()
@@ -537,7 +539,7 @@ def check_earlier(world: World) -> None:
 
 def check_namespaces(world: World) -> None:
     is_known = world.knows(NAMESPACES, beliefs.NAMESPACES)
-    is_selected = is_known and any(one["metadata"]["labels"] for one in world.told(NAMESPACES))
+    is_selected = is_known and any(body["metadata"]["labels"] for body in world.told(NAMESPACES))
     assert (world.place(user_pod())[0] != user_pod()) is is_selected
 
 

@@ -38,7 +38,11 @@ def reported(name: str, release: str = "") -> ImportResult:
 
 def rendered(result: ImportResult, kind: str) -> list[dict[str, Any]]:
     values: dict[str, Any] = coalesce(result.values, read_defaults().values)
-    return [dict(one.body) for one in render(values, Release()) if one.body["kind"] == kind]
+    return [
+        dict(manifest.body)
+        for manifest in render(values, Release())
+        if manifest.body["kind"] == kind
+    ]
 
 
 def test_lists_by_name_are_read_in_the_order_of_their_names() -> None:
@@ -47,7 +51,7 @@ def test_lists_by_name_are_read_in_the_order_of_their_names() -> None:
         listing(child(result.values, "singleuser", "profileList"))[1], "kubespawner_override"
     )
     assert child(gpu, "tolerations") == [GPU]
-    pods = [one["spec"]["template"]["spec"] for one in rendered(result, "DaemonSet")]
+    pods = [body["spec"]["template"]["spec"] for body in rendered(result, "DaemonSet")]
     assert [pod.get("nodeSelector", {}).get("pool") for pod in pods] == [None, "gpu"]
     assert GPU in pods[1]["tolerations"]
     assert not result.unmapped

@@ -456,7 +456,7 @@ def test_the_image_goes_to_the_placeholders_nodes(
     minutes: float, pods: list[Pod], held: bool, expected: str
 ) -> None:
     created = _created(minutes, pods, "ab", {COURSE: 10**9} if held else None)
-    assert [(node_of(one.body), reference_of(one.body)) for one in created] == [
+    assert [(node_of(creation.body), reference_of(creation.body)) for creation in created] == [
         (name, COURSE) for name in expected
     ]
     assert all(

@@ -170,7 +170,7 @@ def test_pods_that_are_no_placeholders_of_this_release_take_their_room() -> None
         ({OWN_INSTANCE_LABEL: RELEASE, "component": "webhook"}, 10),
         ({**others, OWN_INSTANCE_LABEL: RELEASE}, 20),
     ):
-        there = [_pod(f"one-{each}", labels) for each in range(10)]
+        there = [_pod(f"one-{index}", labels) for index in range(10)]
         planned = _plan(_planner(NONE, events=BOOKED), _quota(pods=50), pods=there)
         assert _number(planned) == number
 

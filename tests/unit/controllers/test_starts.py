@@ -93,8 +93,8 @@ def test_a_pod_never_seen_waiting_counts_but_not_what_ran_before_this_replica_le
 def test_hubs_beyond_a_bound_are_one() -> None:
     watched = Watched()
     named = [
-        replace(ADA, name=f"a-{one}", uid=f"{one}", labels={**USER, "release": f"h-{one}"})
-        for one in range(60)
+        replace(ADA, name=f"a-{index}", uid=f"{index}", labels={**USER, "release": f"h-{index}"})
+        for index in range(60)
     ]
     watched.see(1010.0, *named)
     names = {family.name: family for family in watched.metrics.registry.collect()}
@@ -185,8 +185,8 @@ def test_pods_whose_node_comes_after_four_minutes_do_not_wait_for_volumes_at_onc
     bound_at = read_pod(body).bound_at
     assert bound_at == 1244.0
     bound = [
-        replace(ADA, name=f"jupyter-{one}", uid=f"{one}", node_name="a", bound_at=bound_at)
-        for one in range(30)
+        replace(ADA, name=f"jupyter-{index}", uid=f"{index}", node_name="a", bound_at=bound_at)
+        for index in range(30)
     ]
     labels = {"pod_class": "user", "hub": f"hub.{NAMESPACE}", "waits_for": "volume-or-address"}
     for now, expected in ((1244.0, 0.0), (1484.0, 0.0), (1485.0, 30.0)):

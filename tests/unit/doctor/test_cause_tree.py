@@ -122,8 +122,8 @@ def test_pods_that_a_quota_refuses_with_and_without_roost_are_no_question_of_rig
     cluster.admitted = cluster.refusal = _full()
     outcomes = run_checks(cluster.install, INSTALLED)
     said = found(outcomes, "admission")
-    assert [one.severity for one in said] == ["error", "error"]
-    assert all("is refused, with Roost and without it" in one.evidence for one in said)
+    assert [finding.severity for finding in said] == ["error", "error"]
+    assert all("is refused, with Roost and without it" in finding.evidence for finding in said)
     assert all(one.is_felt for one in said)
     assert "describe resourcequota course" in said[0].fix
 

@@ -379,4 +379,4 @@ def test_after_a_change_of_images_each_node_has_half_an_hour(what: str, minutes:
     labels = puller["spec"]["template"]["metadata"]["labels"]
     made = {"name": "p", "labels": labels, "creationTimestamp": ago(ages["pod"])}
     cluster.lists[PODS] = [{"metadata": made, "spec": {"nodeName": "old"}}]
-    assert [one.severity for one in cluster.said("nodes")] == ["warning"] * (minutes > 30)
+    assert [finding.severity for finding in cluster.said("nodes")] == ["warning"] * (minutes > 30)

@@ -44,8 +44,8 @@ def booking(**people: int) -> JSONObject:
 def told(cluster: Cluster) -> list[str]:
     quotas = ["requests"] if cluster.lists[QUOTAS] else []
     said = cluster.said("bookings", *quotas)
-    assert {one.severity for one in said} <= {"warning"}
-    return [f"{one.evidence} {one.fix}" for one in said]
+    assert {finding.severity for finding in said} <= {"warning"}
+    return [f"{finding.evidence} {finding.fix}" for finding in said]
 
 
 @pytest.mark.parametrize(("people", "there", "expected"), rows("doctor/bookings"))

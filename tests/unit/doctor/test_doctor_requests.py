@@ -34,7 +34,10 @@ def test_quotas_and_limit_ranges_are_named_in_a_cluster_and_in_a_file(
 ) -> None:
     cluster = Cluster(values)
     cluster.lists[path] = bodies
-    said = [(one.severity, f"{one.evidence} {one.fix}") for one in cluster.said("requests")]
+    said = [
+        (finding.severity, f"{finding.evidence} {finding.fix}")
+        for finding in cluster.said("requests")
+    ]
     assert [severity for severity, _ in said] == [
         ("error" if "refuses" in text else "warning") for text in told
     ]
@@ -79,5 +82,5 @@ def test_classes_whose_pods_could_go_for_ours_are_named(
     cluster = Cluster(values)
     cluster.lists[CLASSES] = classes
     said = cluster.said("priorities")
-    assert [one.severity for one in said] == ["warning"] * len(told)
-    assert all(text in one.evidence for text, one in zip(told, said, strict=True))
+    assert [finding.severity for finding in said] == ["warning"] * len(told)
+    assert all(text in finding.evidence for text, finding in zip(told, said, strict=True))

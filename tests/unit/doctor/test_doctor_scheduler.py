@@ -133,7 +133,9 @@ def test_refusals_of_what_is_allowed_by_now_are_no_news(
     cluster.rights = {right for _, right in mended}
     left = [line for line in lines if line not in mended]
     said = cluster.said("profiles")
-    assert [f"has {len(left)} refusals" in one.evidence for one in said] == [True] * bool(left)
+    assert [f"has {len(left)} refusals" in finding.evidence for finding in said] == [True] * bool(
+        left
+    )
 
 
 def waiting(

@@ -57,4 +57,4 @@ def test_what_the_hub_answered_is_told_and_seating_that_isnt_ready_follows(
 def test_whoever_may_read_neither_the_secret_nor_the_log_is_told_so() -> None:
     cluster = seated(ready=0)
     cluster.texts[f"{PODS}/s/log"] = ApiError(403, "pods/log is forbidden")
-    assert [one.severity for one in cluster.said("seating", "programs")] == ["unknown"]
+    assert [finding.severity for finding in cluster.said("seating", "programs")] == ["unknown"]

@@ -471,12 +471,12 @@ def test_a_node_that_lost_its_purpose_is_named_with_the_command_that_mends_it(
         for body in cluster.lists[NODES][labelled : labelled + lost]:
             body["spec"]["taints"] = [dedicated]
     reach = found(run_checks(cluster.install, {"reach": INSTALLED["reach"]}), "reach")
-    said = [one for one in reach if KEY in one.evidence]
-    assert [one.severity for one in said] == ["warning"] * bool(labelled and lost)
-    for one in said:
+    said = [finding for finding in reach if KEY in finding.evidence]
+    assert [finding.severity for finding in said] == ["warning"] * bool(labelled and lost)
+    for finding in said:
         commands = [f"kubectl label node lost{number} {KEY}=user" for number in range(lost)]
-        assert all(command in one.fix for command in commands)
-        assert " c0" not in one.evidence
+        assert all(command in finding.fix for command in commands)
+        assert " c0" not in finding.evidence
 
 
 _GPU = "2i2c/has-gpu"
@@ -515,12 +515,12 @@ def test_a_dedicated_node_of_another_pool_needs_no_label_of_a_profile(
         body["spec"]["taints"] = [_DEDICATED]
         cluster.lists[NODES].append(body)
     reach = found(run_checks(cluster.install, {"reach": INSTALLED["reach"]}), "reach")
-    said = [one for one in reach if "without the label" in one.evidence]
-    told = [one for one in said if _GPU in one.evidence]
+    said = [finding for finding in reach if "without the label" in finding.evidence]
+    told = [finding for finding in said if _GPU in finding.evidence]
     assert len(told) == (has_pools and gpu > 0 and lost > 0)
-    for one in told:
-        assert "cpu" not in one.evidence + one.fix
-        assert f"kubectl label node lost0 {_GPU}=true" in one.fix
+    for finding in told:
+        assert "cpu" not in finding.evidence + finding.fix
+        assert f"kubectl label node lost0 {_GPU}=true" in finding.fix
     assert said == told
 
 
@@ -550,6 +550,6 @@ def test_placeholders_that_a_runtime_class_makes_too_small_or_leaves_elsewhere_a
         run_checks(cluster.install, {"runtime-classes": INSTALLED["runtime-classes"]}),
         "runtime-classes",
     )
-    assert [told in one.fix for one in said] == [True] * bool(told)
+    assert [told in finding.fix for finding in said] == [True] * bool(told)
     del cluster.objects[path]
     cluster.tells("runtime-classes", "warning", "RuntimeClass gvisor", "is gone", others=())

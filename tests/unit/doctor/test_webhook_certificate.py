@@ -123,7 +123,7 @@ def test_a_certificate_that_is_brought_by_hand_is_told_days_before_its_end(
         for entry in body["webhooks"]:
             entry["clientConfig"]["caBundle"] = bundle
     said = cluster.said("webhook")
-    assert [one.severity for one in said] == ["warning"] * is_told
+    assert [finding.severity for finding in said] == ["warning"] * is_told
 
 
 @given(signer=st.integers(0, 2), trusted=st.sets(st.integers(0, 2)), chained=st.booleans())

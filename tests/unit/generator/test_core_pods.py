@@ -29,7 +29,8 @@ Values = dict[str, Any]
 
 def pods(text: str) -> dict[str, Values]:
     bodies: list[Values] = [
-        dict(one.body) for one in render(merged(text).values, Release("hub", "hub", "v1.37.2"))
+        dict(manifest.body)
+        for manifest in render(merged(text).values, Release("hub", "hub", "v1.37.2"))
     ]
     deployments = {
         body["metadata"]["name"]: body for body in bodies if body["kind"] == "Deployment"
@@ -81,7 +82,9 @@ placeholder:
     requiredNodeTerms: [{matchExpressions: [{key: a, operator: Exists}]}]
 placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, nodeSelector: {pool: large}}]
 """).values
-    bodies: list[Values] = [dict(one.body) for one in render(values, Release("hub", "hub"))]
+    bodies: list[Values] = [
+        dict(manifest.body) for manifest in render(values, Release("hub", "hub"))
+    ]
     pods = [body["spec"]["template"] for body in bodies if body["kind"] == "StatefulSet"]
     # On Windows nodes no placeholder could run.
     assert [pod["spec"]["nodeSelector"] for pod in pods] == [

@@ -80,7 +80,9 @@ def test_what_others_need_comes_first_and_admission_comes_last() -> None:
 def test_pods_are_refused_without_the_webhook_as_the_values_say_but_no_placeholder(
     policy: str,
 ) -> None:
-    bodies: list[Any] = [one.body for one in rendered(f"webhook: {{failurePolicy: {policy}}}")]
+    bodies: list[Any] = [
+        manifest.body for manifest in rendered(f"webhook: {{failurePolicy: {policy}}}")
+    ]
     (configuration,) = [body for body in bodies if body["kind"] == "MutatingWebhookConfiguration"]
     found = {
         entry["name"].partition(".")[0]: entry["failurePolicy"]
@@ -364,7 +366,11 @@ def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_t
     values: str, prefers: bool
 ) -> None:
     text = f"{{admission: {{mode: policy}}{', ' + values if values else ''}}}"
-    policies = [one.body for one in rendered(text) if one.body["kind"] == "MutatingAdmissionPolicy"]
+    policies = [
+        manifest.body
+        for manifest in rendered(text)
+        if manifest.body["kind"] == "MutatingAdmissionPolicy"
+    ]
     assert policies
     text = json.dumps(policies)
     assert "pulling" not in text

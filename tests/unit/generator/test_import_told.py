@@ -245,7 +245,8 @@ def test_an_image_that_python_chooses_is_not_promised(code: str, told: str) -> N
     assert [child(one, "nodeSelector") for one in listing(result.values["placeholders"])] == [None]
     assert ("write the size that your profiles give" in result.to_yaml()) == ("profiles" in told)
     assert not any(
-        "profiles choose" in one.reason for one in propose(result, [("hub.yaml", hub)], "hub")
+        "profiles choose" in proposal.reason
+        for proposal in propose(result, [("hub.yaml", hub)], "hub")
     )
     assert (named(result), "bring" in "".join(result.summary.will)) == (
         [(1, "hub.extraConfig.a")],

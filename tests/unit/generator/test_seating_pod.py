@@ -35,7 +35,7 @@ def test_the_pod_mounts_what_is_rendered_and_bookings_that_count(
     }
     release = Release("hub", "hub", "v1.37.2")
     objects: list[dict[str, Any]] = [
-        dict(each.body) for each in render(merged(json.dumps(values)).values, release)
+        dict(manifest.body) for manifest in render(merged(json.dumps(values)).values, release)
     ]
     config_maps_made = {each["metadata"]["name"] for each in objects if each["kind"] == "ConfigMap"}
     (pod,) = [

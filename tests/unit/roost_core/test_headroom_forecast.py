@@ -292,7 +292,7 @@ def test_a_history_is_kept_for_eight_weeks_and_its_text_is_bounded() -> None:
     )
     # As much as a day can hold goes in part.
     restless = History(
-        0, array("i", [(each * 7919) % 99_991 for each in range(KEPT_DAYS * DAY_MINUTES)])
+        0, array("i", [(index * 7919) % 99_991 for index in range(KEPT_DAYS * DAY_MINUTES)])
     )
     assert len(restless.as_text()) < MOST_TEXT + 1000
     assert read_history(restless.as_text()).end == restless.end

@@ -276,10 +276,10 @@ def test_of_pods_with_our_scheduler_own_placeholders_alone_count_as_placed(
     )
     missed = pod("missed", "singleuser-server")
     missed["spec"]["schedulerName"] = "hub.jhub.user"
-    for one in (placeholder, alien):
-        one["spec"]["schedulerName"] = "hub.jhub.placeholder"
-    for one in (placeholder, old):
-        one["metadata"]["labels"] |= own
+    for body in (placeholder, alien):
+        body["spec"]["schedulerName"] = "hub.jhub.placeholder"
+    for body in (placeholder, old):
+        body["metadata"]["labels"] |= own
     server.objects[PODS, "component=user-placeholder"], server.objects[USERS] = (
         [placeholder, old, alien],
         [missed],

@@ -520,7 +520,11 @@ class Burst:
         return client
 
     def _answer(self, _environ: Any, start_response: Any) -> list[bytes]:
-        talked_to = [one for one in self._server.connections if one._transport is not None]
+        talked_to = [
+            connection
+            for connection in self._server.connections
+            if connection._transport is not None
+        ]
         self.begun.append(len(self.begun) + len(talked_to))
         start_response("200 OK", [])
         return [b"ok"]

@@ -277,21 +277,21 @@ class FollowingWorld(SizedNodes):
         self, mine: SimPod, state: ClusterState, profile: Profile, waits: SchedulingDecision
     ) -> SchedulingDecision:
         """A placeholder waits until a real one was bound, and takes its node."""
-        due = [one for one in self._unbound if one.bound_at <= self.now + 1e-6]
+        due = [pod for pod in self._unbound if pod.bound_at <= self.now + 1e-6]
         if not due:
             return waits
         decision = schedule(mine.state, state, profile)
-        for one in due:
-            if decision.node is None or one.node in decision.rejections:
+        for pod in due:
+            if decision.node is None or pod.node in decision.rejections:
                 continue
             # Those before the hour come all at once, in an order that isn't recorded.
-            if one.bound_at >= 0:
+            if pod.bound_at >= 0:
                 self.outcome.placeholders[
-                    self._cause(mine.state, state, profile, decision, one.node)
+                    self._cause(mine.state, state, profile, decision, pod.node)
                 ] += 1
-            self._unbound.remove(one)
-            self._stands_for[mine.order] = one
-            return replace(decision, node=one.node)
+            self._unbound.remove(pod)
+            self._stands_for[mine.order] = pod
+            return replace(decision, node=pod.node)
         return waits
 
     def _cause_as_let_in(
@@ -535,8 +535,8 @@ def simulate(seen: played_hour.Seen, folder: Path) -> GrowingWorld:
     users = seen.followed.users
     # For so long their containers ran.
     stayed = {
-        number: min(one.gone_at, 10_000.0) - min(one.ran_at, one.gone_at)
-        for number, one in users.items()
+        number: min(pod.gone_at, 10_000.0) - min(pod.ran_at, pod.gone_at)
+        for number, pod in users.items()
     }
     attempts = [
         attempt._replace(session_seconds=max(0.0, stayed[attempt.number]))

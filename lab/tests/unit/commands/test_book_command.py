@@ -312,8 +312,8 @@ def test_a_release_that_reads_no_bookings_and_a_change_meanwhile_are_told(
 def test_what_is_past_leaves_and_what_would_not_count_is_refused(cluster: Cluster) -> None:
     def put(count: int, start: str, labels: dict[str, str]) -> None:
         events = [
-            {"name": str(each), "people": 1, "start": start, "timeZone": "UTC"}
-            for each in range(count)
+            {"name": str(index), "people": 1, "start": start, "timeZone": "UTC"}
+            for index in range(count)
         ]
         metadata = {"resourceVersion": "7", "labels": labels}
         cluster.objects[BOOKINGS] = {

@@ -153,7 +153,9 @@ def test_lines_are_the_sniffers_own_letter_by_letter_and_one_more_tells_the_end(
     tmp_path: Path,
 ) -> None:
     # Times of processes have nanoseconds and a second clock, which the record lacks.
-    wanted = {re.sub(r"\d{3}( \+0000 UTC) m=[^\"]*", r"\1", one) for one in AS_THE_SNIFFER_WRITES}
+    wanted = {
+        re.sub(r"\d{3}( \+0000 UTC) m=[^\"]*", r"\1", write) for write in AS_THE_SNIFFER_WRITES
+    }
     written = set(exported(tmp_path, read_back(AS_THE_SNIFFER_WRITES)[0]))
     assert wanted <= written
     assert [json.loads(one)["reason"] for one in written - wanted] == ["finished"]

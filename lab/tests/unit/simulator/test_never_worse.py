@@ -27,7 +27,7 @@ from lab.tests.told import cases
 
 pytestmark = pytest.mark.slow
 
-BY_NAME = {one.name: one for one in SCENARIOS}
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 CASE = Case("a hub", "karpenter", 4)
 RUN = Run(
     launches=100,
@@ -101,16 +101,16 @@ def test_a_quantile_may_be_longer_by_noise_only(p99: float, *, is_broken: bool) 
 
 def test_hubs_are_of_six_kinds_at_least_and_launches_are_equal_for_a_seed_and_in_order() -> None:
     assert len({name.partition(":")[0] for name in BY_NAME}) >= 6
-    for one in SCENARIOS:
-        launches = one.launches(3, 0.5)
-        assert launches == one.launches(3, 0.5), one.name
-        assert launches != one.launches(4, 0.5), one.name
+    for scenario in SCENARIOS:
+        launches = scenario.launches(3, 0.5)
+        assert launches == scenario.launches(3, 0.5), scenario.name
+        assert launches != scenario.launches(4, 0.5), scenario.name
         moments = [launch.moment for launch in launches]
-        assert moments == sorted(moments), one.name
+        assert moments == sorted(moments), scenario.name
         assert [launch.number for launch in launches] == sorted(
             launch.number for launch in launches
-        ), one.name
-        assert moments[-1] - moments[0] < DAY, one.name
+        ), scenario.name
+        assert moments[-1] - moments[0] < DAY, scenario.name
 
 
 def test_the_hubs_values_name_as_many_placeholders_as_roosts() -> None:
@@ -143,7 +143,7 @@ def test_a_hub_of_ones_own_is_compared_and_a_broken_promise_is_the_exit_status(
     )
     line += '"provider": "GitHub", "spec": "a/b/{}", "status": "success"}}'
     launches.write_text(
-        "\n".join(line.format(one // 60, one % 60, one % 3) for one in range(90)) + "\n"
+        "\n".join(line.format(index // 60, index % 60, index % 3) for index in range(90)) + "\n"
     )
     values.write_text("singleuser: {memory: {guarantee: 1G}}\n")
     # With 90 launches a seed's p95 hangs on one of them.

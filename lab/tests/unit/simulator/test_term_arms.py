@@ -81,8 +81,8 @@ def test_the_weeks_before_have_the_same_timetable_and_other_people() -> None:
     assert EXAM not in people
     most = 2 * TERM.classes[0].people
     assert 0.84 * most - 2 <= people[0] <= most
-    assert [one.attempt.moment for one in weeks_before(TERM, 2)] == [
-        one.attempt.moment for one in before
+    assert [launch.attempt.moment for launch in weeks_before(TERM, 2)] == [
+        launch.attempt.moment for launch in before
     ]
 
 

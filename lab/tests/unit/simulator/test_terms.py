@@ -132,7 +132,7 @@ def test_before_empty_weeks_only_the_administrator_comes() -> None:
     first, second = term.launches[:2]
     at = datetime.fromtimestamp(first.attempt.moment, UTC)
     assert at.isoformat() == "2026-09-21T09:00:00+00:00"
-    assert [term.week_of(each.attempt.moment) for each in (first, second)] == [-1, 1]
+    assert [term.week_of(launch.attempt.moment) for launch in (first, second)] == [-1, 1]
     assert second.attempt == TERM.launches[0].attempt._replace(number=1)
 
 
