@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from tools.root import ROOT
@@ -62,10 +61,10 @@ def sizes(texts: Mapping[str, str]) -> dict[str, Size]:
     return found
 
 
-def texts_here(root: Path = ROOT) -> dict[str, str]:
+def texts_here() -> dict[str, str]:
     """Return the texts of all files of Python below the packages."""
-    files = [file for package in PACKAGES for file in (root / package).rglob("*.py")]
-    return {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in files}
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    return {file.relative_to(ROOT).as_posix(): file.read_text(encoding="utf-8") for file in files}
 
 
 def texts_at(revision: str) -> dict[str, str]:

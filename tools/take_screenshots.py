@@ -33,10 +33,10 @@ MOST_BYTES: Final = 220_000
 VIEW_HEIGHT: Final = 1560
 
 
-def example_store(folder: Path, story: Story | None = None) -> Store:
+def example_store(folder: Path) -> Store:
     """A database with the story in it."""
     store = Store.open(str(folder / "hub.db"))
-    write_story(store, story or Story())
+    write_story(store, Story())
     return store
 
 

@@ -164,13 +164,13 @@ class Agenda:
     What they raise is kept for `close`.
     """
 
-    def __init__(self, workers: int = WORKERS) -> None:
+    def __init__(self) -> None:
         self._due: list[tuple[float, int, Callable[[], object]]] = []
         self._numbers = itertools.count()
         self._wake = threading.Condition()
         self._is_closing = False
         self.faults: list[BaseException] = []
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(WORKERS)]
         for thread in self._threads:
             thread.start()
 

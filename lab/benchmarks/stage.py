@@ -36,7 +36,7 @@ PARALLEL_REQUESTS: Final = 8
 class Stage:
     """A cluster for the benchmarks; it disappears with its control plane."""
 
-    def __init__(self, cluster: ControlPlane, *, nodes: int = 20, builders: bool = True) -> None:
+    def __init__(self, cluster: ControlPlane, *, nodes: int = 20) -> None:
         self.cluster = cluster
         self.node_names = [f"bench-node-{number:05d}" for number in range(nodes)]
         self.nodes = FakeNodes(cluster.api)
@@ -56,8 +56,7 @@ class Stage:
         bare = {"hub.jupyter.org/node-purpose": "user"}
         self.nodes.create_many(self.node_names[1::2], cpu="16", memory="64Gi", labels=bare)
         self._hold_leases()
-        if builders:
-            self._create_builders()
+        self._create_builders()
 
     def _hold_leases(self) -> None:
         """Hold the Leases of Roost's scheduler and controllers for a day: without them Roost leaves

@@ -245,7 +245,7 @@ def show(runs: Runs, weeks: Weeks) -> str:
     return table(head, rows)
 
 
-def show_imported_against(runs: Runs, weeks: Weeks = from_second_week) -> str:
+def show_imported_against(runs: Runs) -> str:
     """A table of what learned placeholders change, term by term, against each other arm."""
     head = ["autoscaler", "learned, against", "seeds", "node-hours", "node-hours, %", "worst, %"]
     rows = []
@@ -256,9 +256,11 @@ def show_imported_against(runs: Runs, weeks: Weeks = from_second_week) -> str:
             if arm == IMPORTED or not both:
                 continue
             more = [
-                weeks(imported[seed]).node_hours - weeks(before[seed]).node_hours for seed in both
+                from_second_week(imported[seed]).node_hours
+                - from_second_week(before[seed]).node_hours
+                for seed in both
             ]
-            share = side_of(more_node_hours(imported, before, weeks))
+            share = side_of(more_node_hours(imported, before, from_second_week))
             row = [autoscaler, arm, str(len(both)), f"{median(more):+,.0f}"]
             rows.append(row + share.as_cells(1, "+"))
     return table(head, rows) if rows else ""

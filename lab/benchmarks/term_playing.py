@@ -380,7 +380,6 @@ def play_all(
     spread: Spread,
     results: Path | None,
     *,
-    work: Work = play,
     begin: Callable[[int], None] = lambda _kept: None,
     report: Callable[[Job, Run], None] = lambda _job, _run: None,
 ) -> dict[Job, Run]:
@@ -396,7 +395,7 @@ def play_all(
     missing = [job for key, job in by_key.items() if key not in kept]
     begin(len(by_key) - len(missing))
     if missing:
-        with closing(spread(missing, work)) as ends:
+        with closing(spread(missing, play)) as ends:
             for end in ends:
                 kept[end.key] = end.result
                 if results is not None:

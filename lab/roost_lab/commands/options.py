@@ -12,11 +12,9 @@ from generator.faults import one_line
 from roost_lab.pages.dates import MAX_US
 
 
-def database_option(
-    command: Callable[..., int] | None = None, *, required: bool = True
-) -> Callable[..., Any]:
+def database_option(*, required: bool = True) -> Callable[..., Any]:
     """Add where the recorder's rows are."""
-    add = click.option(
+    return click.option(
         "--database",
         metavar="FILE|URL",
         required=required,
@@ -26,7 +24,6 @@ def database_option(
             " ROOST_DATABASE."
         ),
     )
-    return add if command is None else add(command)
 
 
 def format_option(*forms: str, text: str) -> Callable[..., Any]:

@@ -104,7 +104,7 @@ def command() -> None:
 
 
 @command.command("export")
-@database_option
+@database_option()
 @format_option(
     "launches",
     "sniffer",
@@ -125,7 +125,7 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
 
 
 @command.command("import")
-@database_option
+@database_option()
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
     """Store a cluster's own history, for `why`, `report` and `records export`, and say what users

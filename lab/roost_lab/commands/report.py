@@ -28,7 +28,7 @@ _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
 
 
 @click.command("report")
-@database_option
+@database_option()
 @click.option(
     "--since",
     metavar="TIME",

@@ -11,7 +11,7 @@ from roost_lab.recorder.store.database import Store, StoreError
 
 @click.command("why")
 @click.argument("pod", metavar="[NAMESPACE/]POD")
-@database_option
+@database_option()
 @click.option(
     "--at",
     metavar="TIME",

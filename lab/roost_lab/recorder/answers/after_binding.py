@@ -177,13 +177,9 @@ class _Story:
     def _kind(row: Row) -> WaitKind | None:
         return kind_of(row["reason"], row["message"]) if row["reason"] in KIND_OF_REASON else None
 
-    def _ended(self, from_us: int, ends: Iterable[int], *, strictly: bool = False) -> int | None:
-        """The first end from a time on; None: it goes on."""
-        later = [end for end in ends if end > from_us or (end == from_us and not strictly)]
-        return min(later, default=None)
-
     def _wait(self, kind: WaitKind, row: Row, from_us: int, ends: Iterable[int]) -> Wait:
-        end = self._ended(from_us, ends)
+        # None: it goes on.
+        end = min((end for end in ends if end >= from_us), default=None)
         begin = min(max(from_us, self._bound_us), self.end_us)
         to_us = max(begin, self.end_us if end is None else min(end, self.end_us))
         goes_on = end is None and not self.is_over

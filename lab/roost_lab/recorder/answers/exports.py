@@ -57,10 +57,8 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
             yield from pod_lines(pod, phases.get(pod["uid"], ()), bind)
 
 
-def launch_lines(
-    store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({USER_CLASS})
-) -> Iterator[str]:
-    """A JSON object for each launch, in order of time, as the simulator reads it.
+def launch_lines(store: Store, since_us: int = 0) -> Iterator[str]:
+    """A JSON object for each user's launch, in order of time, as the simulator reads it.
 
     timestamp (of the creation, or when its user came to a server that seating had asked for; UTC,
     µs), class, hub (the namespace), repository, image, image_bytes
@@ -77,7 +75,7 @@ def launch_lines(
     query = (
         sa.select(schema.pod, start.ready_us, start.seated_us, start.opened_us)
         .outerjoin(schema.start, of_pod)
-        .where(pod.pod_class.in_(sorted(classes)), is_known)
+        .where(pod.pod_class == USER_CLASS, is_known)
     )
     sizes = _image_sizes(store)
     # Launches that came later than their pods, by time.

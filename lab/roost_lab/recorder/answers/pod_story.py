@@ -18,6 +18,8 @@ from roost_lab.units import US
 
 Row = Mapping[str, Any]
 _MANY: Final = 500
+# Suggestions for a name that is not recorded.
+_MOST_NAMES: Final = 5
 _WEEK_US: Final = 7 * 24 * 3600 * US
 
 
@@ -203,7 +205,7 @@ def find_pods(
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
-def similar_names(store: Store, name: str, limit: int = 5) -> list[str]:
+def similar_names(store: Store, name: str) -> list[str]:
     """Names that contain the first half of this one, newest first: suggestions for a name that is
     not recorded.
     """
@@ -211,7 +213,7 @@ def similar_names(store: Store, name: str, limit: int = 5) -> list[str]:
     first_half = name[: max(3, len(name) // 2)]
     query = sa.select(pod.namespace, pod.name).where(pod.name.contains(first_half, autoescape=True))
     with store.reading() as connection:
-        found = connection.execute(query.order_by(pod.created_us.desc()).limit(limit))
+        found = connection.execute(query.order_by(pod.created_us.desc()).limit(_MOST_NAMES))
         return [f"{row.namespace}/{row.name}" for row in found]
 
 

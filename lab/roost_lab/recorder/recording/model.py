@@ -53,9 +53,7 @@ _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 class Model:
     """Follows nodes and pods. Owned by one thread."""
 
-    def __init__(
-        self, profiles: Mapping[str, Profile], max_candidates: int = MAX_CANDIDATES
-    ) -> None:
+    def __init__(self, profiles: Mapping[str, Profile]) -> None:
         """profiles: by schedulerName; pods of other schedulers are counted, but not judged."""
         self._profiles = profiles
         # All nodes are scored: a scheduler that scores only a part does not report which.
@@ -63,7 +61,6 @@ class Model:
             name: replace(profile, percentage_of_nodes_to_score=100)
             for name, profile in profiles.items()
         }
-        self._max_candidates = max_candidates
         self._state = ClusterState(stale_images=True)
         self._classes: dict[str, str] = {}
         self._by_class: dict[str, Counter[str]] = {}
@@ -169,7 +166,7 @@ class Model:
                 for row in self._state.rows.values()
             ]
             found.sort(key=lambda one: (len(one[0]), -one[1].allocatable.get(CPU, 0), one[1].name))
-            kept = found[: self._max_candidates]
+            kept = found[:MAX_CANDIDATES]
             candidates = self._columns(pod, [row for _, row in kept], rejections, None)
             return pack_waiting(
                 pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept]
@@ -227,8 +224,8 @@ class Model:
                 row.name,
             )
 
-        if len(self._state.rows) > self._max_candidates:
-            rows = nsmallest(self._max_candidates, rows, key=rank)
+        if len(self._state.rows) > MAX_CANDIDATES:
+            rows = nsmallest(MAX_CANDIDATES, rows, key=rank)
         return pack_candidates(binding.id, self._columns(pod, list(rows), rejections, table))
 
     def _columns(

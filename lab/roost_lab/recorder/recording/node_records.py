@@ -15,9 +15,7 @@ from roost_lab.recorder.store.records import (
 )
 
 
-def node_record(
-    node: NodeReading, gone_us: int | None = None, images_ready_us: int | None = None
-) -> NodeRecord:
+def node_record(node: NodeReading, gone_us: int | None = None) -> NodeRecord:
     """A node in its current state."""
     state = node.state
     return NodeRecord(
@@ -25,7 +23,6 @@ def node_record(
         name=state.name,
         created_us=node.created_us,
         ready_us=node.ready_us,
-        images_ready_us=images_ready_us,
         gone_us=gone_us,
         allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
         capacity=node.capacity,

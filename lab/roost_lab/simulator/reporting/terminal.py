@@ -44,17 +44,17 @@ def to_text(summary: Summary, context: ReportContext, width: int) -> str:
     return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
 
 
-def bar(value: float, highest: float, bound: float | None, width: int = BAR_WIDTH) -> str:
+def bar(value: float, highest: float, bound: float | None) -> str:
     """A bar of eighths of characters, and a mark where the bound is."""
     if highest <= 0:
-        return " " * width
-    eighths = round(max(0.0, value) / highest * width * 8)
-    full, rest = divmod(min(eighths, width * 8), 8)
+        return " " * BAR_WIDTH
+    eighths = round(max(0.0, value) / highest * BAR_WIDTH * 8)
+    full, rest = divmod(min(eighths, BAR_WIDTH * 8), 8)
     drawn = "█" * full + (_EIGHTHS[rest] if rest else "")
-    drawn = drawn.ljust(width)
+    drawn = drawn.ljust(BAR_WIDTH)
     if bound is None or bound <= 0 or bound > highest:
         return drawn
-    place = min(width - 1, int(bound / highest * width))
+    place = min(BAR_WIDTH - 1, int(bound / highest * BAR_WIDTH))
     return drawn[:place] + BOUND_MARK + drawn[place + 1 :]
 
 
