@@ -92,22 +92,19 @@ def fail_record(uid: str, number: int, reasons: dict[str, int], tries: int = 1) 
     )
 
 
-def decision_record(
-    uid: str, kind: str, detail: str, at_us: int, node: str = "n"
-) -> DecisionRecord:
+def decision_record(uid: str, kind: str, detail: str, at_us: int) -> DecisionRecord:
     return replace(
-        bind_record(uid, at_us, node), id=f"{uid}/{kind}/{detail}", kind=DecisionKind(kind)
+        bind_record(uid, at_us, "n"), id=f"{uid}/{kind}/{detail}", kind=DecisionKind(kind)
     )
 
 
-def autoscaler_record(reason: str, at_us: int, message: str, count: int = 1) -> AutoscalerRecord:
-    """About the pod p, once a minute."""
-    last_us, event = at_us + (count - 1) * MINUTE, f"{reason}-{at_us}"
+def autoscaler_record(reason: str, at_us: int, message: str) -> AutoscalerRecord:
+    """About the pod p, once."""
     return AutoscalerRecord(
-        event_uid=event,
+        event_uid=f"{reason}-{at_us}",
         at_us=at_us,
-        last_us=last_us,
-        count=count,
+        last_us=at_us,
+        count=1,
         reason=reason,
         about="Pod/hub/p",
         message=message,

@@ -119,17 +119,12 @@ class Api:
         return self.request("POST", self.path_of(manifest, namespace, named=False), manifest, query)
 
     def apply(
-        self,
-        manifest: Mapping[str, Any],
-        namespace: str | None = None,
-        *,
-        manager: str = "tests",
-        **query: Query,
+        self, manifest: Mapping[str, Any], namespace: str | None = None, **query: Query
     ) -> JSONObject:
         """Server-side apply, taking over fields of others."""
         path = self.path_of(manifest, namespace)
         return self.request(
-            "PATCH", path, manifest, {**query, "fieldManager": manager, "force": True}, APPLY
+            "PATCH", path, manifest, {**query, "fieldManager": "tests", "force": True}, APPLY
         )
 
     def patch(

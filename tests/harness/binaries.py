@@ -236,11 +236,11 @@ def ensure_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
     return _built(name, minor)
 
 
-def ensure_module_files(name: str, minor: str = NEWEST_MINOR) -> Path:
+def ensure_module_files(name: str) -> Path:
     """Folder with the program's `module_files`; builds it where it isn't yet, with the errors of
     `ensure_binary`.
     """
-    return _files_of(_built(name, minor))
+    return _files_of(_built(name, NEWEST_MINOR))
 
 
 def find_go() -> Path:

@@ -257,11 +257,11 @@ class RealNode:
         path = self.folder / f"{program}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def log_tail(self, lines: int = 15) -> str:
+    def log_tail(self) -> str:
         if not hasattr(self, "folder"):
             return "not started"
         told = {
-            program: self.log(program).splitlines()[-lines:]
+            program: self.log(program).splitlines()[-15:]
             for program in ("init", "containerd", "kubelet")
         }
         return "\n".join(f"{program}: {line}" for program, found in told.items() for line in found)

@@ -89,7 +89,6 @@ def start_scheduler(
     config: Path | Mapping[str, Any] | None = None,
     *,
     kubeconfig: Path | None = None,
-    log_path: Path | None = None,
     flags: Sequence[str] = (),
     minor: str | None = None,
     leader_elect: bool | None = None,
@@ -137,7 +136,7 @@ def start_scheduler(
             *arguments,
         ]
         program = _unshare()
-    process = cluster.run.start(f"kube-scheduler-{number}", program, arguments, log_path=log_path)
+    process = cluster.run.start(f"kube-scheduler-{number}", program, arguments)
     cluster.on_stop(port.release)
     return Scheduler(process, port, config_path)
 

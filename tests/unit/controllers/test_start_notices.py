@@ -70,7 +70,7 @@ class Cluster:
     events: dict[str, PullEvent] = field(default_factory=dict)
     hold_ups: dict[str, HoldUp] = field(default_factory=dict)
 
-    def fails(self, name: str, reason: str, message: str = "x", since: float = 0.0) -> None:
+    def fails(self, name: str, reason: str, message: str = "x") -> None:
         """A kubelet's warning about a pod, which it repeats."""
         key = f"{name}.{reason}"
         before = self.hold_ups.get(key)
@@ -81,7 +81,7 @@ class Cluster:
         }
         read = read_hold_up(item)
         assert read is not None
-        first = before.since if before is not None else self.now - since
+        first = before.since if before is not None else self.now
         self.hold_ups[key] = read._replace(since=first, at=self.now)
 
     def node(self, name: str, *images: str, age: float = 86400.0) -> None:
@@ -113,12 +113,10 @@ class Cluster:
         )
         self.change(name, phase="Running", containers=containers)
 
-    def pulled(
-        self, number: int, node: str, ago: float, image: str = IMAGE, took: str = "1m0.5s"
-    ) -> None:
+    def pulled(self, number: int, node: str, ago: float, image: str = IMAGE) -> None:
         """A kubelet's Event."""
         message = (
-            f'Successfully pulled image "{image}" in {took} (9m0s including waiting). Image size:'
+            f'Successfully pulled image "{image}" in 1m0.5s (9m0s including waiting). Image size:'
             " 30047356 bytes."
         )
         event = PullEvent(

@@ -51,14 +51,12 @@ def bound(name: str, age: float = 60, **state: Any) -> JSONObject:
     return pod(name, age, spec={"nodeName": "node-a"}, status=status)
 
 
-def event(
-    about: str, reason: str, message: str, age: float, *, by: str = "kubelet", kind: str = "Normal"
-) -> JSONObject:
+def event(about: str, reason: str, message: str, age: float, *, by: str = "kubelet") -> JSONObject:
     last = moment(age)
     told = {
         "reason": reason,
         "message": message,
-        "type": kind,
+        "type": "Normal",
         "lastTimestamp": last,
         "source": {"component": by},
     }

@@ -34,11 +34,11 @@ BINDER = (
 )
 
 
-def proposed(text: str, release: str = "hub") -> list[Proposal]:
+def proposed(text: str) -> list[Proposal]:
     """The proposals; with each of them, and with all, the imported values are valid."""
     layers = [("hub.yaml", text)]
-    result = import_layers(layers, release)
-    found = propose(result, layers, release)
+    result = import_layers(layers, "hub")
+    found = propose(result, layers, "hub")
     imported = load(result.to_yaml().encode(), "imported.yaml")
     over = [load(yaml.safe_dump(dict(one.values)).encode(), "more.yaml") for one in found]
     for chosen in (*([one] for one in over), over):

@@ -66,9 +66,9 @@ class Room:
             clock=lambda: self.now,
         )
 
-    def turn(self, until: Callable[[], bool] = lambda: False, most: int = 60) -> None:
+    def turn(self, until: Callable[[], bool] = lambda: False) -> None:
         """Turn until something holds, or all that was asked for has ended."""
-        for _ in range(most):
+        for _ in range(60):
             self.service.turn()
             running = [future for _, _, future in self.service._starts.running.values()]
             for future in running:

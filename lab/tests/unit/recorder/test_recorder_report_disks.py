@@ -40,10 +40,8 @@ def change(node: str, at_us: int, old: str, new: str) -> NodeChangeRecord:
     )
 
 
-def image(node: str, name: str, gone_us: int | None, first_us: int = T) -> ImageRecord:
-    return ImageRecord(
-        node_uid=node, image=name, first_us=first_us, image_bytes=10**9, gone_us=gone_us
-    )
+def image(node: str, name: str, gone_us: int | None) -> ImageRecord:
+    return ImageRecord(node_uid=node, image=name, first_us=T, image_bytes=10**9, gone_us=gone_us)
 
 
 def eviction(uid: str, node: str, at_us: int, kind: str = "evicted") -> PreemptionRecord:

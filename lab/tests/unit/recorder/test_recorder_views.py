@@ -120,9 +120,9 @@ FROM, UNTIL = (
 )
 
 
-def expanded(query: str, hubs: str = "'hub'") -> str:
+def expanded(query: str) -> str:
     """A query as Grafana sends it: its macros of PostgreSQL, and the variable of hubs."""
-    query = query.replace("$__interval", "1h").replace("${hub:sqlstring}", hubs)
+    query = query.replace("$__interval", "1h").replace("${hub:sqlstring}", "'hub'")
     between = f"BETWEEN '{FROM:%Y-%m-%dT%H:%M:%SZ}' AND '{UNTIL:%Y-%m-%dT%H:%M:%SZ}'"
     query = re.sub(r"\$__timeFilter\((\w+)\)", rf"\1 {between}", query)
 

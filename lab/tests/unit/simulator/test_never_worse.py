@@ -42,11 +42,9 @@ RUN = Run(
 )
 
 
-def broken(*after: Run, before: Run = RUN) -> list[str]:
+def broken(*after: Run) -> list[str]:
     seeds = range(len(after))
-    runs = {
-        CASE: {HUB: dict.fromkeys(seeds, before), DEFAULTS: dict(zip(seeds, after, strict=True))}
-    }
+    runs = {CASE: {HUB: dict.fromkeys(seeds, RUN), DEFAULTS: dict(zip(seeds, after, strict=True))}}
     return [broken_promise.what for broken_promise in broken_promises(runs)]
 
 

@@ -39,12 +39,12 @@ HUBS = ("hub-a", "hub-b")
 SHARED = {"sharedPools": {"namespaceSelector": {"matchLabels": {"hub.jupyter.org/pool": "users"}}}}
 
 
-def of_hubs(attempts: list[Attempt], hubs: tuple[str, ...] = HUBS) -> list[Attempt]:
+def of_hubs(attempts: list[Attempt]) -> list[Attempt]:
     """Each image's launches are of one hub, as where each hub has its own repositories."""
     place = {
         image: number for number, image in enumerate(dict.fromkeys(one.image for one in attempts))
     }
-    return [one._replace(hub=hubs[place[one.image] % len(hubs)]) for one in attempts]
+    return [one._replace(hub=HUBS[place[one.image] % len(HUBS)]) for one in attempts]
 
 
 def in_hubs(hubs: tuple[str, ...] = HUBS) -> Any:

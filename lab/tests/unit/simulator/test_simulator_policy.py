@@ -240,8 +240,8 @@ def shipped(name: str) -> Policy:
     return policies.load_policy(name, studies.values_files(name))
 
 
-def weights(policy: Policy, pod_class: str = "user") -> dict[str, int]:
-    return dict(policy.profile_of(f"hub.binder.{pod_class}").scores)
+def weights(policy: Policy) -> dict[str, int]:
+    return dict(policy.profile_of("hub.binder.user").scores)
 
 
 def own_class(policy: Policy, name: str) -> Any:
