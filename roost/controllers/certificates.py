@@ -183,7 +183,7 @@ class CertificateKeeper:
                 PREVIOUS_KEY: current.key_pem,
             }
         self._ca_secret.write(secret, written)
-        log.info("certificate authority made ends=%s", _iso(fresh.ends_at))
+        log.info("certificate authority made ends=%s", pki.utc_time(fresh.ends_at))
         return fresh, current, True
 
     def _tend_bundle(
@@ -202,9 +202,7 @@ class CertificateKeeper:
         self._note_trusted(
             {name: frozenset(authorities) for name, authorities in trusted.items()}, now
         )
-        own = [
-            authority.certificate_pem for authority in (current, previous) if authority is not None
-        ]
+        own = _pems(current, previous)
         wanted: dict[str, bytes] = {}
         for name, authorities in trusted.items():
             # A CA whose Secret was lost may have signed the leaf that is being served.
@@ -234,9 +232,7 @@ class CertificateKeeper:
         should sign it.
         """
         secret, data = self._leaf_secret.read()
-        own = [
-            authority.certificate_pem for authority in (current, previous) if authority is not None
-        ]
+        own = _pems(current, previous)
         read = partial(pki.read_leaf, authorities=(*own, *self._trusted_by_any))
         leaf = _read_pair(data, TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY, now, read)
         if leaf is not None and not leaf.authority_pem:
@@ -248,7 +244,7 @@ class CertificateKeeper:
         self._leaf_secret.write(
             secret, {TLS_CERTIFICATE_KEY: fresh.certificate_pem, TLS_PRIVATE_KEY: fresh.key_pem}
         )
-        log.info("certificate signed ends=%s", _iso(fresh.ends_at))
+        log.info("certificate signed ends=%s", pki.utc_time(fresh.ends_at))
         return fresh, True
 
     def _is_in_order(self, leaf: pki.Certificate, signer: pki.Certificate, now: float) -> bool:
@@ -282,6 +278,11 @@ class CertificateKeeper:
         return None if now < leaf.ends_at - self._lifetimes.spare else current
 
 
+def _pems(current: pki.Certificate, previous: pki.Certificate | None) -> list[bytes]:
+    """Both CAs in PEM, the present one first."""
+    return [current.certificate_pem, *([] if previous is None else [previous.certificate_pem])]
+
+
 def _read_pair(
     data: Mapping[str, bytes],
     certificate: str,
@@ -308,7 +309,3 @@ def service_names(service: str, namespace: str) -> tuple[str, ...]:
         service,
         f"{service}.{namespace}.svc.cluster.local",
     )
-
-
-def _iso(unix_seconds: float) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(unix_seconds))

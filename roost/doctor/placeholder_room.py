@@ -95,15 +95,7 @@ class PlaceholderRoom:
 
     def _too_small(self, quota: JSONObject, seats: int, booked: int) -> Iterator[tuple[str, str]]:
         """What a quota lacks for people who are booked and their placeholders: these give way."""
-        used = (quota.get("status") or {}).get("used") or {}
-        for key, hard in sorted((quota["spec"].get("hard") or {}).items()):
-            kind, _, name = key.removeprefix("count/").partition(".")
-            name = name or kind
-            amount = (self._limits if kind == "limits" else self._requests).get(name)
-            if not amount:
-                continue
-            most = round_up(name, parse_quantity(hard))
-            taken = round_up(name, parse_quantity(used.get(key, 0)))
+        for key, _, amount, most, taken in self._counted(quota):
             for_people = max(AT_ONCE, booked) * amount
             needed = taken + for_people + seats * amount
             if needed <= most:
@@ -116,18 +108,24 @@ class PlaceholderRoom:
             )
             yield reason, f"Ask for {amount_in_words(key, needed)} {key}."
 
-    def _refused(self, quota: JSONObject, people: int) -> Iterator[tuple[str, str]]:
+    def _counted(self, quota: JSONObject) -> Iterator[tuple[str, str, int, int, int]]:
+        """Each key of a quota that counts a placeholder, its resource, how much of it the
+        placeholder takes, how much is allowed and how much is taken.
+        """
         used = (quota.get("status") or {}).get("used") or {}
-        fits = people
-        wanted = []
         for key, hard in sorted((quota["spec"].get("hard") or {}).items()):
             kind, _, name = key.removeprefix("count/").partition(".")
             name = name or kind
             amount = (self._limits if kind == "limits" else self._requests).get(name)
-            if not amount:
-                continue
-            most = round_up(name, parse_quantity(hard))
-            taken = round_up(name, parse_quantity(used.get(key, 0)))
+            if amount:
+                most = round_up(name, parse_quantity(hard))
+                taken = round_up(name, parse_quantity(used.get(key, 0)))
+                yield key, name, amount, most, taken
+
+    def _refused(self, quota: JSONObject, people: int) -> Iterator[tuple[str, str]]:
+        fits = people
+        wanted = []
+        for key, name, amount, most, taken in self._counted(quota):
             room = (most - taken) // amount
             if room < people:
                 fits = min(fits, max(0, room))

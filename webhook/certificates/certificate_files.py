@@ -13,6 +13,7 @@ from typing import Final
 
 from cryptography import x509
 
+from roost_core.kube.pki import utc_time
 from roost_core.kube.readiness import Readiness
 from roost_core.placement.labels import TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY
 from webhook.certificates.tls import ServingCertificate, TlsError
@@ -96,10 +97,7 @@ class CertificateFiles:
         self._expiry = expiry
         self._fault = ""
         self._metrics.certificate_expiry.labels("leaf").set(expiry)
-        log.info(
-            "certificate in use expires=%s",
-            time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expiry)),
-        )
+        log.info("certificate in use expires=%s", utc_time(expiry))
 
     def run(self, stop: threading.Event) -> None:
         """Poll until `stop`."""

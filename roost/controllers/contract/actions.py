@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from roost.controllers.contract.snapshot import StatefulSetState
 from roost_core.objects.fields import JSONObject
@@ -32,13 +32,21 @@ class ChangeNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvictPod:
-    """Evict a pod through the Eviction API, if it still is the pod with this uid."""
-
+class _PodAction:
     namespace: str
     name: str
     uid: str
     why: str
+
+    @classmethod
+    def of(cls, pod: Pod, why: str) -> Self:
+        """Of this very pod."""
+        return cls(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictPod(_PodAction):
+    """Evict a pod through the Eviction API, if it still is the pod with this uid."""
 
     def __str__(self) -> str:
         return f"evict {self.namespace}/{self.name} ({self.why})"
@@ -82,13 +90,8 @@ class CreatePod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeletePod:
+class DeletePod(_PodAction):
     """Delete one of our pods, if it still has this uid."""
-
-    namespace: str
-    name: str
-    uid: str
-    why: str
 
     def __str__(self) -> str:
         return f"delete pod {self.namespace}/{self.name} ({self.why})"

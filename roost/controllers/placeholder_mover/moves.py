@@ -153,7 +153,7 @@ def plan_moves(
                 f"set {name}: the scheduler would now put it on {move.target} rather than"
                 f" {move.source}"
             )
-            evictions.append(EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why))
+            evictions.append(EvictPod.of(pod, why))
     model.undo()
     view.waits += [
         reason.seconds_left

@@ -275,7 +275,7 @@ class _Plan:
             )
             if why and not pod.leaving:
                 # Asked for again with each plan until it is gone.
-                self.actions.append(_deletion(pod, why))
+                self.actions.append(DeletePod.of(pod, why))
 
     def _why_end(self, pod: Pod, pull: pull_pods.PopularPull, disk: NodeDisk | None) -> str:
         """Return why a pod whose image isn't present yet is deleted; "" while it has more time."""
@@ -542,15 +542,7 @@ def _evictions(snapshot: Snapshot, settings: PopularSettings) -> Sequence[EvictP
     if not settings.release.moves_placeholders:
         return ()
     why = "popular images and events are off"
-    return [
-        EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why)
-        for pod in _pull_pods(snapshot)
-        if not pod.leaving
-    ]
-
-
-def _deletion(pod: Pod, why: str) -> DeletePod:
-    return DeletePod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why)
+    return [EvictPod.of(pod, why) for pod in _pull_pods(snapshot) if not pod.leaving]
 
 
 def _cut(failure: str) -> str:
