@@ -3,20 +3,17 @@ pod.
 """
 
 import sys
-from typing import Any
 
 import click
-import yaml
 
 from generator import pipeline
 from generator.faults import Fault, UsageError, count_of, sort_faults
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
-from generator.values.lookups import child, text
 from generator.values.merge import SetOptions
 from roost.commands.fault_formats import FORMATS, show_faults
 from roost.commands.options import RenderOptions, values_options
-from roost.commands.pod_file import left_out, read_pod_file
+from roost.commands.pod_file import read_pod_file
 
 
 def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
@@ -36,45 +33,6 @@ def _checked(options: RenderOptions) -> str:
     if not names:
         return "the chart's own values: give yours with -f FILE"
     return ", ".join(names)
-
-
-def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
-    """The pod in YAML as the webhook would admit it with these values, as far as it says so without
-    a cluster.
-    """
-    # Without --pod nothing of this is loaded.
-    import jsonpatch  # noqa: PLC0415
-
-    from roost.commands.hub_trial import by_kind, read_rules  # noqa: PLC0415
-    from roost.doctor.try_pod import make_pod  # noqa: PLC0415
-    from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
-    from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
-    from roost_core.placement.labels import NAMESPACE_NAME_LABEL  # noqa: PLC0415
-    from webhook.admission import decide  # noqa: PLC0415
-    from webhook.facts.facts import Facts  # noqa: PLC0415
-
-    rules = read_rules(
-        by_kind(read_values(options.files, options.settings).values, options.release)
-    )
-    if rules is None:
-        return "# These values have no webhook: the pod stays as it is.\n"
-    body = make_pod(given)
-    # Where the pod says that it is; of that namespace's labels its name alone is known.
-    namespace = text(child(given, "metadata", "namespace")) or options.release.namespace
-    facts = Facts(namespaces={namespace: {NAMESPACE_NAME_LABEL: namespace}})
-    try:
-        pod = read_pod_body(body, namespace)
-        decision = decide(pod, rules, facts, now=0.0)
-    except MalformedObjectError as error:
-        raise UsageError(f"--pod: {error}.") from None
-    notes = [f"{key}: {text}" for key, text in decision.audit.items()] or [
-        "no class: the pod stays as it is"
-    ]
-    notes += filter(None, [left_out(body)])
-    admitted = jsonpatch.apply_patch(body, list(decision.operations))
-    return "".join(
-        [*(f"# {sentence}\n" for sentence in notes), yaml.safe_dump(admitted, sort_keys=False)]
-    )
 
 
 @click.command("validate")
@@ -143,5 +101,7 @@ def command(
     if unread:
         raise UsageError("\n".join(map(str, unread)))
     if pod is not None and not errors:
-        sys.stdout.write(_admitted(options, read_pod_file(pod)))
+        from roost.commands.admitted_pod import admitted_pod  # noqa: PLC0415 - loads the webhook
+
+        sys.stdout.write(admitted_pod(options, read_pod_file(pod)))
     return 1 if errors or (strict and warnings) else 0
