@@ -7,7 +7,6 @@ listed, how an object is read, and what the program knows by it.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Generic, TypeVar
@@ -23,7 +22,7 @@ NAMESPACES_PATH: Final = "/api/v1/namespaces"
 DEVICE_CLASSES_PATH: Final = "/apis/resource.k8s.io/v1/deviceclasses"
 
 
-def pods_path(namespace: str = "") -> str:
+def pods_path(namespace: str) -> str:
     """Where the pods of a namespace are listed; "": of all namespaces."""
     return f"{NAMESPACES_PATH}/{namespace}/pods" if namespace else "/api/v1/pods"
 
@@ -47,10 +46,13 @@ class Watches:
         *,
         on_change: Callable[[], None],
         on_error: Callable[[str], None],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
+        all_namespaces: bool = True,
     ) -> None:
         """Nothing is requested before `start`. The callbacks are those of WatchCache."""
         self.client = client
+        # False: the account may read nothing outside of the release's own namespace.
+        self.all_namespaces = all_namespaces
         self.on_change = on_change
         self.on_error = on_error
         self.clock = clock

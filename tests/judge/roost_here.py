@@ -194,8 +194,8 @@ class RoostHere:
             on_error=lambda _kind: None,
             clock=lambda: self.now,
         )
-        known = WatchedNamespaces(watches, shared, all_namespaces=True)
-        self.bookings = WatchedBookings(watches, watches, shared, known, all_namespaces=True)
+        known = WatchedNamespaces(watches, shared)
+        self.bookings = WatchedBookings(watches, watches, shared, known)
         for cache_ in watches.caches:
             cache_._replace({})
         for name, labels in {self.namespace: {}, **namespaces}.items():

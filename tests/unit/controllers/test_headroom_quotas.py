@@ -616,9 +616,13 @@ def test_quotas_of_hubs_are_awaited_until_they_are_listed_or_refused(
     server.kind("/api/v1/resourcequotas").mode = answers.get(mode, mode)
     release = ReleaseDocument(Reader(), release_document(HUBS), None, 36)
     watches = Watches(
-        cast("Any", server), on_change=lambda: None, on_error=lambda _kind: None, clock=lambda: 0.0
+        cast("Any", server),
+        on_change=lambda: None,
+        on_error=lambda _kind: None,
+        clock=lambda: 0.0,
+        all_namespaces=mode != "elsewhere unread",
     )
-    quotas = WatchedQuotas(watches, release, all_namespaces=mode != "elsewhere unread")
+    quotas = WatchedQuotas(watches, release)
     if mode == "elsewhere unread":
         assert not quotas.awaits_hubs
         return

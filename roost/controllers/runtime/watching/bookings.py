@@ -31,8 +31,6 @@ class WatchedBookings:
         others: Watches,
         release: ReleaseDocument,
         namespaces: WatchedNamespaces,
-        *,
-        all_namespaces: bool,
     ) -> None:
         """others: hubs' bookings may be missing; no plan waits for them."""
         self._own_namespace = release.namespace
@@ -65,7 +63,7 @@ class WatchedBookings:
                 label_selector=labels,
             )
         )
-        if self._hub_selectors and all_namespaces:
+        if self._hub_selectors and others.all_namespaces:
             self._of_hubs.cache = others.add(
                 ListWatch(
                     "/api/v1/configmaps",

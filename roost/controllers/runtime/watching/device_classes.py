@@ -10,9 +10,9 @@ from roost_core.objects.device_classes import claimable_resources
 class WatchedDeviceClasses(Watched[frozenset[str]]):
     """The extended resources of each device class, where the account may read them."""
 
-    def __init__(self, watches: Watches, *, all_namespaces: bool) -> None:
+    def __init__(self, watches: Watches) -> None:
         super().__init__(None)
-        if all_namespaces:
+        if watches.all_namespaces:
             self.cache = watches.add(
                 ListWatch(DEVICE_CLASSES_PATH, claimable_resources, kind="deviceclasses")
             )

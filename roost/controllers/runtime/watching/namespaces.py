@@ -14,9 +14,9 @@ from roost_core.release.class_of_pod import needs_namespace_labels
 class WatchedNamespaces(Watched[Mapping[str, str]]):
     """The labels of namespaces, where a class's selector needs more than their names."""
 
-    def __init__(self, watches: Watches, release: ReleaseDocument, *, all_namespaces: bool) -> None:
+    def __init__(self, watches: Watches, release: ReleaseDocument) -> None:
         super().__init__(None)
-        if all_namespaces and any(
+        if watches.all_namespaces and any(
             needs_namespace_labels(pod_class.namespace_selector)
             for pod_class in release.classes.values()
         ):

@@ -20,17 +20,12 @@ class WatchedPods(Watched[Pod]):
     """All pods, without others' finished ones."""
 
     def __init__(
-        self,
-        watches: Watches,
-        release: ReleaseDocument,
-        on_minor_change: Callable[[], None],
-        *,
-        all_namespaces: bool,
+        self, watches: Watches, release: ReleaseDocument, on_minor_change: Callable[[], None]
     ) -> None:
         self._reader = PodReader(release)
         self._pods = watches.add(
             ListWatch(
-                pods_path("" if all_namespaces else release.namespace),
+                pods_path("" if watches.all_namespaces else release.namespace),
                 self._reader.read,
                 kind="pods",
             ),

@@ -19,7 +19,7 @@ class WatchedQuotas(Watched[Quota]):
     The two are apart: where others' may not be read, nothing is missing of the release's own.
     """
 
-    def __init__(self, watches: Watches, release: ReleaseDocument, *, all_namespaces: bool) -> None:
+    def __init__(self, watches: Watches, release: ReleaseDocument) -> None:
         super().__init__(None)
         self._elsewhere: Watched[Quota] = Watched(None)
         # Whether it was told that hubs' quotas may not be read.
@@ -33,7 +33,7 @@ class WatchedQuotas(Watched[Quota]):
             pod_class.is_of_users and pod_class.namespace_selector is not None
             for pod_class in release.classes.values()
         )
-        if has_hubs and all_namespaces:
+        if has_hubs and watches.all_namespaces:
             self._elsewhere.cache = watches.add(
                 ListWatch(quotas_path(), read_quota, kind="resourcequotas of hubs")
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from roost.controllers.contract.release import ReleaseDocument
@@ -50,25 +51,31 @@ class WatchedCluster:
         all_namespaces: False: the account may read pods of the release's own namespace only.
         """
         self._release = release
+        make_watches = partial(
+            Watches,
+            client,
+            on_change=on_change,
+            on_error=on_error,
+            clock=clock,
+            all_namespaces=all_namespaces,
+        )
         # Nothing is planned without these.
-        vital = self._vital = Watches(client, on_change=on_change, on_error=on_error, clock=clock)
+        vital = self._vital = make_watches()
         # What was learned may be missing, and so may hubs' bookings. The image gate must not wait
         # for them.
-        others = self._others = Watches(client, on_change=on_change, on_error=on_error, clock=clock)
+        others = self._others = make_watches()
         # What is missing is told in this order.
         self.nodes = WatchedNodes(vital, wall)
-        self.pods = WatchedPods(vital, release, on_minor_change, all_namespaces=all_namespaces)
+        self.pods = WatchedPods(vital, release, on_minor_change)
         self.stateful_sets = WatchedStatefulSets(vital, release)
         self.pull_events = WatchedPullEvents(vital, release, on_minor_change)
-        self.namespaces = WatchedNamespaces(vital, release, all_namespaces=all_namespaces)
-        self.device_classes = WatchedDeviceClasses(others, all_namespaces=all_namespaces)
+        self.namespaces = WatchedNamespaces(vital, release)
+        self.device_classes = WatchedDeviceClasses(others)
         self.histories = WatchedHistories(others, release)
         self.hold_ups = WatchedHoldUps(others, release, on_minor_change)
-        self.quotas = WatchedQuotas(others, release, all_namespaces=all_namespaces)
+        self.quotas = WatchedQuotas(others, release)
         self.limit_ranges = WatchedLimitRanges(others, release)
-        self.bookings = WatchedBookings(
-            vital, others, release, self.namespaces, all_namespaces=all_namespaces
-        )
+        self.bookings = WatchedBookings(vital, others, release, self.namespaces)
 
     @property
     def caches(self) -> list[WatchCache[Any]]:
