@@ -20,7 +20,7 @@ from generator.values.files import read_values
 from generator.values.helm_release import Release
 from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
-from roost.controllers.headroom.quota_room import Demand, TakenAsTold, cut_by
+from roost.controllers.headroom.quota_room import Demand, UseByStatus, cut_by
 from roost_core.objects.quotas import read_container_defaults, read_quota
 from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_forecast import (
@@ -287,7 +287,7 @@ def _quota_line(
     name = placeholder_set["name"]
     own_class = cluster_object_name(release.name, release.namespace, "placeholder")
     demand = Demand(name, most, people, placeholder_set["resources"] or {}, own_class)
-    cut = cut_by([demand], quotas, defaults, TakenAsTold()).get(name)
+    cut = cut_by([demand], quotas, defaults, UseByStatus()).get(name)
     if cut is None:
         return f"  quotas: room for all {most}\n"
     return f"  quotas: {cut.replicas} of {most} at most: {cut.why}\n"

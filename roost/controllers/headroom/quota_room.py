@@ -67,11 +67,11 @@ class PeopleRoom(NamedTuple):
     # one more person takes at least.
     key: str
     taken: int
-    one: int
+    per_person: int
 
     def why_and_ask(self, more: int) -> str:
         """`why`, and what to ask for so that so many more people are let in."""
-        enough = amount_in_words(self.key, self.taken + more * self.one)
+        enough = amount_in_words(self.key, self.taken + more * self.per_person)
         return f"{self.why}; for all people ask for {enough}"
 
 
@@ -114,14 +114,14 @@ def rooms_for_people(
     for namespace, quotas in by_namespace.items():
         if not quotas:
             continue
-        there = _There(snapshot, settings, namespace)
+        pods = _NamespacePods(snapshot, settings, namespace)
         for quota in quotas:
             for key, hard in quota.hard.items():
-                one = there.smallest_person(quota, key, placeholders)
-                if not one:
+                per_person = pods.least_per_person(quota, key, placeholders)
+                if not per_person:
                     continue
-                taken = there.taken_by_others(quota, key)
-                people = max(0, hard - taken) // one
+                taken = pods.taken_by_others(quota, key)
+                people = max(0, hard - taken) // per_person
                 if namespace not in rooms or people < rooms[namespace].people:
                     name = f"ResourceQuota {quota.name} of namespace {namespace}"
                     allows = f"{amount_in_words(key, hard)} {key}"
@@ -131,8 +131,8 @@ def rooms_for_people(
                         allows,
                         f"{name} lets in: it allows {allows}",
                         key,
-                        taken + people * one,
-                        one,
+                        taken + people * per_person,
+                        per_person,
                     )
     return rooms
 
@@ -171,14 +171,14 @@ def cut_by_quotas(
     if not quotas:
         return {}
     defaults = tuple(snapshot.container_defaults.values())
-    return cut_by(demands, quotas, defaults, _There(snapshot, settings, snapshot.namespace))
+    return cut_by(demands, quotas, defaults, _NamespacePods(snapshot, settings, snapshot.namespace))
 
 
 def cut_by(
     demands: Sequence[Demand],
     quotas: Iterable[Quota],
     defaults: Sequence[ContainerDefaults],
-    there: Taken,
+    use: QuotaUse,
 ) -> dict[str, Cut]:
     """Return what quotas of one namespace leave of each demand, where that is less.
 
@@ -194,7 +194,7 @@ def cut_by(
     for quota in quotas:
         counted = [demand for demand in demands if quota.counts(placeholders[demand.name])]
         for key in quota.hard:
-            tight = _tight(quota, key, counted, placeholders, there)
+            tight = _tight(quota, key, counted, placeholders, use)
             if tight is None:
                 continue
             asked = _sum(counted, placeholders, key)
@@ -232,33 +232,33 @@ def demand_of(
     return Demand(name, replicas, people, resources, priority_class)
 
 
-class Taken(Protocol):
+class QuotaUse(Protocol):
     """What is known of who takes a quota's room."""
 
     def taken_by_others(self, quota: Quota, key: str) -> int:
         """How much of the key all but our placeholders take."""
         ...
 
-    def person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
+    def per_person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
         """How much of the key one more person takes; 0: the quota doesn't count users."""
         ...
 
 
-class TakenAsTold:
+class UseByStatus:
     """What a quota's own status says: placeholders that are there count as others."""
 
     def taken_by_others(self, quota: Quota, key: str) -> int:
         """How much of the key is used."""
         return quota.used.get(key, 0)
 
-    def person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
+    def per_person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
         """How much a placeholder takes, unless the quota counts placeholders alone."""
         if not _may_count_users(quota, placeholders):
             return 0
         return max(placeholder.amount(key) for placeholder in placeholders)
 
 
-class _There:
+class _NamespacePods:
     """The pods of one namespace, as quotas count them."""
 
     def __init__(self, snapshot: Snapshot, settings: HeadroomSettings, namespace: str) -> None:
@@ -289,7 +289,7 @@ class _There:
         by_others = quota.used.get(key, 0) - _amount(self.placeholders, quota, key)
         return max(by_pods, by_others)
 
-    def person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
+    def per_person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
         """How much of the key one more person takes: as those who are there, or as a placeholder;
         0: the quota doesn't count users.
         """
@@ -301,7 +301,7 @@ class _There:
             amounts.append(-(-sum(user.amount(key) for user in users) // len(users)))
         return max(amounts)
 
-    def smallest_person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
+    def least_per_person(self, quota: Quota, key: str, placeholders: Sequence[Counted]) -> int:
         """How much of the key one more person takes at least; 0: it isn't known, or nothing."""
         counted = [user for user in self.users or placeholders if quota.counts(user)]
         if not counted:
@@ -335,23 +335,23 @@ def _tight(
     key: str,
     demands: Sequence[Demand],
     placeholders: Mapping[str, Counted],
-    there: Taken,
+    use: QuotaUse,
 ) -> _Tight | None:
     """What a key leaves for placeholders; None: enough for all."""
     asked = _sum(demands, placeholders, key)
     if not asked:
         return None
     hard = quota.hard[key]
-    taken = there.taken_by_others(quota, key)
+    taken = use.taken_by_others(quota, key)
     people = max(AT_ONCE, sum(demand.people for demand in demands))
-    one = there.person(quota, key, [placeholders[demand.name] for demand in demands])
-    room = max(0, hard - taken - people * one)
+    per_person = use.per_person(quota, key, [placeholders[demand.name] for demand in demands])
+    room = max(0, hard - taken - people * per_person)
     if room >= asked:
         return None
-    come = f", and {people} people may come" if one else ""
+    come = f", and {people} people may come" if per_person else ""
     why = (
         f"ResourceQuota {quota.name} allows {amount_in_words(key, hard)} {key}, others take"
         f" {amount_in_words(key, taken)}{come}; for all placeholders ask for"
-        f" {amount_in_words(key, taken + people * one + asked)}"
+        f" {amount_in_words(key, taken + people * per_person + asked)}"
     )
     return _Tight(room, why)

@@ -17,7 +17,7 @@ from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.headroom.quota_room import (
     CutElsewhere,
     Demand,
-    TakenAsTold,
+    UseByStatus,
     cut_by,
     joint_cut,
 )
@@ -226,7 +226,7 @@ def test_a_quota_of_placeholders_alone_needs_no_room_for_people() -> None:
     alone = {"scopeName": "PriorityClass", "operator": "In", "values": [CLASS]}
     quota = _quota(scopes={"scopeSelector": {"matchExpressions": [alone]}}, pods=30)
     demand = Demand("default", 30, 30, TINY, CLASS)
-    assert cut_by([demand], [quota], (), TakenAsTold()) == {}
+    assert cut_by([demand], [quota], (), UseByStatus()) == {}
 
 
 def test_a_set_without_placeholders_is_told_of_no_quota() -> None:
@@ -258,7 +258,7 @@ def test_who_asks_without_seeing_pods_gets_what_the_quotas_own_status_leaves(
     if used is not None:
         quota = replace(quota, used={"pods": used})
     demand = Demand("default", 30, 30, TINY, CLASS)
-    cut = cut_by([demand], [quota], (), TakenAsTold()).get("default")
+    cut = cut_by([demand], [quota], (), UseByStatus()).get("default")
     left = max(0, pods - (used or 0) - 30)
     assert (30 if cut is None else cut.replicas) == min(30, left)
 
