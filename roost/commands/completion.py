@@ -19,8 +19,8 @@ def command(context: click.Context, *, shell: str) -> int:
     roost completion fish | source           # in ~/.config/fish/config.fish
     """
     root = context.find_root()
-    found = get_completion_class(shell)
+    completion_class = get_completion_class(shell)
     # Click knows each shell of `_SHELLS`.
-    assert found is not None  # noqa: S101
-    click.echo(found(root.command, {}, "roost", _VARIABLE).source())
+    assert completion_class is not None  # noqa: S101
+    click.echo(completion_class(root.command, {}, "roost", _VARIABLE).source())
     return 0

@@ -105,7 +105,7 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     follows. Below a cause stands what follows from it. The fix of an error among that is told,
     too: it may have another cause besides.
     """
-    found = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
+    findings = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
     felt = set() if before else _felt(outcomes)
     trees = group_by_cause(outcomes)
     trees.sort(key=lambda tree: _urgency(tree, felt))
@@ -124,7 +124,7 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
         for outcome in outcomes
         if not outcome.findings
     ]
-    has_errors = any(finding.severity == "error" for _, finding in found)
+    has_errors = any(finding.severity == "error" for _, finding in findings)
     if before:
         head = (
             "The cluster doesn't take this install yet."

@@ -276,10 +276,10 @@ def _quota_line(
     placeholder_set: Mapping[str, Any], most: int, people: int, path: str, release: Release
 ) -> str:
     """What quotas of the release's namespace leave of a set's greatest number."""
-    found: Any = read_manifests(path)
+    manifests: Any = read_manifests(path)
     bodies = [
         {**body, "metadata": {"namespace": release.namespace, **body["metadata"]}}
-        for body in found.values()
+        for body in manifests.values()
     ]
     here = [body for body in bodies if body["metadata"]["namespace"] == release.namespace]
     quotas = [read_quota(body) for body in here if body["kind"] == "ResourceQuota"]

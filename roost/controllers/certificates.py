@@ -294,11 +294,11 @@ def _read_pair(
     if not data.get(certificate) or not data.get(key):
         return None
     try:
-        found = read(data[certificate], data[key])
+        pair = read(data[certificate], data[key])
     except pki.PkiError as error:
         log.warning("certificate in the Secret ignored: %s: %s", certificate, error)
         return None
-    return found if now < found.ends_at else None
+    return pair if now < pair.ends_at else None
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:

@@ -22,26 +22,26 @@ class CauseTree(NamedTuple):
 
 def group_by_cause(outcomes: Iterable[CheckOutcome]) -> list[CauseTree]:
     """Each first cause with all that follows from it, directly or not, in the order of checks."""
-    found = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
-    effects = [brought(finding.brings) for _, finding in found]
-    causes = [_cause(number, found, effects) for number in range(len(found))]
+    findings = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
+    effects = [brought(finding.brings) for _, finding in findings]
+    causes = [_cause(number, findings, effects) for number in range(len(findings))]
     below: dict[int, list[tuple[str, Finding]]] = {}
-    for number, pair in enumerate(found):
+    for number, pair in enumerate(findings):
         root = _root(number, causes)
         if root != number:
             below.setdefault(root, []).append(pair)
     return [
         CauseTree(check, finding, tuple(below.get(number, ())))
-        for number, (check, finding) in enumerate(found)
+        for number, (check, finding) in enumerate(findings)
         if _root(number, causes) == number
     ]
 
 
 def _cause(
-    number: int, found: Sequence[tuple[str, Finding]], effects: Sequence[frozenset[Condition]]
+    number: int, findings: Sequence[tuple[str, Finding]], effects: Sequence[frozenset[Condition]]
 ) -> int | None:
     """The first other finding that brings about what this one follows from."""
-    follows = found[number][1].follows
+    follows = findings[number][1].follows
     return next(
         (other for other, brings in enumerate(effects) if other != number and follows & brings),
         None,

@@ -83,20 +83,20 @@ class ListedPeople:
         """
         text = ""
         try:
-            found = self._hub.group(group)
+            names = self._hub.group(group)
         except AnswerError as error:
             text = f"{booking}: group {group!r} can't be read now: {error}"
-            found = list(known)
+            names = list(known)
         else:
-            if found is None:
+            if names is None:
                 text = (
                     f"{booking}: the hub has no group {group!r}, or the token's role lacks"
                     " read:groups: nobody of it is seated"
                 )
-            elif not found:
+            elif not names:
                 text = f"{booking}: group {group!r} is empty"
         self._say(f"group of {booking}", text, "")
-        return found or ()
+        return names or ()
 
 
 def in_order(

@@ -182,12 +182,14 @@ class Service:
         with_grace = first_start_after(event, int(now - self._times.grace))
         just_begun = first_start_after(event, int(now - late))
         following = first_start_after(event, int(now))
-        found = {with_grace, just_begun, following}
+        starts = {with_grace, just_begun, following}
         start_seconds = self.memory.pace.usual_start_seconds(self._times.start)
         limit = self.limits.concurrent_spawn_limit
         ahead = seating_seconds(event.people, limit, start_seconds)
         options = {"profile": seated.profile} if seated.profile else {}
-        for start in sorted(start for start in found if start is not None and now >= start - ahead):
+        for start in sorted(
+            start for start in starts if start is not None and now >= start - ahead
+        ):
             names = self._people.of_booking(now, event.name, seated, self.memory.came)
             key = ClassKey(event.name, start)
             yield SeatedClass(key, event.people, names, start - ahead, options)

@@ -22,9 +22,9 @@ def read_user(model: Mapping[str, object]) -> HubUser:
     servers = model.get("servers")
     # The hub leaves `servers` out where the token may not see any.
     shows_servers = isinstance(servers, Mapping)
-    found = servers if isinstance(servers, Mapping) else {}
-    active = [server for server in found.values() if _is_active(server)]
-    own = found.get("")
+    by_name = servers if isinstance(servers, Mapping) else {}
+    active = [server for server in by_name.values() if _is_active(server)]
+    own = by_name.get("")
     return HubUser(
         name=str(model.get("name")),
         last_activity=_time(model.get("last_activity")),

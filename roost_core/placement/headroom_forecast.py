@@ -188,29 +188,29 @@ def look_ahead(
     history, kept from minute to minute. steady: what `steady_needs` gave for a minute close by.
     """
     rises = rises or Rises(history)
-    found: list[tuple[int, float, Likeness]] = []
+    minutes_then: list[tuple[int, float, Likeness]] = []
     for at, recency, likeness in earlier_minutes(history, minute, time_zone):
         if rises.at(history, at) != UNSEEN:
-            found.append((at, recency, likeness))
-    if len(found) < LEAST_DAYS:
+            minutes_then.append((at, recency, likeness))
+    if len(minutes_then) < LEAST_DAYS:
         return None
     before, after = steady or steady_needs(history, minute, time_zone, rises)
     # Needs begin with the most seats.
     most_steady = [needs[0][0] for needs in (before, after) if needs]
-    rises_then = [rises.at(history, at) for at, _, _ in found]
+    rises_then = [rises.at(history, at) for at, _, _ in minutes_then]
     most = max([0.0, *most_steady, *rises_then])
     shifts = (0, *DELAYS_MINUTES)
-    if not any(rises.at(history, at - shift) > 0 for at, _, _ in found for shift in shifts):
-        return Outlook((), len(found), most, before, after, history)
-    is_known = any(likeness is Likeness.SAME_WEEKDAY for _, _, likeness in found)
+    if not any(rises.at(history, at - shift) > 0 for at, _, _ in minutes_then for shift in shifts):
+        return Outlook((), len(minutes_then), most, before, after, history)
+    is_known = any(likeness is Likeness.SAME_WEEKDAY for _, _, likeness in minutes_then)
     weights = _KNOWN_WAVE_WEIGHTS if is_known else _WAVE_WEIGHTS
     days: list[Day] = []
-    for at, recency, likeness in found:
+    for at, recency, likeness in minutes_then:
         weight = recency * weights[likeness]
         days += _day(history, rises, at, weight)
         for delay in DELAYS_MINUTES:
             days += _delayed(history, rises, at - delay, DELAY_SHARE * weight)
-    return Outlook(days, len(found), most, before, after, history)
+    return Outlook(days, len(minutes_then), most, before, after, history)
 
 
 def _day(history: History, rises: Rises, at: int, weight: float) -> list[Day]:

@@ -84,12 +84,14 @@ class ReleaseSettings:
 
     @cached_property
     def _users_classes(self) -> frozenset[str]:
-        return frozenset(found.name for found in self.classes.values() if found.is_of_users)
+        return frozenset(
+            pod_class.name for pod_class in self.classes.values() if pod_class.is_of_users
+        )
 
     def is_users(self, pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None) -> bool:
         """Whether it is a user's pod."""
-        found = self.class_of(pod, namespaces)
-        return found is not None and found.name in self._users_classes
+        pod_class = self.class_of(pod, namespaces)
+        return pod_class is not None and pod_class.name in self._users_classes
 
     def users_namespaces(
         self, namespaces: Mapping[str, Mapping[str, str]] | None
@@ -98,20 +100,20 @@ class ReleaseSettings:
 
         namespaces: labels, as far as known.
         """
-        found: set[str] = set()
+        names: set[str] = set()
         for pod_class in self.classes.values():
             if not pod_class.is_of_users:
                 continue
             if pod_class.namespace_selector is None:
-                found.add(self.namespace)
+                names.add(self.namespace)
                 continue
             requirements = read_label_selector(pod_class.namespace_selector)
             if namespaces is None or requirements is None:
                 return None
-            found |= {
+            names |= {
                 name for name in namespaces if namespace_matches(requirements, name, namespaces)
             }
-        return frozenset(found)
+        return frozenset(names)
 
     @cached_property
     def gate(self) -> ImageGate:

@@ -192,13 +192,13 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = {
 def unmodelled(plugin: str, arguments: Mapping[str, object]) -> list[str]:
     """The arguments of a plugin that the model would get wrong."""
     known = {"apiVersion": _ANY, "kind": _ANY, **ARGUMENTS.get(plugin, {})}
-    found = []
+    keys = []
     for key, value in arguments.items():
         if value is None or known.get(key) == _ANY:
             continue
         if _comparable(value) not in known.get(key, ()):
-            found.append(key)
-    return found
+            keys.append(key)
+    return keys
 
 
 def _comparable(value: object) -> object:

@@ -76,10 +76,10 @@ class OtherPods:
         Then the filter is skipped for the whole cycle, as kube-scheduler skips it, even if a pod
         that is tried later has a term.
         """
-        found = cls(nodes)
+        domains = cls(nodes)
         spec = nodes.pod.spec
         has_own_terms = bool(spec.required_affinity or spec.required_anti_affinity)
-        return found if has_own_terms or found._avoided_by else None
+        return domains if has_own_terms or domains._avoided_by else None
 
     def copy(self) -> Self:
         """Domains of their own."""

@@ -159,7 +159,7 @@ def _waits(view: PoolView, now: float) -> dict[str, float]:
 
 def _waits_for_pulls(view: PoolView, now: float) -> dict[str, float]:
     """For how many seconds each user who is on a new node and has no server yet has waited."""
-    found: dict[str, float] = {}
+    waits: dict[str, float] = {}
     for key, user in view.users.items():
         if user.runs:
             continue
@@ -167,8 +167,8 @@ def _waits_for_pulls(view: PoolView, now: float) -> dict[str, float]:
         if ready_since is None or now - ready_since > NEW_NODE_SECONDS:
             continue
         if now - user.created <= MOST_WAIT_SECONDS:
-            found[key] = now - user.created
-    return found
+            waits[key] = now - user.created
+    return waits
 
 
 def _ready_since(view: PoolView, user: PoolUser) -> float | None:
@@ -181,7 +181,7 @@ def pulls_seen(before: PoolView, view: PoolView, now: float) -> list[int]:
     """Seconds for which nodes pulled, by everybody who came before their node was ready and has had
     a server there since the last look.
     """
-    found: list[int] = []
+    pulls: list[int] = []
     for key, user in view.users.items():
         earlier = before.users.get(key)
         if earlier is None or earlier.runs or not user.runs:
@@ -191,8 +191,8 @@ def pulls_seen(before: PoolView, view: PoolView, now: float) -> list[int]:
             continue
         seconds = round(now - ready_since)
         if 0 <= seconds <= NEW_NODE_SECONDS:
-            found.append(seconds)
-    return found
+            pulls.append(seconds)
+    return pulls
 
 
 def _begun(view: PoolView, now: float) -> Accounting:

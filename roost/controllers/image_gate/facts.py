@@ -203,11 +203,11 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
     waits: list[float] = []
 
     earlier: Mapping[str, Fact] = before.images if before is not None else {}
-    found = _NOTHING_WEIGHED
+    reported = _NOTHING_WEIGHED
     if is_reporting:
-        found = _weigh_images(observed, wanted, image_bytes)
-    weighed = dict(found.facts)
-    waits += found.waits
+        reported = _weigh_images(observed, wanted, image_bytes)
+    weighed = dict(reported.facts)
+    waits += reported.waits
     images = weighed if is_reporting else earlier
     absent = tuple(
         image
@@ -243,9 +243,9 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
         unattended_since=_find_unattended(observed, absent) if is_reporting else _NO_TIMES,
         unserved=unserved,
         faults=_find_faults(observed, missing),
-        unlisted=tuple(found.unlisted),
+        unlisted=tuple(reported.unlisted),
         unwanted=_find_unwanted(observed, wanted),
-        image_bytes=found.new_bytes or _NO_BYTES,
+        image_bytes=reported.new_bytes or _NO_BYTES,
         wait_seconds=min(waits, default=math.inf),
     )
 
@@ -256,24 +256,24 @@ def _weigh_images(
     node = observed.node
     now = observed.context.now
     earlier: Mapping[str, Fact] = observed.before.images if observed.before is not None else {}
-    found = _WeighedImages({}, {}, [], [])
+    reported = _WeighedImages({}, {}, [], [])
     for image in wanted:
         name = image.normalised
         known_bytes = image_bytes.get(name)
         report = _observe_image(observed, image, known_bytes, earlier.get(name))
         fact = _weigh(earlier.get(name), report, now)
-        found.facts[name] = fact
+        reported.facts[name] = fact
         if report.listed_bytes is not None and report.listed_bytes != known_bytes:
-            found.new_bytes[name] = report.listed_bytes
+            reported.new_bytes[name] = report.listed_bytes
         if fact.holds and not fact.confirmed:
             seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
             is_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
             if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
                 # Then its absence from the list becomes proof, or is told.
-                found.waits.append(max(0.0, seconds_left))
+                reported.waits.append(max(0.0, seconds_left))
             elif is_elsewhere:
-                found.unlisted.append(image)
-    return found
+                reported.unlisted.append(image)
+    return reported
 
 
 def _begin_of_wait(observed: ObservedNode, ready_since: float | None) -> float:

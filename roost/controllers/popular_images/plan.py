@@ -370,13 +370,13 @@ class _Plan:
     def _nodes_of_sets(self, names: Iterable[str]) -> dict[str, set[str]]:
         """Names of the sets by node that keeps their room."""
         wanted = {*names}
-        found = dict[str, set[str]]()
+        sets_by_node = dict[str, set[str]]()
         if wanted:
             for pod in self.snapshot.pods.values():
                 name = pod.labels.get(PLACEHOLDER_SET_LABEL)
                 if name in wanted and pod.labels.get(OWN_INSTANCE_LABEL) == self.snapshot.release:
-                    found.setdefault(pod.node_name, set()).add(name)
-        return {node: sets for node, sets in found.items() if node in self.disks}
+                    sets_by_node.setdefault(pod.node_name, set()).add(name)
+        return {node: sets for node, sets in sets_by_node.items() if node in self.disks}
 
     def start_popular(self) -> None:
         """Start the pulls of the most used images, as far as every limit allows."""

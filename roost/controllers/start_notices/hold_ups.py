@@ -31,18 +31,18 @@ def find_hold_ups(snapshot: Snapshot, now: float) -> Mapping[str, PodHoldUp]:
     for hold_up in snapshot.hold_ups.values():
         if now - hold_up.at < settings.HOLD_UP_STALE_SECONDS:
             by_pod.setdefault(hold_up.pod_uid, []).append(hold_up)
-    found: dict[str, PodHoldUp] = {}
+    hold_ups: dict[str, PodHoldUp] = {}
     for pod in snapshot.pods.values():
         if not pod.node_name or pod.phase != "Pending" or pod.leaving:
             continue
         running = _running_init_container(pod)
         if running:
-            found[pod.uid] = PodHoldUp(None, running, None)
+            hold_ups[pod.uid] = PodHoldUp(None, running, None)
         elif pod.uid in by_pod and not _has_begun(pod):
             last = max(by_pod[pod.uid], key=lambda hold_up: hold_up.at)
             since = min(hold_up.since for hold_up in by_pod[pod.uid] if hold_up.by is last.by)
-            found[pod.uid] = PodHoldUp(last.by, last.cause, since)
-    return found
+            hold_ups[pod.uid] = PodHoldUp(last.by, last.cause, since)
+    return hold_ups
 
 
 def _running_init_container(pod: Pod) -> str:

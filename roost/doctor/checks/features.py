@@ -35,8 +35,8 @@ def check(install: Install) -> CheckReport:
     for version, kinds in versions.items():
         # The core group, v1, has a path of its own.
         path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        found = install.client.find(path) or {}
-        served = {str(resource.get("kind")) for resource in found.get("resources") or []}
+        answer = install.client.find(path) or {}
+        served = {str(resource.get("kind")) for resource in answer.get("resources") or []}
         missing += [f"{kind} ({version})" for kind in sorted(kinds - served)]
     if missing:
         yield error(

@@ -118,14 +118,14 @@ def _evicted_for_disk(install: Install) -> list[str]:
     """Pods of the release's namespace that kubelets evicted for their disks, as long as they are
     there.
     """
-    found = []
+    evicted = []
     for pod in install.pods:
         status = pod.get("status") or {}
         if status.get("reason") == "Evicted" and any(
             word in str(status.get("message", "")) for word in _OF_DISK
         ):
-            found.append(pod["metadata"]["name"])
-    return found
+            evicted.append(pod["metadata"]["name"])
+    return evicted
 
 
 def _find_pressure(

@@ -39,11 +39,11 @@ def check(install: Install) -> CheckReport:
         else "no webhook is used"
     )
     for body in configurations:
-        found = install.client.find(path_of(body))
-        if found is None:
+        live = install.client.find(path_of(body))
+        if live is None:
             yield "no webhook is there"  # and the check objects says so
             continue
-        entries = found.get("webhooks") or []
+        entries = live.get("webhooks") or []
         bare = [entry["name"] for entry in entries if not entry["clientConfig"].get("caBundle")]
         if bare:
             yield error(
@@ -122,14 +122,14 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
     if not secret:
         return
     try:
-        found = install.client.find(f"/api/v1/namespaces/{namespace}/secrets/{secret}")
+        live = install.client.find(f"/api/v1/namespaces/{namespace}/secrets/{secret}")
     except ApiError:
         return
     fix = _certificate_fix(install, secret)
-    chain = _decoded(((found or {}).get("data") or {}).get(TLS_CERTIFICATE_KEY, ""))
+    chain = _decoded(((live or {}).get("data") or {}).get(TLS_CERTIFICATE_KEY, ""))
     facts = certificate_facts(chain)
     if facts is None:
-        state = "is missing" if found is None else f"holds no certificate in {TLS_CERTIFICATE_KEY}"
+        state = "is missing" if live is None else f"holds no certificate in {TLS_CERTIFICATE_KEY}"
         yield error(
             f"Secret {namespace}/{secret}, with the webhook's certificate, {state}.",
             fix,
@@ -275,8 +275,8 @@ def _issuer(facts: CertificateFacts) -> str:
 
 
 def _subjects(bundle: bytes) -> str:
-    found = [certificate_facts(pem) for pem in split_bundle(bundle)]
-    return some([facts.subject.removeprefix("CN=") for facts in found if facts is not None])
+    certificates = [certificate_facts(pem) for pem in split_bundle(bundle)]
+    return some([facts.subject.removeprefix("CN=") for facts in certificates if facts is not None])
 
 
 def _bundle_of(entry: JSONObject) -> bytes:
