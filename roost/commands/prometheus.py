@@ -258,7 +258,9 @@ def _is_of_users(metric: Mapping[str, str]) -> bool:
     return metric["__name__"] != PODS or metric.get("pod", "").startswith(USER_PODS)
 
 
-def _with_minutes_without_users(seen: set[int], series: Iterable[Mapping[str, Any]]) -> set[int]:
+def _with_minutes_without_users(
+    looked_at: set[int], series: Iterable[Mapping[str, Any]]
+) -> set[int]:
     """The minutes in which something was seen, and those between in which no user was there.
 
     Where the same pod is there before and after, Prometheus didn't look.
@@ -273,8 +275,8 @@ def _with_minutes_without_users(seen: set[int], series: Iterable[Mapping[str, An
     firsts = [first for first, _ in ordered]
     # For the pods up to each: the last minute in which any of them was there.
     lasts = list(accumulate((last for _, last in ordered), max))
-    minutes = set(seen)
-    for before, after in pairwise(sorted(seen)):
+    minutes = set(looked_at)
+    for before, after in pairwise(sorted(looked_at)):
         if lasts[bisect_right(firsts, before) - 1] < after:
             minutes.update(range(before, after))
     return minutes
@@ -310,14 +312,14 @@ def _of_levels(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple
 def _tell(
     source: str,
     sessions: Sequence[tuple[float, float]],
-    seen: set[int],
+    minutes: set[int],
     step: int,
     *,
     by_pods: bool,
 ) -> Iterator[str]:
-    first = local_time(min(seen) * 60.0, "UTC")
-    last = local_time((max(seen) + 1) * 60.0, "UTC")
-    days = len(seen) / DAY_MINUTES
+    first = local_time(min(minutes) * 60.0, "UTC")
+    last = local_time((max(minutes) + 1) * 60.0, "UTC")
+    days = len(minutes) / DAY_MINUTES
     yield f"{source}: {len(sessions)} servers in {days:.1f} days, {first} to {last}"
     if by_pods:
         yield f"  from {PODS}: begins to the second, ends to {step} s"
@@ -326,12 +328,13 @@ def _tell(
             f"  from {SERVERS}, each {step} s: who came while another left isn't seen"
             f" ({PODS} would say it)"
         )
-    gaps = [b - a - 1 for a, b in pairwise(sorted(seen)) if b - a > 5]
+    spans = [after - before for before, after in pairwise(sorted(minutes))]
+    gaps = [span - 1 for span in spans if span > 5]
     if gaps:
         yield f"  {count_of(len(gaps), 'gap')}, {sum(gaps) / 60:.1f} hours in all: unknown"
     yield (
         "  missing: sizes (each counts as one placeholder), and how long nodes boot (240 s until"
         " that is learned)"
     )
-    if len(seen) < 3 * DAY_MINUTES:
+    if len(minutes) < 3 * DAY_MINUTES:
         yield "  thin: a forecast needs two earlier days, and a weekly lecture two weeks"

@@ -121,13 +121,13 @@ def find_waits(pods: Iterable[JSONObject], events: Iterable[JSONObject]) -> list
 
 def _last_of_autoscaler(events: Iterable[JSONObject]) -> str:
     """What an autoscaler said last; "": nothing."""
-    said = ""
+    message = ""
     for event in events:
         source = event.get("source") or {}
         component = source.get("component") or event.get("reportingComponent")
         if re.search("autoscaler|karpenter", str(component)):
-            said = f"{event.get('reason')}: {event.get('message')}"
-    return said
+            message = f"{event.get('reason')}: {event.get('message')}"
+    return message
 
 
 def show_waits(waits: list[Wait], pods: int, now: float) -> str:

@@ -101,8 +101,8 @@ class BookingFile:
         self._path = path
         self._limits = Limits((), 0)
         self._say = say
-        # What was told last of a file that can't be read; "": it was read.
-        self._told = ""
+        # Why the file can't be read, as last said; "": it was read.
+        self._fault = ""
         self._text: bytes | None = None
         self._events: tuple[Event, ...] = ()
 
@@ -116,11 +116,11 @@ class BookingFile:
                 text = b""
             except OSError as error:
                 fault = f"{self._path}: can't be read ({error.strerror})"
-                if fault != self._told:
+                if fault != self._fault:
                     self._say(fault)
-                    self._told = fault
+                    self._fault = fault
                 return self._events
-        self._told = ""
+        self._fault = ""
         if text != self._text or limits != self._limits:
             self._text = text
             self._limits = limits

@@ -46,7 +46,7 @@ class Classes:
         """namespace: the release's. classes: by name."""
         self._namespace = namespace
         # Most labels first, then by name: the first that matches is the most specific.
-        ranked = sorted(classes.values(), key=lambda each: (-len(each.labels), each.name))
+        ranked = sorted(classes.values(), key=lambda rival: (-len(rival.labels), rival.name))
         self._ranked: Sequence[
             tuple[PodClass, tuple[tuple[str, str], ...], frozenset[Requirement] | None]
         ] = [

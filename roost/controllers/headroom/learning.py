@@ -323,8 +323,8 @@ def _with_pulls(learned: Learned, view: PoolView, now: float) -> Learned:
     """Note for how long new nodes pulled images for people who had waited for them."""
     if learned.view is None:
         return learned
-    seen = pulls_seen(learned.view, view, now)
-    if not seen:
+    new_pulls = pulls_seen(learned.view, view, now)
+    if not new_pulls:
         return learned
-    pulls = (*learned.history.pulls, *seen)[-KEPT_PULLS:]
+    pulls = (*learned.history.pulls, *new_pulls)[-KEPT_PULLS:]
     return replace(learned, history=replace(learned.history, pulls=pulls))

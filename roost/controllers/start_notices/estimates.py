@@ -222,9 +222,9 @@ def is_new_for(node: Node, waits_since: float) -> bool:
     return node.created > waits_since - _NODE_LEAD_SECONDS
 
 
-def earlier_waits(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> PastWaits:
-    """What waits took before this replica led. is_told: whether a pod's user is told."""
-    waits = sorted([*_pulls(snapshot), *_waits_for_nodes(snapshot, is_told)])
+def earlier_waits(snapshot: Snapshot, is_user: Callable[[Pod], bool]) -> PastWaits:
+    """What waits took before this replica led. is_user: whether a pod is a user's."""
+    waits = sorted([*_pulls(snapshot), *_waits_for_nodes(snapshot, is_user)])
     return PastWaits().with_durations((seconds, keys) for _, seconds, keys in newest_waits(waits))
 
 
@@ -254,12 +254,12 @@ def _pulls(snapshot: Snapshot) -> Iterator[_Wait]:
             yield event.at, took_us / _US, keys_of_image(normalise_reference(event.image))
 
 
-def _waits_for_nodes(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> Iterator[_Wait]:
+def _waits_for_nodes(snapshot: Snapshot, is_user: Callable[[Pod], bool]) -> Iterator[_Wait]:
     for pod in snapshot.pods.values():
         node = snapshot.nodes.get(pod.node_name)
         # A kubelet accepts a pod within a second of its binding.
         if node is None or pod.started is None or not is_new_for(node, pod.created):
             continue
         # Most pods started soon: whose they are needn't be asked.
-        if pod.started - pod.created >= ROOM_SECONDS and is_told(pod):
+        if pod.started - pod.created >= ROOM_SECONDS and is_user(pod):
             yield pod.started, pod.started - pod.created, keys_of_pool(pod)

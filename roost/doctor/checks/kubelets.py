@@ -81,8 +81,8 @@ def check(install: Install) -> CheckReport:
     answers = _ask(install, nodes)
     settings = answers.settings
     habits = sorted({kubelet.habits for kubelet in settings.values()})
-    told = f": {', or '.join(habits)}" if habits else ""
-    yield f"{count(len(settings), 'kubelet')} asked{told}"
+    summary = f": {', or '.join(habits)}" if habits else ""
+    yield f"{count(len(settings), 'kubelet')} asked{summary}"
     yield from _find_pressure(settings, [node.name for node in pressed], evicted)
     if not is_needed:
         return

@@ -20,9 +20,9 @@ def check(install: Install) -> CheckReport:
     yield "ResourceQuotas and LimitRanges of the classes' namespaces"
     for name, pod_class in given.items() if admits(install) else ():
         quotas = [
-            it
-            for it in listed(install, pod_class, "/api/v1", "resourcequotas")
-            if "NotBestEffort" in scopes(it)
+            quota
+            for quota in listed(install, pod_class, "/api/v1", "resourcequotas")
+            if "NotBestEffort" in scopes(quota)
         ]
         if quotas:
             yield warning(

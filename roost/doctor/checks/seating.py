@@ -58,7 +58,8 @@ def check(install: Install) -> CheckReport:
         except ApiError as refusal:
             yield unreadable_log(name, refusal)
             continue
-        said = [line.partition(_TROUBLE)[2] for line in lines if _TROUBLE in line]
-        if said:
-            fix = _FIX if "token" in said[-1] else "Does the hub run? Is seating.hubUrl its API?"
-            yield warning(f"Seating starts no server: {said[-1][:LINE_LENGTH]}", fix, _BROKEN)
+        troubles = [line.partition(_TROUBLE)[2] for line in lines if _TROUBLE in line]
+        if troubles:
+            trouble = troubles[-1]
+            fix = _FIX if "token" in trouble else "Does the hub run? Is seating.hubUrl its API?"
+            yield warning(f"Seating starts no server: {trouble[:LINE_LENGTH]}", fix, _BROKEN)
