@@ -7,8 +7,8 @@ const LIVE_TICK = 2000;
 const TICK = 200, LONGEST_TICK = 1000;
 // Arrows at a time: more would hide what they point at.
 const MOST_ARROWS = 40;
-// px: of the arrow to a pod that was placed.
-const PLACED_LENGTH = 28;
+// px: of the arrow to a pod that was placed; no longer than the gap above a node's pods, or it hides letters of images.
+const PLACED_LENGTH = 12;
 const KINDS = ["user", "build", "placeholder"];
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
@@ -44,6 +44,12 @@ function inTwo(amount, large, small) {
   const rest = amount % 60;
   return `${Math.floor(amount / 60)} ${large}${rest ? ` ${rest} ${small}` : ""}`;
 }
+
+// Of a node or a pod: nobody needs its tenths.
+const age = (us) => `${span(Math.floor(us / SECOND) * SECOND)} old`;
+
+// Numbers and their units stay in one line.
+const whole = (text) => text.replace(/(\d) (?=(?:ms|s|min|h|%)(?!\w))/g, "$1\u00a0");
 
 const many = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
@@ -230,7 +236,7 @@ function showAll(found) {
   if (!shown().length) return say("Nothing has been recorded yet.");
   $("when").textContent = `${day(now())} UTC`;
   const age = Date.now() * 1000 - end();
-  $("sentence").textContent = story.sentence || (shown().length === 1 ? shown()[0].sentence : "");
+  $("sentence").textContent = whole(story.sentence || (shown().length === 1 ? shown()[0].sentence : ""));
   if (!picked) say(at === null ? (age > 3 * MINUTE ? `The record ended ${span(age)} ago; this is its last state.` : "Live.")
     : saved ? `This file holds a moment each ${span(saved.step)}, each minute while many people come, and its slow starts.` : "As recorded.");
   $("live").setAttribute("aria-pressed", String(at === null));
@@ -282,7 +288,7 @@ async function tell() {
   // The range may have changed meanwhile.
   if (asked !== range || !found?.courses) return;
   story = found;
-  if (story.sentence) $("sentence").textContent = story.sentence;
+  if (story.sentence) $("sentence").textContent = whole(story.sentence);
   $("course").hidden = $("figures").hidden = $("slow").hidden = $("worst").hidden = !story.courses.length;
   document.body.classList.toggle("plots", story.courses.length > 0);
   $("slow").disabled = !story.courses.some((course) => course.slow.length);
@@ -314,19 +320,19 @@ function drawing(name, attributes) {
 
 // The three figures of the whole range; of two records the first one's, then the second one's.
 function showFigures() {
-  const courses = story.courses;
+  const courses = story.courses, starts = [...new Set(courses.map((course) => course.count))];
   const rows = [
-    ["Starts longer than 30 s", (course) => course.slow_count, (course) => `of ${many(course.count, "start")}`],
+    ["Starts longer than 30 s", (course) => course.slow_count, () => `of ${starts.map((count) => count.toLocaleString("en")).join(" → ")} ${starts.at(-1) === 1 ? "start" : "starts"}`],
     ["95 of 100 people waited at most", (course) => span(course.p95_us), (course) => course.until],
-    ["Node-hours", (course) => course.node_hours.toFixed(1), () => ""],
+    ["Node-hours", (course) => course.node_hours.toFixed(1), () => "of all nodes"],
   ];
   $("figures").replaceChildren(...rows.map(([title, figure, about]) => {
     const tile = make("div"), value = make("dd");
     const last = courses.at(-1);
     if (courses.length > 1) value.append(make("s", "", `${figure(courses[0])} → `));
     value.append(String(last ? figure(last) : ""));
-    value.append(make("small", "", courses.length > 1 ? `${sides[0].name} → ${sides[1].name}` : last ? about(last) : ""));
-    tile.append(make("dt", "", title), value);
+    value.append(make("small", "", last ? about(last) : ""));
+    tile.append(make("dt", "", whole(title)), value);
     return tile;
   }));
 }
@@ -378,15 +384,16 @@ function plot(course, people, colds, crowds, label) {
   const { height, axis, top } = PLOT;
   const picture = drawing("svg", { viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label });
   const x = (us) => ((us - range.from) / length) * 1000, at = (step) => x(course.from + step * course.step).toFixed(1);
-  const y = (number) => axis - (number / people) * (axis - top);
+  // The axis ends with a number: the highest bar is below a line that says how many.
+  const each = niceStep(people), highest = Math.ceil(people / each - 1e-9) * each;
+  const y = (number) => axis - (number / highest) * (axis - top);
   const mark = (className, text, left, above) => {
     const element = make("span", className, text);
     if (left !== null) element.style.left = `${left / 10}%`;
     if (above !== null) element.style.top = `${(above / height) * 100}%`;
     area.append(element);
   };
-  const each = niceStep(people);
-  for (let number = 0; number <= people + 1e-9; number += each) {
+  for (let number = 0; number <= highest; number += each) {
     mark("y", number ? String(number) : "0", null, y(number));
     if (number) picture.append(drawing("path", { class: "grid", d: `M0 ${y(number).toFixed(1)}H1000` }));
   }
@@ -452,7 +459,8 @@ function showCounts(side) {
   const words = kindsOf([state]).filter((kind) => state.counts[kind]).map((kind) => many(state.counts[kind], kind));
   const isEmpty = !state.nodes.length && !words.length && !state.pending_count;
   const outside = outsideOf(state, isEmpty);
-  const counts = `${many(state.nodes.length, "node")}: ${words.join(", ") || "no pods"}; ${state.pending_count} pending.`;
+  const waiting = state.pending_count ? `; ${many(state.pending_count, "pod")} without a node` : "";
+  const counts = `${many(state.nodes.length, "node")}: ${words.join(", ") || "no pods"}${waiting}.`;
   side.$("counts").textContent = outside && isEmpty ? outside : `${outside}${counts}`;
   side.$("now").textContent = isEmpty || (sides.length === 1 && !story.sentence) ? "" : state.sentence;
 }
@@ -489,6 +497,9 @@ function showLegend() {
   if (images.size) {
     marks.push(legendItem("chip missing", "A", "not on the node"), legendItem("chip pulling", "A", "users kept off: still downloading"));
     marks.push(legendItem("chip unknown", "A", "not reported"));
+  }
+  if (states.some((state) => state.nodes.some((node) => node.cpu_millicores[1] || node.memory_bytes[1]))) {
+    marks.push(legendItem("full", "", "how full the node is (CPU or memory)"));
   }
   $("legend").replaceChildren(...marks);
 }
@@ -577,7 +588,7 @@ function showNodes(side) {
       box = { key, item };
       boxes.set(node.uid, box);
     }
-    box.item.querySelector(".age").textContent = node.created_us > 0 ? span(state.at - node.created_us) : "";
+    box.item.querySelector(".age").textContent = node.created_us > 0 ? age(state.at - node.created_us) : "";
     const place = before ? before.nextElementSibling : list.firstElementChild;
     if (place !== box.item) list.insertBefore(box.item, place);
     before = box.item;
@@ -696,10 +707,10 @@ function drawArrows(side) {
     const box = element.getBoundingClientRect();
     return [box.left + box.width / 2 - board.left, box.top + box.height / 2 - board.top];
   };
-  // Of a node: its first line, below which its pods are.
+  // Of a node: the right end of the gap above its pods, where no arrow crosses a text.
   const top = (element) => {
-    const box = element.getBoundingClientRect();
-    return [box.left + box.width / 2 - board.left, box.top + 12 - board.top];
+    const box = element.querySelector(".pods").getBoundingClientRect();
+    return [box.right - 6 - board.left, box.top - 6 - board.top];
   };
   const ends = (change) => {
     const from = byName.get(change.from_node), to = podOf(byName.get(change.to_node), change.uid);
@@ -726,7 +737,7 @@ function drawArrows(side) {
   }
   side.$("arrows").querySelector("g").replaceChildren(...lines);
   const all = ARROWS.reduce((sum, kind) => sum + (state.change_counts[kind] ?? 0), 0);
-  side.$("arrows-note").textContent = all > lines.length ? `Arrows: ${lines.length} of ${all}, the newest whose pods are still there.` : "";
+  side.$("arrows-note").textContent = all > lines.length ? `Arrows show ${lines.length} of ${all} changes: the newest, of pods that are still there.` : "";
 }
 
 // ---- A pod's why.
@@ -801,7 +812,7 @@ async function start() {
     return say(`No answer from roost view: ${error.message}`);
   }
   root.classList.toggle("two", sides.length > 1);
-  if (sides.length > 1) $("title").textContent = `${sides[0].name} and ${sides[1].name}`;
+  if (sides.length > 1) $("title").textContent = `${sides[0].name} → ${sides[1].name}`;
   $("live").hidden = sides.length > 1 || saved !== null;
   const first = await question("api/story").catch(() => ({}));
   // A file shows the largest crowd's hour: over a day it is too narrow to be seen.

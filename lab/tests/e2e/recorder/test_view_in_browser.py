@@ -236,6 +236,19 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
         == 2
     )
     assert len({end["colour"] for end in ends}) == 1
+    # No arrow's end hides a letter of an image or a node's age.
+    covered = driver.execute_script(
+        """const ends = [...document.querySelectorAll("#arrows line")].flatMap((line) => [1, 2].map(
+          (end) => ["x", "y"].map((axis) => Number(line.getAttribute(`${axis}${end}`)))));
+        const board = document.getElementById("board").getBoundingClientRect();
+        const texts = [...document.querySelectorAll(".node h3 > *, .chips > *, .node p")];
+        return texts.filter((text) => {
+          const box = text.getBoundingClientRect();
+          return ends.some(([x, y]) => x + board.left > box.left && x + board.left < box.right
+            && y + board.top > box.top && y + board.top < box.bottom);
+        }).map((text) => text.textContent)"""
+    )
+    assert covered == []
     # Many more: only the newest have arrows, and the others are counted.
     names = driver.execute_script(
         "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) =>"
@@ -252,7 +265,7 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
     all_of_them = len(crowd) // 2 + len(ends)
     assert (
         driver.find_element("id", "arrows-note").text
-        == f"Arrows: 40 of {all_of_them}, the newest whose pods are still there."
+        == f"Arrows show 40 of {all_of_them} changes: the newest, of pods that are still there."
     )
     driver.find_element("id", "changes-title").click()
     assert (
@@ -351,13 +364,13 @@ def check_replay(driver: Chrome) -> None:
         "With Roost, none of 11 starts takes longer than 30 s instead of 1, for as many node-hours."
     )
     lines = driver.execute_script("return document.body.innerText").strip().splitlines()
-    assert lines[0].startswith("z2jh and roost 20")
-    assert next(filter(None, lines[1:])) == sentence
+    assert lines[0].startswith("z2jh → roost 20")
+    assert next(filter(None, lines[1:])).replace("\N{NO-BREAK SPACE}", " ") == sentence
     figures = driver.find_elements("css selector", "#figures dd")
     assert [figure.text.splitlines() for figure in figures] == [
-        ["1 → 0", "z2jh → roost"],
-        ["4 min → 1 s", "z2jh → roost"],
-        ["1.0 → 1.0", "z2jh → roost"],
+        ["1 → 0", "of 11 starts"],
+        ["4 min → 1 s", "until containers ran"],
+        ["1.0 → 1.0", "of all nodes"],
     ]
     wait(driver, "document.querySelectorAll('#timeline .lane path.waits').length === 2")
     assert driver.execute_script("return location.hash") == ""
@@ -475,6 +488,11 @@ def test_the_demo_shows_a_class_that_begins_without_roost_and_with_it(
         assert 0.3 < place < 0.7
     ticks = driver.find_elements("css selector", ".plot-area .y:not(.unit)")
     assert max(int(tick.text) for tick in ticks) >= 50
+    # No bar is higher than the highest number.
+    for lane in driver.find_elements("css selector", ".plot-area"):
+        bars = lane.find_element("css selector", "path.waits").rect
+        numbers = [one.rect for one in lane.find_elements("css selector", ".y:not(.unit)")]
+        assert bars["y"] >= min(one["y"] + one["height"] / 2 for one in numbers) - 1
     # Who has no node is drawn on the side where people wait.
     assert len(driver.find_elements("css selector", "#waiting .user")) > 50
     assert driver.find_elements("css selector", "#waiting-2 .user") == []
