@@ -56,7 +56,7 @@ class Mark:
 
     colour: str
     name: str
-    # point, area, gap, or placeholder: hatched.
+    # point, line, area, gap, or placeholder: hatched.
     shape: str = "area"
 
 

@@ -88,8 +88,15 @@ def _section(part: Part) -> dict[str, Any] | None:
         return None
     shown = []
     for table in tables:
-        rows = [list(zip(row, table.columns, strict=True)) for row in table.rows]
-        shown.append({"title": table.title, "columns": table.columns, "rows": rows})
+        # A column in which nothing is known tells nothing.
+        known = [
+            place
+            for place in range(len(table.columns))
+            if not table.rows or any(row[place] not in (None, "") for row in table.rows)
+        ]
+        columns = [table.columns[place] for place in known]
+        rows = [[(row[place], table.columns[place]) for place in known] for row in table.rows]
+        shown.append({"title": table.title, "columns": columns, "rows": rows})
     return {
         **part._asdict(),
         "figures": [figure for figure in part.figures if figure is not None],

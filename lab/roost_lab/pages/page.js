@@ -318,6 +318,11 @@
   }
   for (const table of document.querySelectorAll("details")) table.addEventListener("toggle", () => fill(table));
 
+  // Of the sentence, numbers and their units stay in one line.
+  for (const lead of document.querySelectorAll(".lead")) {
+    lead.textContent = lead.textContent.replace(/(\d) (?=(?:ms|s|min|h|%)(?!\w))/g, "$1\u00a0");
+  }
+
   // On paper, plots are as wide as it, and those higher than a page shrink to one.
   const PAGE_HEIGHT = 860;
   const plots = document.querySelectorAll("[data-figure]");

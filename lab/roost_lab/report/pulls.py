@@ -11,6 +11,7 @@ from typing import Final, Self
 import sqlalchemy as sa
 
 from roost_lab.pages.drawing import Figure, Mark
+from roost_lab.pages.phrases import show_span
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import EVENTS
@@ -183,7 +184,7 @@ def _over_time_figure(report: Report) -> Figure | None:
         marks=marks,
         data=data,
         height=260,
-        counted="pulls in a step",
+        counted=f"pulls in {show_span(report.steps.step_us)}",
     )
 
 
