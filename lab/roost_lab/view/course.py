@@ -245,8 +245,11 @@ def tell_difference(names: Sequence[str], courses: Sequence[Course]) -> str:
     if hours:
         share = ""
         if course["node_hours"]:
-            share = f" ({hours / course['node_hours']:+.0%})".replace("%", " %")
-        price = f"for {abs(hours):.1f} node-hours {'more' if hours > 0 else 'less'}{share}"
+            share = f" ({abs(hours) / course['node_hours']:.0%})".replace("%", " %")
+        # Of many, nobody counts tenths.
+        digits = 0 if abs(hours) >= 100 else 1
+        amount = f"{abs(hours):,.{digits}f}"
+        price = f"for {amount} node-hours {'more' if hours > 0 else 'fewer'}{share}"
     whose = "Roost" if name == "roost" else name.removeprefix("With ")
     return f"With {whose}, {_tell_waits(course, other)}, {price}."
 

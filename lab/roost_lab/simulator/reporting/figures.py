@@ -17,6 +17,13 @@ from roost_lab.simulator.sweep.summary import FigureChange, Summary, Value
 
 # Colours of policies, which begin anew after the last.
 _COLOURS: Final = 12
+# Captions for people; of other measures it is the title.
+_CAPTIONS: Final = {
+    "cold": "Starts that download an image",
+    "wait_p95": "95 of 100 people wait at most",
+    "wait_p99": "99 of 100 people wait at most",
+    "waited_for_node": "Starts that found no room",
+}
 
 
 def headline(summary: Summary, measure: Measure) -> Figure | None:
@@ -63,7 +70,7 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
     ]
     legend: tuple[Mark, ...] = ()
     if bounded:
-        legend = (Mark("--bound", "bound", "point"),)
+        legend = (Mark("--bound", "best possible", "line"),)
         data.append(
             {
                 "type": "scatter",
@@ -75,9 +82,8 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
             }
         )
     axis = _value_axis(measure, highest * 1.05)
-    return stack.figure(
-        f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, axis
-    )
+    caption = _CAPTIONS.get(measure.key, measure.title.capitalize())
+    return stack.figure(f"headline_{measure.key}", caption, legend, data, axis)
 
 
 def _range(values: Sequence[Value]) -> JSONObject:

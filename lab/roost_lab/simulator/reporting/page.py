@@ -30,7 +30,8 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
         Part(
             "side-by-side",
             "Side by side",
-            "Bounds are what no policy can beat; each is explained at the end.",
+            "The best possible is a bound that no values can beat, explained at the end. Thin"
+            " lines are the range over seeds.",
             headlines,
             compared,
             _NOTHING,
@@ -51,10 +52,10 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
             Part(
                 f"by-{name}",
                 f"What {name} changes",
-                "",
+                "Medians over the replays.",
                 [],
                 [lay_out.sensitivity(summary, name)],
-                "Medians.",
+                "",
             )
             for name in summary.varied()
         ),
@@ -113,7 +114,7 @@ def _tell(summary: Summary) -> str:
         return tell_course(_course(summary, first))
     other = "roost" if "roost" in others else others[0]
     difference = tell_difference([first, other], [_course(summary, first), _course(summary, other)])
-    return difference if len(others) == 1 else f"{first} and {other}: {difference}"
+    return difference if len(others) == 1 else f"{first} → {other}: {difference}"
 
 
 def _course(summary: Summary, policy: str) -> dict[str, Any]:

@@ -118,12 +118,12 @@ FASTER, SLOW = course_of(SECOND, 2.0), course_of(26 * SECOND, 1.8)
         (
             course_of(120 * SECOND, 1.0),
             SLOW,
-            "wait at most 26 s instead of 2 min, for 0.8 node-hours more (+80 %).",
+            "wait at most 26 s instead of 2 min, for 0.8 node-hours more (80 %).",
         ),
         (
             FASTER,
             SLOW,
-            "95 of 100 users wait at most 26 s instead of 1 s, for 0.2 node-hours less (-10 %).",
+            "95 of 100 users wait at most 26 s instead of 1 s, for 0.2 node-hours fewer (10 %).",
         ),
         (
             FASTER,
