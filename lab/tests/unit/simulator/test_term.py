@@ -265,14 +265,23 @@ MINUTES = range(5 * 24 * 60)
 def test_the_picture_has_a_panel_for_each_arm_and_is_well_formed() -> None:
     term = draw_term(4, 5)
     looks = [Look(minute % 90, minute % 7, placeholders=3, nodes=5) for minute in MINUTES]
-    weeks = {arm: Played(looks, waits_of([1.0, 40.0])) for arm in (NONE, IMPORTED)}
+    quiet = [look._replace(waiting=0) for look in looks]
+    weeks = {
+        NONE: Played(looks, waits_of([1.0, 40.0])),
+        IMPORTED: Played(quiet, waits_of([1.0, 30.0])),
+    }
     drawing = draw(term, weeks)
     ET.fromstring(drawing)  # noqa: S314 - our own
-    for title in ("Without placeholders: 50.0 % wait", "With Roost, as imported: 50.0 % wait"):
+    for title in (
+        "Without Roost: 50 of 100 people wait longer than 30 s",
+        "With Roost: nobody waits longer than 30 s",
+    ):
         assert title in drawing
+    # The most at once are told where they wait.
+    assert drawing.count("6 wait at once") == 1
     assert "600 node-hours" in drawing
     # Of 2 GB.
-    assert "nodes, 18 users each" in drawing
+    assert "room: 18 a node" in drawing
 
 
 # The command
