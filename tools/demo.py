@@ -534,7 +534,7 @@ def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes])
 
 def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
     """The report of a made-up hub's day, and the page of the replay that ran meanwhile."""
-    heading("7. Two pages to open in a browser")
+    heading("7. A day of classes without Roost and with it, and two pages to open in a browser")
     day = folder / "day.db"
     store = Store.open(str(day))
     write_story(store, Story(days=1.0, users_a_day=400.0))
@@ -551,14 +551,17 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
         str(report),
     )
     subprocess.run([*ROOST, "report", *options], check=True)
-    say(f"{colour(str(report), '1')}: how a made-up hub's pods started in a day (roost report)")
     if replay.wait(WAIT_SECONDS * 2):
         raise DemoError(
             f"the replay ended with status {replay.returncode}: {_log(folder, 'replay')}"
         )
+    # The replay's last words are what came of it.
+    say(colour(_log(folder, "replay").strip().rpartition("\n")[2], "1"))
+    say()
     page = colour(str(PAGES / "replay.html"), "1")
-    say(f"{page}: a day of classes without Roost and with it, side by side, to play and to share")
+    say(f"{page}: that day, side by side, to play and to share")
     say("(a day of a hub as in the first row of README's table; roost view --output)")
+    say(f"{colour(str(report), '1')}: how a made-up hub's pods started in a day (roost report)")
 
 
 # 8. A hub of its own values
@@ -569,8 +572,11 @@ def show_hub(hub: Hub, folder: Path) -> None:
     heading("8. Your hub on the same day of classes")
     say(f"From your values: {hub.about}. The people, the nodes and their times are made up.")
     page = PAGES / "hub.html"
-    for line in play_hub(hub, folder / "hub", page):
+    sentence, *crowds = play_hub(hub, folder / "hub", page)
+    say(colour(sentence, "1"))
+    for line in crowds:
         say(line)
+    say()
     say(f"{colour(str(page), '1')}: both days side by side")
     say("By your hub's real past: roost rehearse --past http://localhost:9090 -n jhub")
 

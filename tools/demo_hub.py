@@ -92,7 +92,7 @@ def _sizes(hub: Hub) -> dict[str, Any]:
 
 def play_hub(hub: Hub, folder: Path, page: Path) -> list[str]:
     """Play the day with the hub as it is and with Roost, and write the page. What comes of it, in
-    sentences.
+    a sentence, and what each side's classes wait.
     """
     before, day = the_day()
     before, day = _on(hub, before), _on(hub, day)
@@ -113,7 +113,7 @@ def play_hub(hub: Hub, folder: Path, page: Path) -> list[str]:
     told = write_sides(stores, SIDES, page)
     lines = [told["sentence"]]
     for side, course in zip(SIDES, told["courses"], strict=True):
-        lines += [f"{side}: {crowd['text']}" for crowd in course["crowds"]]
+        lines += ["", side, *(f"  {crowd['text']}" for crowd in course["crowds"])]
     return lines
 
 

@@ -100,10 +100,12 @@ def write_sides(stores: Sequence[Store], sides: Sequence[str], page: Path) -> JS
     return told
 
 
-def write_page(folder: Path, page: Path) -> None:
-    """Replay, and write the page. Raises OSError where that can't be done."""
-    write_sides(replayed(folder), list(SIDES), page)
+def write_page(folder: Path, page: Path) -> str:
+    """Replay, and write the page. What came of it, in a sentence. Raises OSError where that can't
+    be done.
+    """
+    return str(write_sides(replayed(folder), list(SIDES), page)["sentence"])
 
 
 if __name__ == "__main__":
-    write_page(*map(Path, sys.argv[1:]))
+    print(write_page(*map(Path, sys.argv[1:])))
