@@ -96,8 +96,17 @@ TOLD_ASSUMPTIONS: Final = (
     *("kubernetes_minor", "sessions", "cull_every_seconds", "cull_timeout_seconds"),
     *("sessions_cull_timeout_seconds", "sessions_cull_every_seconds", "pulls"),
     *("active_server_limit", "concurrent_spawn_limit", "user_cpu_millicores", "user_memory_bytes"),
-    *("node_cpu_millicores", "node_memory_bytes", "node_disk_bytes", "min_nodes"),
-    *("max_nodes", "autoscaler", "node_expire_hours", "boot_median_seconds", "image_median_bytes"),
+    *("node_cpu_millicores", "node_memory_bytes", "node_disk_bytes", "gc_high"),
+    *(
+        "gc_low",
+        "gc_max_age_seconds",
+        "min_nodes",
+        "max_nodes",
+        "autoscaler",
+        "node_expire_hours",
+        "boot_median_seconds",
+        "image_median_bytes",
+    ),
     *("pushes_per_day", "answer_seconds", "with_builds"),
 )
 

@@ -37,6 +37,7 @@ QUESTIONS: Final[dict[str, str]] = {
     "culling": "python -m benchmarks.culling --seeds 8 --weeks 1",
     "ablation": "python -m benchmarks.ablation",
     "builds": "python -m benchmarks.builds",
+    "disks": "python -m benchmarks.disks",
     "term": (
         "python -m benchmarks.term --seeds 1-20 --arms none fixed imported oracle"
         " --autoscalers cluster-autoscaler --results build/term.jsonl"
