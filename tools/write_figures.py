@@ -40,15 +40,14 @@ _PLACE: Final = re.compile(
     re.DOTALL,
 )
 _BEGIN: Final = re.compile(rf"<!-- (?P<name>[a-z-]+): written by {re.escape(WRITER)} -->")
-# Its results stand in several blocks only.
-SHOWN_IN_PARTS: Final = "term"
+# Terms by the autoscaler that they were played with -> their results. These stand in several
+# blocks only.
+TERMS: Final = {Autoscaler.CLUSTER_AUTOSCALER: "term", Autoscaler.KARPENTER: "term-karpenter"}
 # What a node-hour costs on pages that tell money.
 NODE_HOUR: Final = 0.40
 GPU_NODE_HOUR: Final = 3.00
 # How pages call the arms of `benchmarks.term`.
 ARMS: Final = {NONE: "none", FIXED: "always 25", IMPORTED: "learned", ORACLE: "known to the second"}
-# The autoscaler of the terms that pages tell.
-TOLD_AUTOSCALER: Final = Autoscaler.CLUSTER_AUTOSCALER.value
 # Which table of the results of `benchmarks.term` is of what. The first is of the first week.
 LATER, AGAINST = 1, 2
 
@@ -58,7 +57,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
     as_measured = {
         name: partial(_as_measured, name)
         for name in sorted(file.stem for file in FOLDER.glob("*.json"))
-        if name != SHOWN_IN_PARTS
+        if name not in TERMS.values()
     }
     return as_measured | {
         "gains": gains,
@@ -69,6 +68,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "costs": costs,
         "costs-culling": costs_culling,
         "learned-later": learned_later,
+        "learned-karpenter": partial(learned_later, Autoscaler.KARPENTER),
         "gpu-course": gpu_course,
         "timetable-by-chance": timetable_by_chance,
         "builds": builds,
@@ -140,15 +140,15 @@ def _source(results: Results) -> str:
     return f"`{results.command}`, {results.how} {results.commit}, {results.date}."
 
 
-def learned_later() -> str:
-    """What learning did from the second week of the terms on, with Cluster Autoscaler."""
-    term = read_results("term")
+def learned_later(autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER) -> str:
+    """What learning did from the second week of the terms on."""
+    term = read_results(TERMS[autoscaler])
     rows = [
         [ARMS[row["placeholders"]], *_later_cells(row)] for row in _in_order(term.tables[LATER])
     ]
     head = ["placeholders"]
     head += ["later than 30 s: median term, % of people", "worst term, %"]
-    head += ["p95: median term, s", "worst term, s"]
+    head += ["p95: median term, s", "worst term, s", "most nodes at once: median term"]
     head += ["node-hours: median term", "against none: median term, %", "worst term, %"]
     return f"{_markdown(head, rows)}\n\n{_source(term)}"
 
@@ -160,6 +160,7 @@ def _later_cells(row: Mapping[str, str]) -> list[str]:
         f"{float(_first(row['worst late'])):.1f}",
         row["p95, s"],
         _first(row["worst p95"]),
+        row["most nodes"],
         row["node-hours"],
         "" if is_none else row["against none, %"],
         "" if is_none else _first(row["worst against none"]),
@@ -350,6 +351,7 @@ def assumptions() -> str:
 def gains() -> str:
     """README's table: what each kind of hub gains."""
     term = _Term()
+    karpenter = _Term(Autoscaler.KARPENTER)
     public = _public_binder()
     faster = _never_worse("never-worse", "mybinder.org")
     small = _small_binder()
@@ -357,14 +359,7 @@ def gains() -> str:
     shared = _shared_pool()
     pools = "docs/placement.md#nodes-that-hubs-share"
     rows = [
-        [
-            "classes at set times, no placeholders yet",
-            f"{term.late(NONE):.0f} % wait over 30 s",
-            f"{term.late(IMPORTED):.1f} % (worst term: {term.worst_late:.1f} %)",
-            _mean_nodes(term.hours(NONE), 28),
-            f"{term.change(NONE)} (worst term: {term.worst_change(NONE)})",
-            _money_of_4_weeks(term.more(NONE), 28),
-        ],
+        ["classes at set times, no placeholders yet", *term.gains()],
         [
             "the same, with 25 placeholders at all times",
             f"{term.late(FIXED):.0f} % wait over 30 s",
@@ -391,6 +386,7 @@ def gains() -> str:
             f"the people of row 4 on four hubs that share nodes, with [`sharedPools`]({pools})",
             *shared.gains(1),
         ],
+        ["row 1 with Karpenter", *karpenter.gains()],
         ["few images and no classes, or one node", "", "no gain", "", "up to +1 %", ""],
     ]
     head = ["row", "your hub", "people's waits today", "with Roost"]
@@ -419,10 +415,14 @@ def _money_of_4_weeks(more_node_hours: float, days: int, node_hour: float = NODE
 
 
 def gains_untouched() -> str:
-    """README's sentence on what placement can't touch."""
+    """README's sentences on what stays as it is: the most nodes at once, and a server's start."""
+    term = _Term()
     parts = read_results("flagship").tables[1]
     share = parts.cell("roost", "share that placement can't touch").removesuffix(" %")
     return (
+        f"Row 1's hub has at most {term.most_nodes(NONE):g} nodes at once without Roost, and"
+        f" {term.most_nodes(IMPORTED):g} with Roost: medians of the terms, without the week of the"
+        " exam.\n\n"
         f"Row 3's waits end when the server answers. With Roost, {share} % of the mean wait is the"
         " server's own start, which no node shortens. All other waits end when containers run."
         " JupyterLab then needs some seconds"
@@ -437,7 +437,7 @@ def gains_sources() -> str:
         (
             "1, 2",
             "weeks 2 to 5 of 20 terms, each with 8 to 16 classes of 20 to 180 people: medians",
-            "term",
+            TERMS[Autoscaler.CLUSTER_AUTOSCALER],
             "learned placeholders",
             f"{results}#learned-placeholders",
         ),
@@ -476,7 +476,14 @@ def gains_sources() -> str:
             "several hubs",
             f"{results}#several-hubs-on-one-pool",
         ),
-        ("8", "", "ablation", "by part", f"{results}#what-each-part-earns"),
+        (
+            "8",
+            "as row 1",
+            TERMS[Autoscaler.KARPENTER],
+            "with Karpenter",
+            f"{results}#with-karpenter",
+        ),
+        ("9", "", "ablation", "by part", f"{results}#what-each-part-earns"),
     )
     rows = []
     for place, replayed, name, words, link in sources:
@@ -562,39 +569,54 @@ def costs_culling() -> str:
 
 
 class _Term:
-    """What learning did in a term with Cluster Autoscaler, from its second week on."""
+    """What learning did in terms, from their second week on."""
 
-    def __init__(self) -> None:
-        tables = read_results("term").tables
+    def __init__(self, autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER) -> None:
+        tables = read_results(TERMS[autoscaler]).tables
+        self._autoscaler = autoscaler.value
         self._later = tables[LATER]
         self._against = tables[AGAINST]
 
     def late(self, arm: str) -> float:
         """Of 100 people of the median term, those who wait longer than 30 s."""
-        return self._later.number("late, %", TOLD_AUTOSCALER, arm)
+        return self._later.number("late, %", self._autoscaler, arm)
 
     @property
     def worst_late(self) -> float:
         """The same of the worst term, as imported."""
-        return self._later.number("worst late", TOLD_AUTOSCALER, IMPORTED)
+        return self._later.number("worst late", self._autoscaler, IMPORTED)
 
     def hours(self, arm: str) -> float:
         """Node-hours of the median term."""
-        return self._later.number("node-hours", TOLD_AUTOSCALER, arm)
+        return self._later.number("node-hours", self._autoscaler, arm)
 
     @property
     def fixed_cost(self) -> float:
         """Node-hours that 25 placeholders at all times cost more than none, in percent."""
-        return self._later.number("against none, %", TOLD_AUTOSCALER, FIXED)
+        return self._later.number("against none, %", self._autoscaler, FIXED)
 
     def more(self, arm: str) -> float:
         """Node-hours more as imported than with this arm, in the median of the terms."""
-        return self._against.number("node-hours", TOLD_AUTOSCALER, arm)
+        return self._against.number("node-hours", self._autoscaler, arm)
 
     def change(self, arm: str) -> str:
         """The same in percent, with its sign."""
-        share = self._against.number("node-hours, %", TOLD_AUTOSCALER, arm)
+        share = self._against.number("node-hours, %", self._autoscaler, arm)
         return f"{share:+.1f} %" if abs(share) < 10 else f"{share:+.0f} %"
+
+    def most_nodes(self, arm: str) -> float:
+        """At once, in the median term, without the exam's week."""
+        return self._later.number("most nodes", self._autoscaler, arm)
+
+    def gains(self) -> list[str]:
+        """README's cells from the wait to the money, against no placeholders."""
+        return [
+            f"{self.late(NONE):.0f} % wait over 30 s",
+            f"{self.late(IMPORTED):.1f} % (worst term: {self.worst_late:.1f} %)",
+            _mean_nodes(self.hours(NONE), 28),
+            f"{self.change(NONE)} (worst term: {self.worst_change(NONE)})",
+            _money_of_4_weeks(self.more(NONE), 28),
+        ]
 
     def told(self, arm: str) -> str:
         """Node-hours with this arm, and the change with Roost, as pages tell them."""
@@ -602,7 +624,7 @@ class _Term:
 
     def worst_change(self, arm: str) -> str:
         """The same of the worst term."""
-        return f"{self._against.number('worst, %', 'cluster-autoscaler', arm):+.1f} %"
+        return f"{self._against.number('worst, %', self._autoscaler, arm):+.1f} %"
 
 
 @dataclass(frozen=True, slots=True)
