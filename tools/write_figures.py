@@ -519,40 +519,67 @@ def compared_tuned() -> str:
 def costs() -> str:
     """docs/costs.md: what each kind of hub pays."""
     term = _Term()
+    karpenter = _Term(Autoscaler.KARPENTER)
     public = _public_binder()
     small = _small_binder()
     course = _Course()
     rows = [
         [
-            "a term's classes, 4 weeks, no placeholders before",
-            term.told(NONE),
-            as_money(term.more(NONE) * NODE_HOUR),
+            "a term's classes: 4 weeks, no placeholders before",
+            _hours_and_worst(term),
+            _money_of_4_weeks(term.more(NONE), 28),
         ],
         [
-            "the same, with 25 placeholders at all times before",
+            "the same with Karpenter",
+            _hours_and_worst(karpenter),
+            _money_of_4_weeks(karpenter.more(NONE), 28),
+        ],
+        [
+            "a term's classes: 4 weeks, with 25 placeholders at all times before",
             term.told(FIXED),
-            as_money(term.more(FIXED) * NODE_HOUR),
+            _money_of_4_weeks(term.more(FIXED), 28),
         ],
         [
             "many images, as mybinder.org's: 10 days, 25 placeholders on both sides",
             public.hours,
-            public.cost,
+            _money_of_4_weeks(public.more, 10),
         ],
         [
             "a BinderHub, 600 starts a day: 10 days, 25 placeholders on both sides",
             small.hours,
-            small.cost,
+            _money_of_4_weeks(small.more, 10),
         ],
         [
-            "GPUs with a weekly course, 4 weeks",
+            "GPUs with a weekly course: 4 weeks",
             _hours_today(course.hours, course.change),
             as_money(course.more * GPU_NODE_HOUR),
         ],
         ["few images, no classes", "up to +1 %", ""],
     ]
-    return _markdown(
-        ["hub, and the time that was replayed", "node-hours", "money in that time"], rows
+    table = _markdown(["hub", "node-hours", "money in 4 weeks"], rows)
+    return f"{table}\n\n{_month_of_classes(term)}"
+
+
+def _month_of_classes(term: _Term) -> str:
+    """What learning costs a hub of classes of another size, as a sum to do."""
+    nodes, month_hours = 12, 730
+    by = " \N{MULTIPLICATION SIGN} "
+    rows = []
+    for words, change in (("median", term.change(NONE)), ("worst", term.worst_change(NONE))):
+        dollars = float(change.removesuffix(" %")) / 100 * nodes * month_hours * NODE_HOUR
+        factors = (change.lstrip("+"), f"{nodes}", f"{month_hours}", f"${NODE_HOUR:.2f}")
+        rows.append([words, f"{by.join(factors)} = ${dollars:.0f}"])
+    head = ["term", by.join(("percent", "nodes", "hours of a month", "price"))]
+    return (
+        f"On other hubs with classes, count like this. Here, {nodes} nodes are the mean of day and"
+        f" night. The replays had {_mean_nodes(term.hours(NONE), 28)}, so it is an estimate.\n\n"
+        + _markdown(head, rows)
     )
+
+
+def _hours_and_worst(term: _Term) -> str:
+    """Node-hours without placeholders, and the change with Roost, also in the worst term."""
+    return f"{term.told(NONE)} (worst term: {term.worst_change(NONE)})"
 
 
 def costs_culling() -> str:
@@ -647,11 +674,6 @@ class _Pair:
         """Node-hours more with Roost; below 0: fewer."""
         before, after = self.node_hours
         return after - before
-
-    @property
-    def cost(self) -> str:
-        """What the node-hours cost more, in whole dollars."""
-        return as_money(self.more * NODE_HOUR)
 
     def gains(self, days: int) -> list[str]:
         """README's cells from the wait to the money, of a replay of so many days."""

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from benchmarks import results
 from benchmarks.ablation import AGAINST_HUB
 from benchmarks.results import FigureTable, Results, ResultsError, find_tables
+from benchmarks.term_figures import NONE
+from roost_lab.simulator.setup.assumptions import Autoscaler
 from tools import write_figures
 from tools.root import ROOT
 
@@ -174,6 +176,31 @@ def test_money_has_its_sign() -> None:
         "$0",
         "$0",
     ]
+
+
+def test_costs_tell_a_term_with_either_autoscaler_and_its_worst() -> None:
+    rows = [line.strip("| ").split(" | ") for line in write_figures.costs().splitlines()]
+    by_hub = {row[0]: row[1:] for row in rows if len(row) == 3}
+    for hub, autoscaler in (
+        ("a term's classes: 4 weeks, no placeholders before", Autoscaler.CLUSTER_AUTOSCALER),
+        ("the same with Karpenter", Autoscaler.KARPENTER),
+    ):
+        tables = results.read_results(write_figures.TERMS[autoscaler]).tables
+        later, against = tables[write_figures.LATER], tables[write_figures.AGAINST]
+        today = later.number("node-hours", autoscaler.value, NONE)
+        more = against.number("node-hours", autoscaler.value, NONE)
+        worst = against.number("worst, %", autoscaler.value, NONE)
+        hours, money = by_hub[hub]
+        assert hours.startswith(f"{today:,.0f} today; ")
+        assert hours.endswith(f"(worst term: {worst:+.1f} %)")
+        assert money == write_figures.as_money(more * write_figures.NODE_HOUR)
+
+
+def test_money_of_ten_days_is_told_for_four_weeks() -> None:
+    rows = write_figures.costs().splitlines()
+    readme = write_figures.gains().splitlines()
+    told, gained = (next(row for row in page if "600 starts" in row) for page in (rows, readme))
+    assert told.split(" | ")[-1] == gained.split(" | ")[-1]
 
 
 @pytest.mark.parametrize(
