@@ -18,6 +18,7 @@ import yaml
 
 from roost_core.placement.labels import attract_label, pulled_label, startup_taint
 from tests.e2e.leftovers import leftovers
+from tests.e2e.pods import pod
 from tests.harness.binaries import ensure_binary
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
@@ -307,3 +308,33 @@ def test_nodes_can_be_cleaned_with_kubectl_alone(
     assert not own.keys() & node["metadata"]["labels"].keys()
     assert other.items() <= node["metadata"]["labels"].items()
     assert [one["key"] for one in node["spec"]["taints"]] == ["mine"]
+
+
+def test_the_page_lists_only_pods_that_have_no_node_and_name_roosts_scheduler(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path
+) -> None:
+    """Whoever deletes what docs/uninstall.md lists ends no start that succeeds by itself."""
+    section = UNINSTALL.partition("## 4. Delete pods that still wait")[2]
+    listing = section.partition("```sh\n")[2].partition("```")[0].replace("jhub", namespace)
+    fake_nodes.create("pulls-for-long", cpu="4", memory="8Gi")
+    roosts = f"roost.{namespace}.user"
+    specs: dict[str, dict[str, Any]] = {
+        "waits": {"schedulerName": roosts},
+        "starts": {"schedulerName": roosts, "nodeName": "pulls-for-long"},
+        "anothers": {"schedulerName": "hub-user-scheduler"},
+    }
+    for name, spec in specs.items():
+        control_plane.api.create(pod(name, **spec), namespace)
+    (tmp_path / "kubectl").symlink_to(ensure_binary("kubectl", control_plane.minor))
+    done = subprocess.run(
+        ["sh", "-eu", "-c", listing],
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "KUBECONFIG": str(control_plane.kubeconfig),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.stdout.split() == ["waits", roosts], done.stderr
