@@ -27,6 +27,6 @@ def check(install: Install) -> CheckReport:
             " that kind they start cold.",
             "The puller's tolerations and node selector don't admit them: name their taints in the"
             " profile's tolerations, or in prePuller.tolerations"
-            " (docs/puller.md#which-images-to-which-nodes). Or a quota or a LimitRange's `min`"
+            " (docs/puller.md#which-nodes-get-which-images). Or a quota or a LimitRange's `min`"
             " refuses its pods (kubectl describe daemonset): set prePuller.resources.",
         )
