@@ -387,7 +387,7 @@ def gains() -> str:
             *shared.gains(1),
         ],
         ["row 1 with Karpenter", *karpenter.gains()],
-        ["few images and no classes, or one node", "", "no gain", "", "up to +1 %", ""],
+        ["one node; or few images and no classes", "", "no gain", "", "up to +1 %", ""],
     ]
     head = ["row", "your hub", "people's waits today", "with Roost"]
     head += ["nodes today, mean", "node-hours with Roost", "money in 4 weeks"]
