@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from enum import StrEnum
 
@@ -40,6 +40,8 @@ class Column:
     key: str
     heading: str
     unit: Unit
+    # Whether it tells little of a handful. The row's first count says how many there were.
+    needs_many: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,7 @@ def parts(report: Report) -> list[Part]:
 
 def _without_handfuls(table: Table) -> Table:
     """For people: no percentiles of a handful. Programs get them, with the number they are of."""
-    keys = [column.key for column in table.columns]
-    if "p95_seconds" not in keys:
+    if not any(column.needs_many for column in table.columns):
         return table
 
     def few(number: Cell) -> bool:
@@ -75,8 +74,8 @@ def _without_handfuls(table: Table) -> Table:
         table,
         rows=[
             tuple(
-                None if key in ("p50_seconds", "p95_seconds") and few(row[counted]) else cell
-                for key, cell in zip(keys, row, strict=True)
+                None if column.needs_many and few(row[counted]) else cell
+                for column, cell in zip(table.columns, row, strict=True)
             )
             for row in table.rows
         ],

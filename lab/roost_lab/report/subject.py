@@ -104,8 +104,8 @@ def percentile_fields(spans_of: Callable[[R], Spans | None]) -> tuple[Field[R], 
         return read
 
     return (
-        Field("p50_seconds", "p50", Unit.SECONDS, percentile(0.5)),
-        Field("p95_seconds", "p95", Unit.SECONDS, percentile(0.95)),
+        Field("p50_seconds", "p50", Unit.SECONDS, percentile(0.5), needs_many=True),
+        Field("p95_seconds", "p95", Unit.SECONDS, percentile(0.95), needs_many=True),
     )
 
 
