@@ -54,7 +54,8 @@ from webhook.webhook_settings import read_settings
 _RELEASE: Final = Release()
 # In a resource's base unit.
 _AMPLE: Final = 10**15
-# Said in the place of GATE where Roost only prefers. It holds whatever a pod's priority is.
+# The promise is GATE also where Roost only prefers. What is said of that has a key apart: it
+# holds whatever a pod's priority is.
 _PREFERENCE: Final = "preference"
 
 
@@ -150,6 +151,8 @@ def _unplaced_users(
     """What must be so before all users are placed, with the users whom it is about."""
     unplaced: dict[Unplaced, list[_Chosen]] = {}
     for outcome, chosen in users_by_fare.items():
+        if not outcome.unplaced:
+            continue
         names_own_scheduler = all(why.is_of_scheduler for why in outcome.unplaced)
         # Users who name a scheduler of their own, while others don't, want it.
         if names_own_scheduler and PLACE in promises:
@@ -174,10 +177,9 @@ def _whose(some_users: Sequence[_Chosen], users: Sequence[UserPod]) -> str:
         if not takers.issubset(some_users):
             # Others chose it, too.
             continue
-        left = [chosen for chosen in unnamed if chosen not in takers]
-        if len(left) < len(unnamed):
+        if takers.intersection(unnamed):
             names.append(choice)
-        unnamed = left
+            unnamed = [chosen for chosen in unnamed if chosen not in takers]
     names += [" ".join(chosen) for chosen in unnamed]
     return f" of {some(names)}"
 
@@ -287,16 +289,16 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
     if world.pullers:
         is_named = bool(user.pod["spec"]["containers"][0]["image"])
         says[IMAGES] = _say_brought(len(brought), len(images), is_named=is_named)
-    gated = sum(_requires_image(change) for change in admitted.changes)
-    prefers_holder = any(_prefers_image(change) for change in admitted.changes)
-    is_gated = gated > 0 or prefers_holder
+    required = sum(map(_requires_image, admitted.changes))
+    prefers = any(map(_prefers_image, admitted.changes))
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
     # Where pullers run, they bring the image to the holder. Without pullers others may bring it.
     is_brought = bool(brought) or not world.pullers
-    if is_gated and is_brought and goes_to == holder.name:
+    is_kept_off_puller = (required or prefers) and is_brought and goes_to == holder.name
+    if is_kept_off_puller:
         promises.add(GATE)
-        if gated:
-            says[GATE] = f"gate on {count_of(gated, 'image')}"
+        if required:
+            says[GATE] = f"gate on {count_of(required, 'image')}"
         else:
             says[_PREFERENCE] = "prefer nodes with their image"
     if world.placeholders:
@@ -376,6 +378,7 @@ def _doubts(unknown: Mapping[str, str]) -> list[_Doubt]:
         if part in unknown:
             text = f"{what} is set {unknown[part]}: whether placeholders fit isn't known"
             doubts.append(_Doubt(frozenset({PLACEHOLDERS}), text))
+            # One doubt about placeholders is enough.
             break
     return doubts
 
@@ -441,6 +444,7 @@ def _keeps_room(placeholder: Pod, asked: Pod, user: Pod, profile: Profile) -> bo
     """Whether a placeholder may stand on a node that the user asks for, and its room is enough for
     the user.
     """
+    # The placeholder and the user.
     size = {PODS: 2, **dict(placeholder.spec.requests)}
     room = replace(_node(asked, "room", {}), allocatable=size)
     standing = replace(placeholder, node_name=room.name)
