@@ -86,11 +86,11 @@ class Scaling:
         # Name of a node that boots -> when it was requested.
         self.booting: dict[str, float] = {}
         self._requested = 0
-        self._looks_at: float | None = None
+        self._next_run: float | None = None
 
     def pod_waits(self) -> None:
         """A pod fits no node."""
-        self._look_at(self._scaler.turn_after(self._cluster.now, pods_wait=True))
+        self._run_at(self._scaler.turn_after(self._cluster.now, pods_wait=True))
 
     def pods_changed(self, node: SimNode) -> None:
         """Pods came to a node, or left it."""
@@ -98,15 +98,15 @@ class Scaling:
         self._scaler.pods_changed(node.name, now)
         # Users keep their node; one with placeholders alone may go once there is room elsewhere.
         if not node.users or self._scaler.room_matters:
-            self._look_at(self._scaler.turn_after(now, pods_wait=False))
+            self._run_at(self._scaler.turn_after(now, pods_wait=False))
         if node.state.unschedulable:
-            # Not while the pod that left is being removed.
+            # As another event: this one may still be removing the pod that left.
             self._cluster.at(now, self._remove_drained, node)
 
     def nodes_joined(self, nodes: Iterable[SimNode]) -> None:
         """Nodes joined now; none, perhaps, at the beginning."""
         cluster = self._cluster
-        self._look_at(self._scaler.turn_after(cluster.now, pods_wait=False))
+        self._run_at(self._scaler.turn_after(cluster.now, pods_wait=False))
         if cluster.assumed.node_expire_hours:
             for node in nodes:
                 cluster.at(
@@ -115,20 +115,20 @@ class Scaling:
                     node,
                 )
 
-    def _look_at(self, moment: float | None) -> None:
+    def _run_at(self, moment: float | None) -> None:
         if (
             moment is not None
             and moment < inf
-            and (self._looks_at is None or moment < self._looks_at)
+            and (self._next_run is None or moment < self._next_run)
         ):
-            self._looks_at = moment
-            self._cluster.at(moment, self._look, moment)
+            self._next_run = moment
+            self._cluster.at(moment, self._run, moment)
 
-    def _look(self, due: float) -> None:
-        if self._looks_at != due:
-            # An earlier run replaced it.
+    def _run(self, due: float) -> None:
+        if self._next_run != due:
+            # An earlier run took its place.
             return
-        self._looks_at = None
+        self._next_run = None
         cluster = self._cluster
         now = self._cluster.now
         waiting = [pod.state for pod in self._unschedulable.values()]
@@ -136,7 +136,7 @@ class Scaling:
         for name in decision.give_up:
             del self.booting[name]
         self._request(decision.request)
-        self._look_at(decision.look_again)
+        self._run_at(decision.look_again)
         for name in decision.remove:
             node = cluster.nodes.get(name)
             if node is not None:
@@ -182,7 +182,7 @@ class Scaling:
             return
         self._nodes.remove_node(node)
         self._keep_least()
-        self._look_at(self._scaler.turn_after(cluster.now, pods_wait=False))
+        self._run_at(self._scaler.turn_after(cluster.now, pods_wait=False))
 
     def _keep_least(self) -> None:
         """Request the nodes that are missing from the least because of draining."""
