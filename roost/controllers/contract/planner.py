@@ -10,23 +10,23 @@ from roost.controllers.contract.actions import Done, PlanGauge, Planned
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 
-M = TypeVar("M")
-S = TypeVar("S")
+Memory = TypeVar("Memory")
+Settings = TypeVar("Settings")
 
 
-class Planner(Generic[M]):
+class Planner(Generic[Memory]):
     """One controller at work, with its settings and its memory."""
 
-    def __init__(self, controller: Controller[S, M], settings: S) -> None:
+    def __init__(self, controller: Controller[Settings, Memory], settings: Settings) -> None:
         self.name = controller.name
         self.gauges = tuple(controller.gauges)
-        self._controller: Controller[Any, M] = controller
+        self._controller: Controller[Any, Memory] = controller
         self._settings = settings
         self._memory = controller.empty
         # The last plan, and when it was made.
-        self._last: tuple[Planned[M], float] | None = None
+        self._last: tuple[Planned[Memory], float] | None = None
 
-    def plan(self, snapshot: Snapshot, now: Moment) -> Planned[M]:
+    def plan(self, snapshot: Snapshot, now: Moment) -> Planned[Memory]:
         """Make a plan, an empty one where the last was made just now; its memory is kept for the
         next.
         """
@@ -34,6 +34,7 @@ class Planner(Generic[M]):
         if self._last is not None:
             last, made_at = self._last
             seconds_left = made_at + pace_seconds - now.steady
+            # More is left only where the clock went back: then a plan is made.
             if 0.0 < seconds_left <= pace_seconds:
                 return replace(last, actions=(), wake_after_seconds=seconds_left)
         planned = self._controller.plan(snapshot, self._memory, self._settings, now)
@@ -52,25 +53,25 @@ class Planner(Generic[M]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controller(Generic[S, M]):
+class Controller(Generic[Settings, Memory]):
     """One controller: what its folder's plan.py ends in, and what the registry lists."""
 
     # In logs and metrics.
     name: str
     # Reads its settings; faults go to the release's reader. None: it has nothing to do.
-    read: Callable[[ReleaseDocument], S | None]
-    plan: Callable[[Snapshot, M, S, Moment], Planned[M]]
+    read: Callable[[ReleaseDocument], Settings | None]
+    plan: Callable[[Snapshot, Memory, Settings, Moment], Planned[Memory]]
     # The memory of the first plan.
-    empty: M
+    empty: Memory
     # Takes note of the outcomes of a plan's actions.
-    note: Callable[[M, Sequence[Done], S, Moment], M] = lambda memory, _done, _settings, _now: (
-        memory
+    note: Callable[[Memory, Sequence[Done], Settings, Moment], Memory] = (
+        lambda memory, _done, _settings, _now: memory
     )
     gauges: Sequence[PlanGauge] = ()
     # It plans no more often than this: the cluster changes more often than it needs to know.
     pace_seconds: float = 0.0
 
-    def planner(self, release: ReleaseDocument) -> Planner[M] | None:
+    def planner(self, release: ReleaseDocument) -> Planner[Memory] | None:
         """Make its planner; None: it has nothing to do."""
         settings = self.read(release)
         return None if settings is None else Planner(self, settings)
