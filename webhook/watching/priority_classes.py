@@ -14,7 +14,10 @@ _PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 class WatchedPriorityClasses(Watched[int]):
-    """The priority of each class that isn't Roost's own, where nodes and a rule read it."""
+    """Priorities below that of pods without a class, except Roost's placeholders and pullers.
+
+    Watched if a rule reads them and the webhook reads nodes.
+    """
 
     def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
         super().__init__(None)
