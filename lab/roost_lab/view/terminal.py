@@ -83,6 +83,7 @@ def counts_of(node: NodeBox) -> Counter[str]:
         kind if kind in _KINDS or kind is PodState.LOADING else OTHER for kind in kinds
     )
     counts[OTHER] += node.others
+    # Without zeros.
     return +counts
 
 
@@ -122,28 +123,28 @@ def _pending(moment: ClusterMoment) -> Text:
 def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
     if not shown:
         return [_line("no nodes", "red")]
-    names = _short([line.name for line in shown], columns // 3)
+    names = _short([node.name for node in shown], columns // 3)
     name_width = max(map(len, (NODE, *names)))
-    numbers_width = max(len(_numbers(counts_of(line))) for line in shown)
+    numbers_width = max(len(_numbers(counts_of(node))) for node in shown)
     # Beside bar and numbers: state, full and images; each with a gap before it.
     bar_width = max(
         MIN_BAR, columns - name_width - len(GAP) - numbers_width - 1 - (6 + STATE_WIDTH + 2 + 8)
     )
     # No wider than the longest bar needs.
-    pods_width = max(len(PODS_HEADING), *(len(bar(counts_of(line), bar_width)) for line in shown))
+    pods_width = max(len(PODS_HEADING), *(len(bar(counts_of(node), bar_width)) for node in shown))
     heading = (
         f"{NODE.ljust(name_width)}{GAP}{'state':{STATE_WIDTH}}{GAP}{PODS_HEADING.ljust(pods_width)}"
     )
     texts = [_line(f"{heading}{GAP}full{GAP}images", "bold")]
-    for line, name in zip(shown, names, strict=True):
-        style = "" if line.state is NodeState.READY else "red"
-        text = _line(f"{name.ljust(name_width)}{GAP}{line.state:{STATE_WIDTH}}{GAP}", style)
+    for node, name in zip(shown, names, strict=True):
+        style = "" if node.state is NodeState.READY else "red"
+        text = _line(f"{name.ljust(name_width)}{GAP}{node.state:{STATE_WIDTH}}{GAP}", style)
         # In its own colours.
-        pods = bar(counts_of(line), bar_width)
+        pods = bar(counts_of(node), bar_width)
         pods.pad_right(pods_width - len(pods))
         text.append_text(pods)
         text.append(
-            f"{GAP}{fullness(line):4.0%}{GAP}{'-' if line.images is None else line.images:>6}",
+            f"{GAP}{fullness(node):4.0%}{GAP}{'-' if node.images is None else node.images:>6}",
             style,
         )
         texts.append(text)
