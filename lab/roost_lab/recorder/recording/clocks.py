@@ -13,7 +13,7 @@ from typing import Final
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading
 
 # An Event counts for its node's clock for an hour: clocks drift, and are set right.
-_EVENT_COUNTS_US: Final = 3_600 * SECOND_US
+_EVENT_HOLDS_US: Final = 3_600 * SECOND_US
 # With fewer Events a clock counts as right: all of them may have come late.
 _FEWEST: Final = 3
 # Kubelets' times are whole seconds, and an Event takes some time to reach the API server: a smaller
@@ -87,7 +87,7 @@ class NodeClocks:
         # first. Their difference says nothing of a clock.
         if event.count == 1:
             differences.append((event.created_us, event.created_us - event.when.at_us))
-        while differences and differences[0][0] < event.created_us - _EVENT_COUNTS_US:
+        while differences and differences[0][0] < event.created_us - _EVENT_HOLDS_US:
             differences.popleft()
         behind = behind_us([difference for _, difference in differences])
         if behind:
