@@ -111,7 +111,9 @@ def _map_builder(draft: Draft, binder: HubSection) -> None:
         source = (*binder.path, "imageBuilderType")
         draft.put("podClasses.build.home.builders.labels", _NO_LABELS, source, why)
     elif builder not in _BUILDER_PODS:
-        reason = "expected host, dind or pink; podClasses.build.home.builders must find its pods"
+        reason = (
+            "expected host, local, dind or pink; podClasses.build.home.builders must find its pods"
+        )
         draft.reject(binder, ("imageBuilderType",), reason)
 
 
