@@ -112,7 +112,7 @@ def _key_of(values: dict[str, Any], step: str | int) -> str | None:
 
 
 def _place_of(values: object, steps: Iterable[str | int]) -> KeyPath:
-    """Where an instance stands: jsonschema-rs leaves the key "" out."""
+    """Where an instance stands: jsonschema-rs leaves the key "" out, so `a.b` may be a[""].b."""
     path: KeyPath = ()
     node = values
     for step in steps:
@@ -159,16 +159,9 @@ class _Explainer:
                     expected = self.expected(schema.get("properties", {}).get(key, {}))
                     yield at, self._places.fault(at, MISSING, expected, self._fix_of_missing(at))
         elif isinstance(error.kind, ValidationErrorKind.PropertyNames):
-            name = str(error.kind.error.instance)
-            at = (*path, name)
-            expected = self.expected(schema)
-            expected = f"at most {schema[keyword]} letters" if keyword == "maxLength" else expected
-            gone = _fix_of_gone(at)
-            if gone:
-                yield at, self._places.fault(at, _GONE_KEY, "another key", gone)
-            else:
-                found = f"the key {describe(name)}"
-                yield at, self._places.fault(at, found, expected, self.fix(schema))
+            at = (*path, str(error.kind.error.instance))
+            most = schema[keyword] if keyword == "maxLength" else None
+            yield at, self._fault_of_name(at, schema, most)
         elif keyword in {"minProperties", "maxProperties", "minItems", "maxItems"}:
             count = f"{len(instance)} entries"
             bound = "at least" if str(keyword).startswith("min") else "at most"
@@ -184,6 +177,15 @@ class _Explainer:
             found = describe(instance)
             fix = self._fix_of(instance, schema)
             yield path, self._places.fault(path, found, self.expected(schema), fix)
+
+    def _fault_of_name(self, path: KeyPath, schema: Schema, most: int | None) -> Fault:
+        """A key that the schema of names refuses. most: letters, where it has too many."""
+        gone = _fix_of_gone(path)
+        if gone:
+            return self._places.fault(path, _GONE_KEY, "another key", gone)
+        found = f"the key {describe(path[-1])}"
+        expected = self.expected(schema) if most is None else f"at most {most} letters"
+        return self._places.fault(path, found, expected, self.fix(schema))
 
     def _fix_of_missing(self, path: KeyPath) -> str:
         if not any(isinstance(step, int) for step in path):
