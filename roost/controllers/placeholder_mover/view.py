@@ -4,6 +4,7 @@ placeholders by set.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from roost.controllers.contract.pod_kinds import is_popular_puller, is_puller
@@ -52,8 +53,8 @@ class MoverView:
         self.by_set: dict[str, Placeholders] = {
             placeholder_set.name: Placeholders() for placeholder_set in settings.sets
         }
-        # Nodes on which a pod that pre-empted others waits for its room, or a placeholder makes
-        # room for one. A pod may keep its nomination for ever, to a node that went long ago.
+        # Nodes where a pod pre-empted others: it waits for their room, or a placeholder is leaving
+        # for it. Some may be gone: a pod can keep its nomination for ever.
         self.preempted_on: set[str] = set()
         # Nodes on which a puller's pod is at work: not done, and not failing to pull.
         self.pulling_on: set[str] = set()
@@ -84,11 +85,11 @@ class MoverView:
         pods = self._pods_on.get(node.name, ())
         if len(pods) >= node.allocatable.get(PODS, 0):
             return False
-        used = [dict(pod.spec.requests) for pod in pods]
+        left = Counter(node.allocatable)
+        for pod in pods:
+            left.subtract(dict(pod.spec.requests))
         return all(
-            amount
-            <= node.allocatable.get(resource, 0)
-            - sum(requests.get(resource, 0) for requests in used)
+            amount <= left[resource]
             for resource, amount in spec.requests
             if amount and resource not in self.snapshot.claimable
         )
