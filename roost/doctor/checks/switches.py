@@ -33,7 +33,8 @@ def check(install: Install) -> CheckReport:
     user = install.values["podClasses"].get(USER_CLASS)
     yield "parts of zero-to-jupyterhub that Roost replaces"
     for component, (kind, switch, harm) in _PARTS.items():
-        if not (install.component("scheduler") if kind == "Deployment" else install.of_kind(kind)):
+        own = install.component("scheduler") if kind == "Deployment" else install.of_kind(kind)
+        if not own:
             continue
         for body in listed(install, user, "/apis/apps/v1", plural(kind)):
             labels = label_items(body)
