@@ -120,7 +120,8 @@ class Service:
                 self._starts.doubt_failures()
             # Where nobody listens, no server gets ready and nobody opens one: that counts as a
             # look. At a hub that answers with an error, both may happen unseen.
-            if isinstance(error, RefusedConnectionError) and now - self._looks.at <= LOOK_SECONDS:
+            nobody_listens = isinstance(error, RefusedConnectionError)
+            if nobody_listens and now - self._looks.at <= LOOK_SECONDS:
                 self._looks = self._looks._replace(at=now)
             if str(error) != self.trouble:
                 log.warning("nothing is started or stopped: %s", error)
@@ -157,7 +158,7 @@ class Service:
         in_flight = frozenset(self._starts.running)
         view = View(self._clock(), users, in_flight, self._looks.at, self._looks.answered_at)
         observe(view, self.memory)
-        self._looks = Looks(now, now)
+        self._looks = Looks(at=now, answered_at=now)
         forget(view, self.memory)
         plan = plan_seating(view, classes, self.memory, self.limits)
         for start in plan.starts:
@@ -179,10 +180,9 @@ class Service:
         # A grace may last longer than the time between two occurrences: then both count. Nobody is
         # started once the grace is over: the server would be stopped at once.
         late = min(LATE_SECONDS, self._times.grace)
-        with_grace = first_start_after(event, int(now - self._times.grace))
-        just_begun = first_start_after(event, int(now - late))
-        following = first_start_after(event, int(now))
-        starts = {with_grace, just_begun, following}
+        # An occurrence with a grace that lasts, one that began just now, and the next.
+        since = (now - self._times.grace, now - late, now)
+        starts = {first_start_after(event, int(moment)) for moment in since}
         start_seconds = self.memory.pace.usual_start_seconds(self._times.start)
         limit = self.limits.concurrent_spawn_limit
         ahead = seating_seconds(event.people, limit, start_seconds)
@@ -229,13 +229,14 @@ class Service:
             totals += counts
             key = seated.key
             skipped = self.memory.skipped.get(key, {})
-            text = f"{class_words(key)}: {len(seated.names)} listed, {seated.people} booked, "
-            text += ", ".join(f"{count} {state}" for state, count in counts.items()) or "nobody yet"
-            logged = text
+            public = f"{class_words(key)}: {len(seated.names)} listed, {seated.people} booked, "
+            states = ", ".join(f"{count} {state}" for state, count in counts.items())
+            public += states or "nobody yet"
+            for_log = public
             if skipped:
                 name, why = next(iter(skipped.items()))
-                logged += f" (skipped: {some_names(sorted(skipped))}; {name}: {why})"
-            self._status.say(f"class {key}", logged, text)
+                for_log += f" (skipped: {some_names(sorted(skipped))}; {name}: {why})"
+            self._status.say(f"class {key}", for_log, shown=public)
         is_stuck = bool(classes) and self.memory.pace.failed_spawns >= MOST_FAILED_SPAWNS
         failures = ""
         if is_stuck:
