@@ -20,7 +20,7 @@ from typing import Final
 from roost_core.kube import pki
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.readiness import Readiness
-from roost_core.kube.trust import CONFLICTS, BundleField, SharedSecret
+from roost_core.kube.webhook_secrets import CONFLICTS, BundleField, SharedSecret
 from roost_core.placement.labels import TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY
 
 log = logging.getLogger(__name__)

@@ -37,7 +37,7 @@ from roost_core.kube.kube_version import follow_minor, wait_for_minor
 from roost_core.kube.leader_election import Leadership
 from roost_core.kube.process import return_freed_memory, stop_on_signals, version
 from roost_core.kube.readiness import Check, Readiness, check_all
-from roost_core.kube.trust import BundleField, SharedSecret
+from roost_core.kube.webhook_secrets import BundleField, SharedSecret
 from roost_core.release.reader import SettingsError, SettingsFault
 
 log = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ import yaml
 from roost.controllers.contract.actions import Notice
 from roost.controllers.runtime.events import EventWriter
 from roost_core.kube.leader_election import Leadership
-from roost_core.kube.trust import SharedSecret
+from roost_core.kube.webhook_secrets import SharedSecret
 from tests.harness.api import Api, ApiError
 from tools.root import ROOT
 
