@@ -147,9 +147,9 @@ def learned_later(autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER) -> str
         [ARMS[row["placeholders"]], *_later_cells(row)] for row in _in_order(term.tables[LATER])
     ]
     head = ["placeholders"]
-    head += ["later than 30 s: median term, % of people", "worst term, %"]
-    head += ["p95: median term, s", "worst term, s", "most nodes at once: median term"]
-    head += ["node-hours: median term", "against none: median term, %", "worst term, %"]
+    head += ["later than 30 s, % of people", "worst term"]
+    head += ["p95, s", "worst term", "most nodes"]
+    head += ["node-hours", "against none, %", "worst term"]
     return f"{_markdown(head, rows)}\n\n{_source(term)}"
 
 
