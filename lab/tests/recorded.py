@@ -98,13 +98,13 @@ def decision_record(uid: str, kind: str, detail: str, at_us: int) -> DecisionRec
     )
 
 
-def autoscaler_record(reason: str, at_us: int, message: str) -> AutoscalerRecord:
-    """About the pod p, once."""
+def autoscaler_record(reason: str, at_us: int, message: str, count: int = 1) -> AutoscalerRecord:
+    """About the pod p, once a minute."""
     return AutoscalerRecord(
         event_uid=f"{reason}-{at_us}",
         at_us=at_us,
-        last_us=at_us,
-        count=1,
+        last_us=at_us + (count - 1) * MINUTE,
+        count=count,
         reason=reason,
         about="Pod/hub/p",
         message=message,

@@ -159,11 +159,13 @@ class Outlook(NamedTuple):
     # In which the minute is the last.
     history: History
 
-    def floor(self, replicas: int) -> int:
+    def floor(self, replicas: int, highest: int) -> int:
         """What stays of the values' number: one more than any day needed within an hour of this
-        minute.
+        minute, and at most `highest` once the days tell it.
         """
-        return replicas if self.days_seen < FLOOR_DAYS else min(replicas, 1 + round(self.most))
+        if self.days_seen < FLOOR_DAYS:
+            return replicas
+        return min(replicas, highest, 1 + round(self.most))
 
 
 class Forecast(NamedTuple):
@@ -293,7 +295,7 @@ def learned_replicas(
     """
     if outlook is None:
         return period.replicas
-    floor = period.replicas if period.windows else outlook.floor(period.replicas)
+    floor = period.replicas if period.windows else outlook.floor(period.replicas, most)
     return max(least, min(most, seats), floor)
 
 

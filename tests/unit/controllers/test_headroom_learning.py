@@ -12,7 +12,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice, ScaleSet
@@ -169,6 +169,8 @@ def test_an_active_window_is_never_undercut_and_may_be_exceeded() -> None:
     windows=st.lists(st.integers(0, 90), max_size=1),
     bounds=st.tuples(st.integers(0, 70), st.integers(0, 70)).map(sorted),
 )
+# Here `max` is below `replicas`, and a week is known.
+@example(text=_history(0, 7), windows=[], bounds=[0, 0])
 def test_whatever_is_stored_no_set_leaves_its_bounds(
     text: str, windows: list[int], bounds: list[int]
 ) -> None:

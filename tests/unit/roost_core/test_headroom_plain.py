@@ -172,8 +172,9 @@ def test_each_day_and_each_hour_says_what_it_says_in_plain_form(seed: int) -> No
         most = max([0, *dict(outlook.before), *dict(outlook.after), *here])
         assert outlook.most == most
         assert outlook.days_seen == sum(one != UNSEEN for one in here)
-        assert outlook.floor(10**6) == (10**6 if outlook.days_seen < 7 else 1 + most)
-        assert outlook.floor(0) == 0
+        assert outlook.floor(10**6, 10**9) == (10**6 if outlook.days_seen < 7 else 1 + most)
+        assert outlook.floor(0, 10**9) == 0
+        assert outlook.floor(10**6, 0) == (10**6 if outlook.days_seen < 7 else 0)
 
 
 @pytest.mark.parametrize("seed", range(4))
