@@ -58,7 +58,7 @@ AT_ONCE_BYTES: Final = 1024
 # made and to travel yet.
 LATE_SHARE: Final = 0.9
 # A request that begins so soon after its connection was opened has been waited for since it was
-# accepted.
+# accepted, unless its client had given up by then: a later request takes over the connection.
 _OPENED_FOR_SECONDS: Final = 0.25
 # Connections that are accepted in one turn of the loop.
 MAX_ACCEPTED: Final = 64
@@ -109,9 +109,8 @@ def bind(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
 class Limits:
     """What connections and requests may cost."""
 
-    # Connections that are open at once, including those in a handshake. The fewer there are, the
-    # less a probe waits behind a flood of scrapes.
-    connections: int = 16
+    # Connections that are open at once, including those in a handshake or before it.
+    connections: int
     # Of a longer body, only this much and one byte more is kept for the application.
     body_bytes: int = 0
     # In unfinished requests of all connections together.
@@ -165,7 +164,7 @@ class Server:
         self._queue: deque[Connection] = deque()
         self._is_answering = False
         # Accepted, their handshakes not begun yet, the oldest first.
-        self._arrived: deque[Connection] = deque()
+        self.arrived: dict[Connection, socket.socket] = {}
         self._is_beginning = False
 
     def enqueue(self, connection: Connection) -> None:
@@ -280,20 +279,16 @@ class Server:
         if self.client_waits is None:
             self._begin(connection, accepted)
             return
-        connection.accepted = accepted
-        self._arrived.append(connection)
+        self.arrived[connection] = accepted
         if not self._is_beginning:
             self._is_beginning = True
             loop.call_soon(self._begin_next)
 
     def _begin_next(self) -> None:
         """Begin one handshake, of a client who is still there."""
-        while self._arrived:
-            connection = self._arrived.popleft()
-            accepted, connection.accepted = connection.accepted, None
-            if accepted is None:
-                # It was cut.
-                continue
+        while self.arrived:
+            connection = next(iter(self.arrived))
+            accepted = self.arrived.pop(connection)
             if not _has_hung_up(accepted):
                 self._begin(connection, accepted)
                 break
@@ -302,7 +297,7 @@ class Server:
                 self.on_drop(Drop.GONE)
             accepted.close()
             self.connections.discard(connection)
-        if self._arrived:
+        if self.arrived:
             asyncio.get_running_loop().call_soon(self._begin_next)
         else:
             self._is_beginning = False
@@ -358,8 +353,6 @@ class Connection(asyncio.Protocol):
         self.since = now
         # Charged to the server for the request under way.
         self.held_bytes = 0
-        # Until its handshake begins.
-        self.accepted: socket.socket | None = None
         self.handshake: asyncio.Task[None] | None = None
         self._server = server
         self._transport: asyncio.Transport | None = None
@@ -522,7 +515,9 @@ class Connection(asyncio.Protocol):
             return False
         waits = self._server.client_waits
         seconds = self._server.limits.request_seconds if waits is None else waits(self._url)
-        if now - self._awaited_since < LATE_SHARE * seconds:
+        is_taken_over = self.since - self._awaited_since >= seconds
+        begun = self.since if is_taken_over else self._awaited_since
+        if now - begun < LATE_SHARE * seconds:
             self._answer_queued()
             return True
         self._drop(Drop.LATE)
@@ -571,13 +566,13 @@ class Connection(asyncio.Protocol):
         """Close the connection, or its handshake, now."""
         self._release()
         self._server.connections.discard(self)
-        if self._transport is not None:
+        accepted = self._server.arrived.pop(self, None)
+        if accepted is not None:
+            accepted.close()
+        elif self._transport is not None:
             self._transport.abort()
         elif self.handshake is not None:
             self.handshake.cancel()
-        elif self.accepted is not None:
-            self.accepted.close()
-            self.accepted = None
 
     def _hold(self, count: int) -> None:
         self.held_bytes += count
