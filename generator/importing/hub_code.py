@@ -193,10 +193,12 @@ def class_settings(code: str, classes: Collection[str]) -> Iterator[ClassTrait]:
     UNKNOWN for others, and ANY for a statement that may set any trait of theirs.
     """
     try:
-        tree = without_names(ast.parse(code))
+        yield from _class_settings(without_names(ast.parse(code)), classes)
     except UNREADABLE:
         yield ClassTrait("", ANY, "no valid Python")
-        return
+
+
+def _class_settings(tree: ast.Module, classes: Collection[str]) -> Iterator[ClassTrait]:
     for statement in statements_of(tree):
         line = statement.line
         parts = [*parts_of(line)]

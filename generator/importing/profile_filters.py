@@ -91,9 +91,12 @@ def _pure_functions(tree: ast.Module) -> frozenset[str]:
 def only_leaves_out(code: str) -> bool:
     """Whether all that a piece of code does to `profile_list` is to leave profiles out."""
     try:
-        tree = ast.parse(code)
+        return _only_leaves_out(ast.parse(code))
     except UNREADABLE:
         return False
+
+
+def _only_leaves_out(tree: ast.Module) -> bool:
     given: list[ast.expr] = []
     writes = 0
     for node in ast.walk(tree):

@@ -27,9 +27,9 @@ def spawn_hook(codes: Sequence[str]) -> Hook:
     for code in codes:
         try:
             tree = ast.parse(code)
+            found += [_hook_at(node, tree) for node in ast.walk(tree) if _is_spawn_hook(node)]
         except UNREADABLE:
             return Hook()
-        found += [_hook_at(node, tree) for node in ast.walk(tree) if _is_spawn_hook(node)]
     return found[0] if len(found) == 1 else Hook()
 
 
@@ -61,7 +61,7 @@ def _hook_at(node: ast.AST, tree: ast.Module) -> Hook:
     hook = given[0]
     if isinstance(hook, ast.Lambda):
         return Hook(function=hook)
-    function = function_named(tree, ast.unparse(hook))
+    function = function_named(tree, hook.id) if isinstance(hook, ast.Name) else None
     if function is None or function.decorator_list:
         return Hook()
     return Hook(function.name)

@@ -3,6 +3,7 @@ within reach, what may be switched off. The files are small ones of the kinds th
 reported.
 """
 
+import json
 from typing import Any
 
 import pytest
@@ -191,6 +192,20 @@ def test_python_that_cant_be_read_makes_no_promise_and_is_named() -> None:
         try_import(result)
         assert (result.places_users_once, "podClasses" in result.values) == ([], False), code
         assert "are set in Python" not in str(result.tried), code
+
+
+@pytest.mark.parametrize("expression", [f"f{'.a' * 500}", f"f{'()' * 500}", f"{'not ' * 500}f"])
+def test_python_that_nests_too_deep_to_be_read_makes_no_promise(expression: str) -> None:
+    hook = imported(_extra(f"c.KubeSpawner.pre_spawn_hook = {expression}"))
+    assert "podClasses.user.match" in hook.places_users_once[0]
+    profiles = imported(_extra(f"c.KubeSpawner.profile_list = {expression}"))
+    assert named(profiles) == [(1, "hub.extraConfig.a")]
+    builds = {
+        "config": {"BinderHub": {"use_registry": True}},
+        "extraConfig": {"b": f"x = c.BinderHub, {expression}"},
+        "jupyterhub": {"singleuser": {}},
+    }
+    assert named(imported_text(json.dumps(builds))) == [(1, "extraConfig.b")]
 
 
 @pytest.mark.parametrize(("hub", "match"), rows("generator/hubs-namespaces"))
