@@ -9,6 +9,7 @@ from roost.doctor.findings import CheckReport, warning
 from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
+from roost_core.objects.requests import CPU, read_requests
 
 # GKE's label of a node, and its slow kind of disk.
 _BOOT_DISK: Final = "cloud.google.com/gke-boot-disk"
@@ -40,11 +41,7 @@ def check(install: Install) -> CheckReport:
 
 
 def _requests_cpu(pod: JSONObject) -> bool:
-    containers = (pod.get("spec") or {}).get("containers") or ()
-    return any(
-        ((container.get("resources") or {}).get("requests") or {}).get("cpu") not in (None, "0")
-        for container in containers
-    )
+    return dict(read_requests(pod.get("spec") or {})).get(CPU, 0) > 0
 
 
 def _is_slow(node: Node) -> bool:

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.doctor.checks import BEFORE, INSTALLED, idle_servers, run_checks
+from roost.doctor.checks import BEFORE, INSTALLED, idle_servers, run_checks, slow_starts
 from roost.doctor.checks.kubelets import check
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
@@ -407,11 +407,14 @@ def test_servers_of_days_are_told_where_they_are_many(long: int, short: int, hou
     assert looked_at.startswith(f"how long {long + short} users' servers run")
 
 
-def with_request(name: str, cpu: str) -> JSONObject:
-    """A user's server on node-a; "": it requests no CPU."""
-    resources = {"requests": {"cpu": cpu}} if cpu else {}
-    containers = [{"name": "notebook", "resources": resources}]
-    return pod(name, PLACED, spec={"nodeName": "node-a", "containers": containers})
+def with_request(name: str, cpu: str, *, of_pod: str = "") -> JSONObject:
+    """A user's server on node-a, by what its container and the whole pod request of CPU; "": no
+    CPU.
+    """
+    own, whole = ({"requests": {"cpu": amount}} if amount else {} for amount in (cpu, of_pod))
+    containers = [{"name": "notebook", "resources": own}]
+    spec = {"nodeName": "node-a", "containers": containers, "resources": whole}
+    return pod(name, PLACED, spec=spec)
 
 
 @pytest.mark.parametrize(("bare", "is_told"), [(0, False), (9, False), (10, True)])
@@ -426,6 +429,28 @@ def test_users_servers_without_a_request_of_cpu_are_told_where_they_are_some(
         True
     ] * is_told
     assert not any("jupyter-ada" in finding.evidence for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "of_pod", "values", "is_told"),
+    [
+        ("0", "", "", True),
+        ("0m", "0", "", True),
+        ("", "50m", "", False),
+        # A release that changes no pod at admission judges none.
+        ("", "", "enabled: false", False),
+    ],
+)
+def test_a_request_of_cpu_is_what_the_whole_pod_requests(
+    cpu: str, of_pod: str, values: str, is_told: bool
+) -> None:
+    cluster = Cluster(values)
+    cluster.lists[PODS] = [
+        with_request(f"jupyter-{number}", cpu, of_pod=of_pod) for number in range(10)
+    ]
+    ((_, looked_at, findings),) = run_checks(cluster.install, {"slow-starts": slow_starts.check})
+    assert ["10 of 10 users' servers" in said for _, said, *_ in findings] == [True] * is_told
+    assert looked_at.startswith(f"CPU requests of {0 if values else 10} user servers")
 
 
 @pytest.mark.parametrize(("disk", "is_told"), [("pd-standard", True), ("pd-balanced", False)])
