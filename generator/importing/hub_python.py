@@ -18,6 +18,8 @@ from generator.values.lookups import child, listing, mapping, text
 _FOLDER: Final = "jupyterhub_config.d"
 # The file that an argument names: `-f x`, `-f/x`, `--config x`, `--config=x`.
 _NAMED: Final = re.compile(r"(?<!\S)(?:-f|--config)(?:[\s=]+|(?<=-f)(?=\S*[./]))([^\s=]+)")
+# Where the chart mounts its own configuration. Nobody can mount another file there: Kubernetes
+# refuses two mounts at one path.
 _CHARTS_FOLDER: Final = "/usr/local/etc/jupyterhub"
 _CHARTS_FILE: Final = f"{_CHARTS_FOLDER}/jupyterhub_config.py"
 
@@ -52,8 +54,6 @@ def python_elsewhere(hub: HubSection) -> tuple[HubPath, str] | None:
     mounts = entries_of(child(hub.data, "hub", "extraVolumeMounts"))
     if any(map(_is_configuration, mounts)):
         return ("hub", "extraVolumeMounts"), f"files in {_FOLDER}"
-    if any(map(_covers_charts_file, mounts)):
-        return ("hub", "extraVolumeMounts"), f"another {_CHARTS_FILE}"
     for key in ("command", "args"):
         words = " ".join(map(str, listing(child(hub.data, "hub", key))))
         own = [path for path in _NAMED.findall(words) if path != _CHARTS_FILE]
@@ -63,13 +63,9 @@ def python_elsewhere(hub: HubSection) -> tuple[HubPath, str] | None:
 
 
 def _is_configuration(mount: object) -> bool:
-    """Whether something is mounted among the files that the hub runs."""
-    return _FOLDER in text(child(mount, "mountPath")).split("/")
-
-
-def _covers_charts_file(mount: object) -> bool:
-    """Whether something is mounted in the place of the chart's configuration."""
-    return text(child(mount, "mountPath")).rstrip("/") in (_CHARTS_FILE, _CHARTS_FOLDER)
+    """Whether something is mounted among the files that the hub runs, or may bring their folder."""
+    path = text(child(mount, "mountPath"))
+    return _FOLDER in path.split("/") or path.rstrip("/") == _CHARTS_FOLDER
 
 
 def _key_of(file: object) -> HubPath:
