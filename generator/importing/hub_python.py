@@ -16,8 +16,11 @@ from generator.values.lookups import child, listing, mapping, text
 
 # The chart's configuration runs each file of this folder.
 _FOLDER: Final = "jupyterhub_config.d"
-# The file that an argument names: `-f x`, `-f/x`, `--config x`, `--config=x`.
-_NAMED: Final = re.compile(r"(?<!\S)(?:-f|--config)(?:[\s=]+|(?<=-f)(?=\S*[./]))([^\s=]+)")
+# The file that an argument names: `-f x`, `--config x`, `--config=x`; of `-fx` only what ends as
+# configuration does, as other programs' flags look like it (`cut -f1.5`).
+_NAMED: Final = re.compile(
+    r"(?<!\S)(?:-f|--config)(?:[\s=]+|(?<=-f)(?=\S*\.(?:py|json)\b))([^\s=]+)"
+)
 # Where the chart mounts its own configuration. Nobody can mount another file there: Kubernetes
 # refuses two mounts at one path.
 _CHARTS_FOLDER: Final = "/usr/local/etc/jupyterhub"
