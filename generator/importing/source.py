@@ -16,7 +16,8 @@ from generator.values.lookups import child, mapping
 
 # What only the hub's Python knows.
 UNKNOWN: Final = "set-in-python"
-# Keys from the top of the hub's values; a list's entry is `[1]`.
+# Keys, the outermost first: from the top of the file, of a section of it (a hub's values), or of
+# Roost's values. Entries of lists need a KeyPath.
 HubPath = tuple[str, ...]
 Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
 
@@ -62,7 +63,7 @@ _USUAL_NESTINGS: Final[tuple[HubPath, ...]] = (
     ("daskhub",),
 )
 _MAX_DEPTH: Final = 4
-# A list's entry is written as `[1]`.
+# Printed as it is; `[1]` is a list's entry.
 _PLAIN_KEY: Final = re.compile(r"[\w-]+|\[\d+\]")
 
 
