@@ -151,8 +151,6 @@ def _unplaced_users(
     """What must be so before all users are placed, with the users whom it is about."""
     unplaced: dict[Unplaced, list[_Chosen]] = {}
     for outcome, chosen in users_by_fare.items():
-        if not outcome.unplaced:
-            continue
         names_own_scheduler = all(why.is_of_scheduler for why in outcome.unplaced)
         # Users who name a scheduler of their own, while others don't, want it.
         if names_own_scheduler and PLACE in promises:
