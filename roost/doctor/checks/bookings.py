@@ -70,7 +70,7 @@ def check(install: Install) -> CheckReport:
             misfits = _seen(unseen, room.misfits, install.client, install.release.namespace, most)
             for reason, fix in misfits:
                 yield warning(f"{crowd}: {reason}", fix)
-    for name, text in _histories(unseen, install, document).items():
+    for name, text in _seen(unseen, _histories, install, document):
         try:
             levels = read_history(text).levels
         except HistoryError:
@@ -125,18 +125,14 @@ def _of_config_maps(install: Install, bookable: Limits) -> Iterator[Event]:
         yield from read_events(Reader(), (body.get("data") or {}).get(EVENTS_KEY, ""), bookable)
 
 
-def _histories(
-    unseen: dict[str, Finding], install: Install, document: Mapping[str, Any]
-) -> Mapping[str, str]:
-    """How many users there were, as learning keeps it, by placeholder set."""
+def _histories(install: Install, document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """How many users there were, as learning keeps it, with the placeholder set's name. Raises
+    ClusterError.
+    """
     if not any(entry["learn"] for entry in document["placeholders"]):
-        return {}
-    try:
-        stored = install.client.find(f"{_config_maps(install)}/{document['headroomHistory']}")
-    except ClusterError as error:
-        unseen[str(error)] = could_not_read(error)
-        return {}
-    return (stored or {}).get("data") or {}
+        return ()
+    stored = install.client.find(f"{_config_maps(install)}/{document['headroomHistory']}")
+    return ((stored or {}).get("data") or {}).items()
 
 
 def _config_maps(install: Install) -> str:
