@@ -256,7 +256,11 @@ def read_story(store: Store, pod: Row) -> PodStory:
         waited = rows(schema.waiting, schema.waiting.c.pod_uid == uid)
         tried_us = [row["last_us"] for row in decisions] + [row["at_us"] for row in waited]
         at_us = max([created_us, *tried_us]) if bind is None else bind["at_us"]
-        node_uid = "" if bind is None else bind["node_uid"]
+        its_node = (
+            []
+            if bind is None
+            else rows(schema.node, schema.node.c.uid == bind["node_uid"], by="uid")
+        )
         nodes = _nodes_at(connection, at_us)
         is_pulling = bind is not None and not pulls and not ready_us
         return PodStory(
@@ -276,7 +280,7 @@ def read_story(store: Store, pod: Row) -> PodStory:
                 connection, rows(schema.preemption, schema.preemption.c.victim_uid == uid)
             ),
             victims=_victims(connection, decisions),
-            node=next(iter(rows(schema.node, schema.node.c.uid == node_uid, by="uid")), None),
+            node=its_node[0] if its_node else None,
             waiting={**waited[0], "nodes": unpack_candidates(waited[0]["nodes"])}
             if waited
             else None,
