@@ -21,12 +21,11 @@ from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.attempt import Attempt
-from roost_lab.units import DAY_SECONDS
+from roost_lab.units import DAY_SECONDS, HOUR_SECONDS
 from tests.recorded_data import LAUNCHES
 
 POLICIES: Final = ("z2jh-placeholders-packed", "roost")
 GB: Final = 10**9
-HOUR: Final = 3600
 DAYS: Final = 2
 
 
@@ -59,7 +58,7 @@ def play(policy: str, disk: Disk, seed: int) -> RunResult:
         "node_disk_bytes": disk.size_gb * GB,
         "gc_high": disk.high_percent / 100,
         "gc_low": disk.low_percent / 100,
-        "gc_max_age_seconds": disk.most_unused_hours * HOUR,
+        "gc_max_age_seconds": disk.most_unused_hours * HOUR_SECONDS,
     }
     world = World(load_policy(policy), make_assumptions(setting, "disks"), seed)
     return world.play(_of_first_days(seed))

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NODES: Final = 200
-HOUR: Final = 3_600 * US
 # Shares of the record's length; the last one is its end.
 PLACES: Final = (0.01, 0.25, 0.5, 0.75, 1.0)
 _SERIES: Final = {

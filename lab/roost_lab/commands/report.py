@@ -21,8 +21,9 @@ from roost_lab.report.learned_room import LearnedRoom
 from roost_lab.report.page import make_page
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.subject import Report
+from roost_lab.units import DAY_US, HOUR_US, MINUTE_US
 
-_UNIT_SECONDS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_UNIT_US: Final = {"m": MINUTE_US, "h": HOUR_US, "d": DAY_US, "w": 7 * DAY_US}
 
 _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
 
@@ -142,7 +143,7 @@ def _span_us(text: str) -> int | None:
     if found is None:
         return None
     number, unit = found.groups()
-    return int(number) * _UNIT_SECONDS[unit] * 1_000_000
+    return int(number) * _UNIT_US[unit]
 
 
 def _zone(name: str) -> tzinfo:

@@ -14,9 +14,9 @@ from roost_core.placement.headroom_account import Account, LateClass, Week
 from roost_lab.pages.table import Unit
 from roost_lab.report.query import Query
 from roost_lab.report.subject import Field, Report, Section, TableOf
-from roost_lab.units import MINUTE_US
+from roost_lab.units import DAY_US, MINUTE_US
 
-WEEK_US: Final = 7 * 24 * 60 * MINUTE_US
+WEEK_US: Final = 7 * DAY_US
 
 
 @dataclass(frozen=True, slots=True)

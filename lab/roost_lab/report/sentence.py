@@ -5,8 +5,6 @@ Everything in it is from the figures below it. What isn't known is left out.
 
 from __future__ import annotations
 
-from typing import Final
-
 from roost_lab.pages.phrases import plural, show_seconds, show_span
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
@@ -20,9 +18,7 @@ from roost_lab.report.start_phases import WindowStarts
 from roost_lab.report.statistics import FEWEST, Spans
 from roost_lab.report.subject import Report
 from roost_lab.report.waits_after_binding import WaitsAfterBinding
-from roost_lab.units import US
-
-_HOUR: Final = 3_600
+from roost_lab.units import HOUR_SECONDS, US
 
 
 def sentence(report: Report) -> str:
@@ -154,7 +150,7 @@ def _idle_nodes(report: Report) -> str:
         return "" if idle is None else "No node held only placeholders."
     given = room_given(report)
     saved = f"; {plural(given, 'placeholder')} gave way to a pod without room" if given else ""
-    hours = round(sum(idle) / _HOUR)
+    hours = round(sum(idle) / HOUR_SECONDS)
     long = f"{hours:,} hours" if hours >= 2 else show_seconds(sum(idle))
     if len(idle) == 1:
         return f"One node held only placeholders for {long}{saved}."

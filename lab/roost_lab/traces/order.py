@@ -8,10 +8,11 @@ from typing import Final
 
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.launch_line import EXACT, MINUTE, SECOND, LaunchDetails, LaunchLine
+from roost_lab.units import DAY_SECONDS
 
 # A launch so far ahead of those before is believed once the next one agrees: a single wrong year
 # must not make all the rest late, nor the replay a hundred years long.
-LEAP_SECONDS: Final = 31 * 86400.0
+LEAP_SECONDS: Final = 31 * DAY_SECONDS
 LATE: Final = "its time is before that of lines long past: the file isn't in order of time"
 LEAPT: Final = "its time is more than 31 days from its neighbours'"
 _MOST_REMEMBERED: Final = 4096

@@ -9,6 +9,7 @@ from roost_core.placement.labels import USER_CLASS
 from roost_core.release.reader import DNS_LABEL
 from roost_lab.traces.counts import show
 from roost_lab.traces.launch_line import LONGEST, LaunchDetails, UnusableLine
+from roost_lab.units import DAY_SECONDS
 
 SCHEMA: Final = "roost.hub.jupyter.org/launch"
 VERSIONS: Final = range(3, 4)
@@ -17,7 +18,7 @@ _GITHUB: Final = "https://github.com/"
 _MOST_IMAGE_BYTES: Final = 10**13
 _MOST_MILLICORES: Final = 10**7
 _MOST_MEMORY_BYTES: Final = 10**15
-_MOST_SECONDS: Final = 366 * 86400.0
+_MOST_SECONDS: Final = 366 * DAY_SECONDS
 
 
 def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:

@@ -14,13 +14,13 @@ from roost_lab.recorder.answers.after_binding import AfterBinding, find_waits
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase, unpack_candidates
-from roost_lab.units import US
+from roost_lab.units import DAY_US, US
 
 Row = Mapping[str, Any]
 _MANY: Final = 500
 # Suggestions for a name that is not recorded.
 _MOST_NAMES: Final = 5
-_WEEK_US: Final = 7 * 24 * 3600 * US
+_WEEK_US: Final = 7 * DAY_US
 
 
 @dataclass(frozen=True, slots=True)

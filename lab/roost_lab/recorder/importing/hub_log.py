@@ -17,12 +17,12 @@ from roost_lab.recorder.recording.pod_records import hub_records
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, Record
-from roost_lab.units import US
+from roost_lab.units import DAY_US, US
 
 NO_POD: Final = "news in a hub's log of a start whose pod isn't recorded"
 SEVERAL: Final = "news in a hub's log of a user with pods in several namespaces"
 # How long a server that seating asked for may wait for its user, at most.
-LONGEST_LIFE_US: Final = 7 * 24 * 3600 * US
+LONGEST_LIFE_US: Final = 7 * DAY_US
 _PLAIN: Final = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 _LENGTH: Final = 37
 

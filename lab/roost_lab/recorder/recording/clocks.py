@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Final
 
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading
+from roost_lab.units import HOUR_US
 
 # An Event counts for its node's clock for an hour: clocks drift, and are set right.
-_EVENT_HOLDS_US: Final = 3_600 * SECOND_US
+_EVENT_HOLDS_US: Final = HOUR_US
 # With fewer Events a clock counts as right: all of them may have come late.
 _FEWEST: Final = 3
 # Kubelets' times are whole seconds, and an Event takes some time to reach the API server: a smaller

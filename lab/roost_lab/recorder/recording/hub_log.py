@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from roost_core.placement.labels import SEATING_SERVICE
 from roost_lab.recorder.recording.reading import PodReading, Step, micros
 from roost_lab.recorder.store.records import Phase
-from roost_lab.units import US
+from roost_lab.units import HOUR_US, US
 
 # The hub's container in zero-to-jupyterhub's pod, and the label `component` of that pod.
 HUB: Final = "hub"
@@ -32,7 +32,7 @@ _SAME_US: Final = US
 _MAX_KIND: Final = 32
 # How long after the creation of its pod a hub may tell of a start; and how much their clocks may
 # differ.
-LONGEST_US: Final = 3600 * US
+LONGEST_US: Final = HOUR_US
 EARLY_US: Final = 2 * US
 # Names of pod and container (`kubectl logs --prefix`, stern), the kubelet's time (`--timestamps`),
 # the stream in a kubelet's own file, and JupyterHub's own time, which is the container's local

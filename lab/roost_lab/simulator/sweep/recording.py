@@ -43,6 +43,7 @@ from roost_lab.simulator.engine.journal import Journal
 from roost_lab.simulator.engine.pods import MADE_UP_REGISTRY, USER
 from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.run import Job, SweepError
+from roost_lab.units import US
 
 # Records that are written in one transaction.
 BATCH: Final = 10_000
@@ -277,4 +278,4 @@ def _uid(pod: SimPod) -> str:
 
 
 def _us(moment: float) -> int:
-    return round(moment * 1_000_000)
+    return round(moment * US)
