@@ -54,6 +54,8 @@ def svg(height: int, label: str, parts: Sequence[str]) -> str:
     )
 
 
-def text(x: float, y: float, words: str, kind: str = "") -> str:
-    """Words, from x on."""
-    return f'<text x="{x:g}" y="{y:g}" class="{kind}">{escape(words)}</text>'
+def text(x: float, y: float, words: str, kind: str = "", style: str = "") -> str:
+    """Words, from x on; kind: classes of STYLE. style: what differs from these, as CSS."""
+    place = f'x="{round(x, 1):g}" y="{round(y, 1):g}"'
+    own_style = f' style="{style}"' if style else ""
+    return f'<text {place} class="{kind}"{own_style}>{escape(words)}</text>'

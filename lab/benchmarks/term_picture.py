@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
 from typing import Final, NamedTuple
 
 from benchmarks import terms as drawn
-from benchmarks.drawing import WIDTH, svg
+from benchmarks.drawing import WIDTH, svg, text
 from benchmarks.term_figures import DAY_NAMES, IMPORTED, NONE, Waits
 from benchmarks.terms import Term
 from roost_core.placement.headroom_account import LATE_SECONDS
@@ -105,11 +104,6 @@ def _tell(waits: Waits) -> str:
     return f"{who if waits.late_percent else 'nobody waits'} longer than {LATE_SECONDS:.0f} s"
 
 
-def _words(x: float, y: float, words: str, kind: str = "", style: str = WORDS_STYLE) -> str:
-    """Words from x on; kind: classes of the drawing's style."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" style="{style}">{escape(words)}</text>'
-
-
 def _steps(looks: Sequence[Look]) -> Iterator[Look]:
     """The greatest of each number in each step, so that no short wait is lost."""
     for first in range(0, len(looks), LOOKS_A_STEP):
@@ -145,18 +139,18 @@ def _panel(
     def path(counts: Iterable[float]) -> str:
         return "L".join(f"{x(step_days * n):.1f} {y(count):.1f}" for n, count in enumerate(counts))
 
-    yield _words(15, top, titles[0], "bold", TITLE_STYLE)
-    yield _words(15, top + 20, titles[1], "small")
-    yield _words(15, top + HEAD_HEIGHT - 8, "people", "small")
+    yield text(15, top, titles[0], "bold", TITLE_STYLE)
+    yield text(15, top + 20, titles[1], "small", WORDS_STYLE)
+    yield text(15, top + HEAD_HEIGHT - 8, "people", "small", WORDS_STYLE)
     for count in range(0, scale.most, 100):
         yield f'<path class="grid" d="M{PANEL_LEFT} {y(count):.1f}h{PANEL_WIDTH}"/>'
         # Its end stands at the axis.
         at_end = f"{WORDS_STYLE};text-anchor:end"
-        yield _words(PANEL_LEFT - 6, y(count) + 5, str(count), "small", at_end)
+        yield text(PANEL_LEFT - 6, y(count) + 5, str(count), "small", at_end)
     base = bottom + scale.below
     for day in days:
         yield f'<path class="grid" d="M{x(day):.1f} {base:.1f}V{bottom - PANEL_HEIGHT}"/>'
-        yield _words(x(day + 0.5) - 14, base + DAYS_BELOW, DAY_NAMES[day], "small")
+        yield text(x(day + 0.5) - 14, base + DAYS_BELOW, DAY_NAMES[day], "small", WORDS_STYLE)
     room = path(scale.users_a_node * step.nodes for step in steps)
     yield f'<path class="node" d="M{PANEL_LEFT} {bottom}L{room}V{bottom}Z"/>'
     for begin in scale.class_days:
@@ -173,7 +167,9 @@ def _panel(
         yield f'<path class="line" style="{WAITING_STYLE}" d="{bars}"/>'
     most = max(waiting, key=lambda each: each[1], default=(0, 0))
     if most[1] == scale.waiting > 0:
-        yield _words(x(step_days * most[0]) + 6, base - 2, f"{most[1]} wait at once")
+        yield text(
+            x(step_days * most[0]) + 6, base - 2, f"{most[1]} wait at once", style=WORDS_STYLE
+        )
 
 
 def _class_days(term: Term) -> Iterator[float]:
@@ -207,5 +203,5 @@ def _legend(y: float, users_a_node: int) -> Iterator[str]:
     x = 15.0
     for (mark, words), width in zip(marks, widths, strict=True):
         yield f'<g transform="translate({x:.1f} 0)">{mark}</g>'
-        yield _words(x + 28, y + 5, words)
+        yield text(x + 28, y + 5, words, style=WORDS_STYLE)
         x += width + gap
