@@ -124,8 +124,8 @@ class Nodes(NamedTuple):
 def figures_of(term: Term, waits: Mapping[int, float], nodes_by_week: Mapping[int, Nodes]) -> Run:
     """The figures of a replay.
 
-    waits: seconds by the attempt's number, of those who got a server. nodes_by_week: the first week
-    of classes is 1.
+    waits: seconds by the attempt's number, of those who got a server. nodes_by_week: of all weeks;
+    the first week of classes is 1, those before are 0 and less.
     """
     by_week: dict[int, list[Launch]] = {}
     for launch in term.launches:
@@ -142,11 +142,8 @@ def figures_of(term: Term, waits: Mapping[int, float], nodes_by_week: Mapping[in
         return Period(
             everybody=waits_of(_waits(launches, waits)),
             exam_apart=waits_of(_waits(others, waits)),
-            node_hours=sum(nodes_by_week[week].hours for week in numbers if week in nodes_by_week),
-            most_nodes=max(
-                (nodes_by_week[week].most for week in usual_weeks if week in nodes_by_week),
-                default=0,
-            ),
+            node_hours=sum(nodes_by_week[week].hours for week in numbers),
+            most_nodes=max((nodes_by_week[week].most for week in usual_weeks), default=0),
         )
 
     all_weeks = range(1, term.weeks + 1)

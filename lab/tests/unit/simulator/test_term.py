@@ -254,6 +254,8 @@ def test_a_term_is_played_and_the_oracle_is_ahead(monkeypatch: pytest.MonkeyPatc
     assert none.weeks[0].everybody.p95 > 100 > oracle.weeks[0].everybody.p95
     # One node stays all week, and the last launch ends the replay.
     assert none.weeks[0].node_hours > 160 > none.later.node_hours > 0
+    # Each week has its own peak: the second one has no class.
+    assert none.later.most_nodes < none.weeks[0].most_nodes
 
 
 # The picture
