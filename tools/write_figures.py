@@ -366,7 +366,7 @@ def gains() -> str:
             f"{term.late(IMPORTED):.1f} %",
             _mean_nodes(term.hours(FIXED), 28),
             term.change(FIXED),
-            _money_of_4_weeks(term.more(FIXED), 28),
+            term.money(FIXED),
         ],
         [
             "a BinderHub, 13,000 starts a day, 25 placeholders, slow pulls (6 MB/s)",
@@ -380,7 +380,7 @@ def gains() -> str:
             f"{_whole(course.mean(LEARNED))} s",
             _mean_nodes(course.hours, 28),
             course.change,
-            _money_of_4_weeks(course.more, 28, GPU_NODE_HOUR),
+            course.money,
         ],
         [
             f"the people of row 4 on four hubs that share nodes, with [`sharedPools`]({pools})",
@@ -526,33 +526,29 @@ def costs() -> str:
     rows = [
         [
             "a term's classes: 4 weeks, no placeholders before",
-            _hours_and_worst(term),
-            _money_of_4_weeks(term.more(NONE), 28),
+            term.told_and_worst,
+            term.money(NONE),
         ],
-        [
-            "the same with Karpenter",
-            _hours_and_worst(karpenter),
-            _money_of_4_weeks(karpenter.more(NONE), 28),
-        ],
+        ["the same with Karpenter", karpenter.told_and_worst, karpenter.money(NONE)],
         [
             "a term's classes: 4 weeks, with 25 placeholders at all times before",
             term.told(FIXED),
-            _money_of_4_weeks(term.more(FIXED), 28),
+            term.money(FIXED),
         ],
         [
             "many images, as mybinder.org's: 10 days, 25 placeholders on both sides",
             public.hours,
-            _money_of_4_weeks(public.more, 10),
+            public.money(10),
         ],
         [
             "a BinderHub, 600 starts a day: 10 days, 25 placeholders on both sides",
             small.hours,
-            _money_of_4_weeks(small.more, 10),
+            small.money(10),
         ],
         [
             "GPUs with a weekly course: 4 weeks",
             _hours_today(course.hours, course.change),
-            as_money(course.more * GPU_NODE_HOUR),
+            course.money,
         ],
         ["few images, no classes", "up to +1 %", ""],
     ]
@@ -575,11 +571,6 @@ def _month_of_classes(term: _Term) -> str:
         f" night. The replays had {_mean_nodes(term.hours(NONE), 28)}, so it is an estimate.\n\n"
         + _markdown(head, rows)
     )
-
-
-def _hours_and_worst(term: _Term) -> str:
-    """Node-hours without placeholders, and the change with Roost, also in the worst term."""
-    return f"{term.told(NONE)} (worst term: {term.worst_change(NONE)})"
 
 
 def costs_culling() -> str:
@@ -641,17 +632,29 @@ class _Term:
             f"{self.late(NONE):.0f} % wait over 30 s",
             f"{self.late(IMPORTED):.1f} % (worst term: {self.worst_late:.1f} %)",
             _mean_nodes(self.hours(NONE), 28),
-            f"{self.change(NONE)} (worst term: {self.worst_change(NONE)})",
-            _money_of_4_weeks(self.more(NONE), 28),
+            self._and_worst(self.change(NONE)),
+            self.money(NONE),
         ]
 
     def told(self, arm: str) -> str:
         """Node-hours with this arm, and the change with Roost, as pages tell them."""
         return _hours_today(self.hours(arm), self.change(arm))
 
+    @property
+    def told_and_worst(self) -> str:
+        """The same without placeholders, also of the worst term."""
+        return self._and_worst(self.told(NONE))
+
+    def money(self, arm: str) -> str:
+        """What learning costs more than this arm, in the median of the terms."""
+        return _money_of_4_weeks(self.more(arm), 28)
+
     def worst_change(self, arm: str) -> str:
-        """The same of the worst term."""
+        """The change with Roost in the worst term."""
         return f"{self._against.number('worst, %', self._autoscaler, arm):+.1f} %"
+
+    def _and_worst(self, words: str) -> str:
+        return f"{words} (worst term: {self.worst_change(NONE)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -675,6 +678,10 @@ class _Pair:
         before, after = self.node_hours
         return after - before
 
+    def money(self, days: int) -> str:
+        """The same as money, of a replay of so many days."""
+        return _money_of_4_weeks(self.more, days)
+
     def gains(self, days: int) -> list[str]:
         """README's cells from the wait to the money, of a replay of so many days."""
         return [
@@ -682,7 +689,7 @@ class _Pair:
             f"{self.p95[1]:.0f} s",
             _mean_nodes(self.node_hours[0], days),
             _change(*self.node_hours),
-            _money_of_4_weeks(self.more, days),
+            self.money(days),
         ]
 
 
@@ -767,6 +774,11 @@ class _Course:
     def change(self) -> str:
         """The same in percent, with its sign."""
         return f"{self._number('against none', LEARNED):+.1f} %"
+
+    @property
+    def money(self) -> str:
+        """The same as money."""
+        return _money_of_4_weeks(self.more, 28, GPU_NODE_HOUR)
 
 
 def _change(before: float, after: float) -> str:
