@@ -92,7 +92,7 @@ def _section(part: Part) -> dict[str, Any] | None:
         known = [
             place
             for place in range(len(table.columns))
-            if not table.rows or any(row[place] not in (None, "") for row in table.rows)
+            if any(row[place] not in (None, "") for row in table.rows)
         ]
         columns = [table.columns[place] for place in known]
         rows = [[(row[place], table.columns[place]) for place in known] for row in table.rows]

@@ -199,6 +199,17 @@ def test_the_page_begins_with_what_users_get_and_for_what(policies: list[str], b
     assert lead.startswith(begins), lead
 
 
+def test_figures_have_captions_for_people_or_else_their_measures_titles() -> None:
+    side_by_side = parts(summary(), told())[0]
+    assert [figure.caption for figure in side_by_side.figures if figure is not None] == [
+        "Starts that download an image",
+        "95 of 100 people wait at most",
+        "99 of 100 people wait at most",
+        "Node-hours",
+        "Starts that found no room",
+    ]
+
+
 def test_a_replay_without_any_launch_is_a_page_too() -> None:
     one = summarise([RunResult(policy="a", seed=1)], WORLDS[:1])
     assert "No server started in this replay." in make_page(one, told())
