@@ -9,11 +9,11 @@ failed=0
 mkdir -p "$logs"
 rm -f "$logs"/*.log
 
-# run_tests LOG WORKERS ARGUMENT...: -ra lists every skip with its reason; loadfile keeps one file's control plane in one process.
+# run_tests LOG WORKERS MARKERS ARGUMENT...: -ra lists every skip with its reason; loadfile keeps one file's control plane in one process.
 run_tests() {
-  local log=$logs/$1.log workers=$2
-  shift 2
-  "$python" -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder -m "not minors and not hub_day" -ra --durations=20 "$@" 2>&1 |
+  local log=$logs/$1.log workers=$2 markers=$3
+  shift 3
+  "$python" -m pytest -n "$workers" --dist loadfile --no-loadscope-reorder -m "not minors and not hub_day $markers" -ra --durations=20 "$@" 2>&1 |
     tee "$log"
 }
 
@@ -46,8 +46,8 @@ imaging=$!
 set +m
 building=
 trap 'kill -- "-$control_plane" ${building:+"-$building"} "-$imaging" 2>/dev/null' EXIT
-run_tests unit "${WORKERS:-2}" tests/unit tests/properties lab/tests/unit lab/tests/properties --ignore tests/properties/together || failed=1
-run_tests judge "${WORKERS:-2}" tests/properties/together --dist load || failed=1
+run_tests unit "${WORKERS:-2}" "" tests/unit tests/properties lab/tests/unit lab/tests/properties --ignore tests/properties/together || failed=1
+run_tests judge "${WORKERS:-2}" "" tests/properties/together --dist load || failed=1
 if kill -0 "$control_plane" 2>/dev/null; then
   echo "test: waiting for the control plane to be built; see $logs/control-plane.log" >&2
 fi
@@ -56,13 +56,14 @@ set -m
 build >"$logs/build.log" 2>&1 &
 building=$!
 set +m
-# These mostly wait for other programs: four processes keep two cores busy.
-run_tests e2e "${WORKERS:-4}" tests/e2e lab/tests/e2e tests/parity || failed=1
+# These wait for other programs at times: three processes keep two cores busy.
+run_tests e2e "${WORKERS:-3}" "and not alone" tests/e2e lab/tests/e2e tests/parity || failed=1
+run_tests alone 1 "and alone" tests/e2e || failed=1
 show_if_failed "$building" build
 wait "$imaging" # or a build container would stay behind
 
 echo "test: summary"
-grep -hE '^(FAILED|ERROR|SKIPPED|XFAIL|XPASS) |^=+ .* in [0-9.]+s' "$logs"/{unit,judge,e2e}.log
+grep -hE '^(FAILED|ERROR|SKIPPED|XFAIL|XPASS) |^=+ .* in [0-9.]+s' "$logs"/{unit,judge,e2e,alone}.log
 grep '^test: ' "$logs/build.log"
 [ $failed = 0 ] && echo "test: ok" || echo "test: FAILED"
 exit $failed

@@ -105,7 +105,8 @@ class Process:
         self._popen.kill()
         self._popen.wait()
 
-    def stop(self, grace_seconds: float = 5.0) -> int:
+    def stop(self, grace_seconds: float = 30.0) -> int:
+        """SIGTERM, and SIGKILL after as long as a pod has by default."""
         self._popen.terminate()
         try:
             return self._popen.wait(grace_seconds)

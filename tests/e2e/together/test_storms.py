@@ -31,7 +31,7 @@ from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import FAST_ELECTION, Stack, Webhook
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 LARGE: JSONObject = {"cpu": "64", "memory": "64Gi", "pods": 5000}
 # Placeholders take 240 CPU of a node with 256; each makes room for 48 users.

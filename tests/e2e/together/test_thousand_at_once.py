@@ -25,7 +25,7 @@ from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 # zero-to-jupyterhub's `hub.concurrentSpawnLimit`.
 AT_ONCE = 64
@@ -66,7 +66,11 @@ class Tenant:
         left = iter(bodies)
         host, port = self._address.hostname, self._address.port
         ways = [await asyncio.open_connection(host, port, ssl=self._tls) for _ in range(at_once)]
-        await asyncio.gather(*(self._work(*way, left) for way in ways))
+        try:
+            await asyncio.gather(*(self._work(*way, left) for way in ways))
+        finally:
+            for _, writer in ways:
+                writer.close()
 
     async def _work(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: Iterator[JSONObject]
@@ -79,7 +83,9 @@ class Tenant:
                 f"Content-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n"
             )
             writer.write(head.encode() + text)
-            status = int((await reader.readline()).split()[1])
+            line = await reader.readline()
+            assert line, "the API server closed a connection instead of answering"
+            status = int(line.split()[1])
             length = 0
             while (line := await reader.readline()) != b"\r\n":
                 key, _, value = line.partition(b":")
@@ -89,7 +95,6 @@ class Tenant:
                 await reader.readexactly(size + 2)
             await reader.readexactly(length or 2)
             self.statuses[status] += 1
-        writer.close()
 
 
 def holders(cluster: ControlPlane, namespace: str) -> dict[str, tuple[str, int]]:

@@ -3,6 +3,7 @@ nothing else.
 """
 
 import copy
+import functools
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.recorded_data import LEFT_ALONE, PODS
-from tests.stack import Stack
+from tests.stack import Stack, Webhook
 
 pytestmark = pytest.mark.e2e
 
@@ -61,18 +62,21 @@ def stack(control_plane: ControlPlane) -> Iterator[Stack]:
         nodes.create("node-1", labels={**pool, pulled_label(RELEASE, name, IMAGE): "true"})
         nodes.create("node-2", labels=pool)
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-        for node in ("node-1", "node-2"):
+        webhook = running.webhooks[0]
+        # Without a builder the ring holds both nodes: that of the first builder is waited for.
+        for size, node in enumerate(("node-1", "node-2"), start=1):
             running.create_pod(builder(node))
             path = f"/api/v1/namespaces/{name}/pods/dind-{node}/status"
             control_plane.api.patch(path, {"status": status})
-        webhook = running.webhooks[0]
-        wait_until(
-            lambda: webhook.metric("roost_webhook_ring_nodes") == 2,
-            30,
-            "the ring to hold both nodes",
-        )
+            wait_until(
+                functools.partial(is_ring_of, webhook, size), 30, f"builders on {size} nodes"
+            )
         yield running
     control_plane.api.delete(f"/api/v1/namespaces/{name}")
+
+
+def is_ring_of(webhook: Webhook, size: int) -> bool:
+    return webhook.metric("roost_webhook_ring_nodes") == size
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 
 USERS = "component=singleuser-server"
 # As rendered.
