@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -81,18 +80,18 @@ def _of_leader(install: Install) -> frozenset[Condition]:
 def _find_expired(install: Install, name: str, entries: list[JSONObject]) -> CheckReport:
     """CA bundles by which the API server can trust no certificate."""
     now = now_seconds(install)
-    wrong: dict[str, None] = {}
+    wrong = []
     for entry in entries:
         bundle = _bundle_of(entry)
-        ends = bundle_end_seconds(bundle) if bundle else None
+        ends = bundle_end_seconds(bundle)
         if bundle and ends is None:
-            wrong[f"{entry['name']} (not a certificate)"] = None
+            wrong.append(f"{entry['name']} (not a certificate)")
         elif ends is not None and ends <= now:
-            wrong[f"{entry['name']} (expired {_day(ends)})"] = None
+            wrong.append(f"{entry['name']} (expired {_date(ends)})")
     if wrong:
         yield error(
-            f"{name}: a caBundle by which nothing can be trusted: {some(list(wrong))}. Pods are"
-            " created without Roost.",
+            f"{name}: a caBundle by which nothing can be trusted: {some(wrong)}. Pods are created"
+            " without Roost.",
             "The controllers' leader renews it (mode self; check leaders). certManager: does its"
             " ca-injector run? secret: give a new webhook.certificates.caBundle.",
             UNREVIEWED,
@@ -106,7 +105,7 @@ class _Served(NamedTuple):
     # PEM, and what its first certificate says.
     chain: bytes
     facts: CertificateFacts
-    # It, in words, for the middle of a sentence.
+    # It, in words, after an article.
     words: str
     # How the webhook gets another one.
     fix: str
@@ -137,7 +136,7 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
             _of_leader(install),
         )
         return
-    words = f"the webhook's certificate (Secret {namespace}/{secret}, of {_issuer(facts)})"
+    words = f"webhook's certificate (Secret {namespace}/{secret}, of {_issuer(facts)})"
     served = _Served(chain, facts, words, fix)
     yield from _find_end(install, served)
     yield from _find_strangers(install, name, entries, served)
@@ -145,7 +144,7 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
     lacking = sorted(host for host in hosts if not _is_for(facts, host))
     if lacking:
         yield error(
-            f"{_sentence(words)} isn't for {some(lacking)}, which the API server asks"
+            f"The {words} isn't for {some(lacking)}, which the API server asks"
             f" ({some(list(facts.names)) or 'it names no host'}).",
             fix,
             UNREVIEWED,
@@ -153,23 +152,19 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
         )
 
 
-def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:]
-
-
 def _find_end(install: Install, served: _Served) -> CheckReport:
     ends = served.facts.ends_at
     left = ends - now_seconds(install)
     if left <= 0:
         yield error(
-            f"{_sentence(served.words)} expired {_date(ends)}: the API server doesn't trust the"
+            f"The {served.words} expired {_date(ends)}: the API server doesn't trust the"
             " webhook, and creates pods without it.",
             served.fix,
             _BROKEN | UNREVIEWED,
             _of_leader(install),
         )
     elif _mode(install) == "secret" and left <= _NOTICE_SECONDS:
-        yield warning(f"{_sentence(served.words)} expires {_date(ends)}.", served.fix)
+        yield warning(f"The {served.words} expires {_date(ends)}.", served.fix)
 
 
 def _find_strangers(
@@ -177,17 +172,17 @@ def _find_strangers(
 ) -> CheckReport:
     """CA bundles by which the API server doesn't trust the certificate."""
     now = now_seconds(install)
-    strangers: dict[str, None] = {}
-    for entry in entries:
-        bundle = _bundle_of(entry)
+    strangers = {
+        _subjects(bundle)
+        for bundle in map(_bundle_of, entries)
         # One that is no certificate, or has ended, is told by itself.
-        can_be_used = (bundle_end_seconds(bundle) or 0.0) > now
-        if can_be_used and not is_trusted(served.chain, bundle):
-            strangers[_subjects(bundle)] = None
+        if (bundle_end_seconds(bundle) or 0.0) > now and not is_trusted(served.chain, bundle)
+    }
     if strangers:
         yield error(
-            f"{name}: its caBundle is of another CA ({some([*strangers])}) than {served.words}:"
-            " the API server doesn't trust the webhook, and creates pods without it.",
+            f"{name}: its caBundle is of another CA ({some(sorted(strangers))}) than the"
+            f" {served.words}: the API server doesn't trust the webhook, and creates pods without"
+            " it.",
             _bundle_fix(install, name, served.fix),
             UNREVIEWED,
             _of_leader(install),
@@ -286,12 +281,8 @@ def _bundle_of(entry: JSONObject) -> bytes:
 def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return b"not base64"
-
-
-def _day(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
 
 
 def _date(seconds: float) -> str:

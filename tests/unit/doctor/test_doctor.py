@@ -205,7 +205,7 @@ def test_a_lease_says_why_nobody_leads_by_its_holder_first(
 @pytest.mark.parametrize(
     ("bundle", "evidence"),
     [
-        (ca_bundle(0), "(expired 1970-01-02)"),
+        (ca_bundle(0), "(expired 1970-01-02 00:00 UTC)"),
         ("LS0t", "(not a certificate)"),
         (None, "no caBundle in"),
     ],
