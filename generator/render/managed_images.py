@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from generator.render.go_json import to_json
+from generator.values.lookups import child, mapping
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import puller_component
 
@@ -61,22 +62,11 @@ class _Use(NamedTuple):
     containers: tuple[str, ...]
 
 
-def _value(parent: object, key: str) -> object:
-    if isinstance(parent, Mapping):
-        return parent.get(key)
-    return None
-
-
-def _mapping(parent: object, key: str) -> _Object:
-    value = _value(parent, key)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _items(parent: object, key: str) -> list[object]:
     """Entries of the list under `key`, or of the mapping by its keys (newer charts key their
     profiles by name).
     """
-    value = _value(parent, key)
+    value = child(parent, key)
     if isinstance(value, Mapping):
         return [value[name] for name in sorted(value, key=str)]
     return list(value) if isinstance(value, list | tuple) else []
@@ -143,7 +133,7 @@ def with_images(images: tuple[str, ...], containers: Sequence[object]) -> tuple[
 
 def _overridden(use: _Use, holder: object) -> _Use:
     """What `kubespawner_override` of a profile or a choice makes of a use."""
-    override = _mapping(holder, "kubespawner_override")
+    override = mapping(child(holder, "kubespawner_override"))
     image = override.get("image")
     if to_json(image) in _NOTHING:
         image = use.image
@@ -156,7 +146,7 @@ def _overridden(use: _Use, holder: object) -> _Use:
     extended = use.extended
     containers = use.containers
     for key in RESOURCE_TRAITS:
-        extended = _asked(extended, _mapping(override, key))
+        extended = _asked(extended, mapping(child(override, key)))
     for key in CONTAINER_TRAITS:
         containers = with_images(containers, _items(override, key))
     return _Use(
@@ -176,7 +166,7 @@ def _chosen(uses: list[_Use], option: object) -> list[_Use]:
     choices = _items(option, "choices")
     if not choices:
         return uses
-    unlisted = _mapping(option, "unlisted_choice")
+    unlisted = mapping(child(option, "unlisted_choice"))
     if unlisted.get("enabled") is True:
         choices = [*choices, unlisted]
     made = [_overridden(use, choice) for choice in choices for use in uses]
@@ -188,16 +178,16 @@ def _default_use(singleuser: object) -> _Use:
     """What a user has who chooses nothing."""
     extended: tuple[str, ...] = ()
     for key in ("limits", "guarantees"):
-        extended = _asked(extended, _mapping(_mapping(singleuser, "extraResource"), key))
-    network_tools = _named_image(_mapping(_mapping(singleuser, "networkTools"), "image"))
+        extended = _asked(extended, mapping(child(singleuser, "extraResource", key)))
+    network_tools = _named_image(mapping(child(singleuser, "networkTools", "image")))
     own = _items(singleuser, "initContainers")
     extra = _items(singleuser, "extraContainers")
     containers = with_images((), [*own, {"image": network_tools}, *extra])
-    required = _value(_mapping(singleuser, "extraNodeAffinity"), "required")
+    required = child(singleuser, "extraNodeAffinity", "required")
     return _Use(
-        _named_image(_mapping(singleuser, "image")),
-        _merged({}, _mapping(singleuser, "nodeSelector")),
-        _objects(_value(singleuser, "extraTolerations")) or (),
+        _named_image(mapping(child(singleuser, "image"))),
+        _merged({}, mapping(child(singleuser, "nodeSelector"))),
+        _objects(child(singleuser, "extraTolerations")) or (),
         _objects(required) or (),
         extended,
         containers,
@@ -232,7 +222,7 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     # choice costs is counted before it is made.
     always_bytes = len(to_json(_items(pre_puller, "tolerations")).encode())
     bytes_left = MOST_BYTES - (always_bytes + _bytes_of([default])) * len(extra)
-    if _value(pre_puller, "pullProfileListImages") is not False:
+    if child(pre_puller, "pullProfileListImages") is not False:
         for profile in _items(singleuser, "profileList"):
             if bytes_left > 0:
                 choices = [_overridden(default, profile)]
@@ -276,7 +266,7 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
     uses = _uses(singleuser, pre_puller)
     if not uses:
         return []
-    always = _objects(_value(pre_puller, "tolerations")) or ()
+    always = _objects(child(pre_puller, "tolerations")) or ()
     usual = to_json([_tolerations(uses[0], always), uses[0].required_terms])
     usual_selector = to_json(uses[0].node_selector)
     groups: dict[str, PullerGroup] = {}
@@ -294,7 +284,7 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
         group = PullerGroup(component, use.node_selector, (), tolerations, use.required_terms)
         groups.setdefault(component, group)
         images.setdefault(component, {}).update(dict.fromkeys(references))
-    narrower = _mapping(pre_puller, "nodeSelector")
+    narrower = mapping(child(pre_puller, "nodeSelector"))
     return [
         group._replace(
             node_selector=_merged(group.node_selector, narrower),
@@ -314,9 +304,9 @@ def profile_seats(
     known. set: the name of the first; None where there is none.
     """
     usual = _default_use(singleuser)._replace(
-        node_selector=_merged({}, _mapping(defaults, "nodeSelector")),
-        tolerations=_objects(_value(defaults, "tolerations")) or (),
-        required_terms=_objects(_value(defaults, "requiredNodeTerms")) or (),
+        node_selector=_merged({}, mapping(child(defaults, "nodeSelector"))),
+        tolerations=_objects(child(defaults, "tolerations")) or (),
+        required_terms=_objects(child(defaults, "requiredNodeTerms")) or (),
     )
     set_of: dict[str, object] = {}
     for placeholder_set in sets:
@@ -334,11 +324,11 @@ def profile_seats(
         use = _overridden(usual, profile)
         for option in _items(profile, "profile_options"):
             choices = _items(option, "choices")
-            marked = [choice for choice in choices if _value(choice, "default") is True]
+            marked = [choice for choice in choices if child(choice, "default") is True]
             for choice in (marked or choices)[:1]:
                 use = _overridden(use, choice)
         rules = to_json([use.node_selector, use.tolerations, use.required_terms])
-        names = [_value(profile, "display_name"), _value(profile, "slug")]
+        names = [child(profile, "display_name"), child(profile, "slug")]
         found.append({"names": names, "image": use.image, "set": set_of.get(rules)})
     return found
 
