@@ -122,10 +122,8 @@ def test_a_folder_without_a_hub_is_a_fault_that_says_what_is_looked_for(tmp_path
 
 
 def test_each_file_by_name_is_a_hub_called_after_it() -> None:
-    assert [
-        hubs_of_file.name
-        for hubs_of_file in hubs_of_files([("x/a.values.yaml", b""), ("b.yml", b"")])
-    ] == ["a", "b"]
+    hubs = hubs_of_files([("x/a.values.yaml", b""), ("b.yml", b"")])
+    assert [hub.name for hub in hubs] == ["a", "b"]
 
 
 # What is united
