@@ -9,6 +9,7 @@ from generator.faults import Fault, UsageError, describe
 from generator.render.diff import read_manifests
 from generator.render.manifests import render
 from generator.values.helm_release import Release
+from generator.values.lookups import child
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.evidence import plural
 from roost.doctor.install import Install
@@ -38,14 +39,13 @@ class _GivenCluster:
             )
             raise UsageError(f"{path}: found {there}, expected {expected}.")
         for body in self._bodies:
-            try:
-                _read_once(body)
-            except (AttributeError, KeyError, TypeError, ValueError):
-                part = "data" if body["kind"] == "ConfigMap" else "spec"
+            part = _faulty_part(body)
+            if part:
                 raise UsageError(
                     f"{path}: {body['kind']} {body['metadata']['name']}: found"
-                    f" {describe(body.get(part))}, expected {part} as the API server takes it."
-                ) from None
+                    f" {describe(child(body, *part.split('.')))}, expected {part} as the API server"
+                    " takes it."
+                )
 
     def get(self, path: str, query: Mapping[str, Any]) -> dict[str, list[JSONObject]]:
         *_, above, namespace, resource = path.split("/")
@@ -71,14 +71,21 @@ def _labels(body: JSONObject) -> Mapping[str, Any]:
     return body["metadata"].get("labels") or {}
 
 
-def _read_once(body: JSONObject) -> None:
-    """Read all that checks read of an object, so that a malformed one raises before them."""
-    _labels(body).items()
-    if body["kind"] == "ConfigMap":
-        # Texts are all that it may hold.
-        "".join((body.get("data") or {}).values())
-    elif body["kind"] in READS:
-        READS[body["kind"]](body)
+def _faulty_part(body: JSONObject) -> str:
+    """The key of an object's part that the API server wouldn't take, of those that checks read; "":
+    there is none.
+    """
+    if not isinstance(_labels(body), Mapping):
+        return "metadata.labels"
+    try:
+        if body["kind"] == "ConfigMap":
+            # Texts are all that it may hold.
+            "".join((body.get("data") or {}).values())
+        elif body["kind"] in READS:
+            READS[body["kind"]](body)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return "data" if body["kind"] == "ConfigMap" else "spec"
+    return ""
 
 
 def find_faults(path: str, values: Mapping[str, Any], release: Release) -> list[Fault]:

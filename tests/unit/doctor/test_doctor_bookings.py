@@ -191,13 +191,21 @@ def test_without_a_cluster_config_maps_of_other_releases_book_nothing(tmp_path: 
     assert find_faults(files(tmp_path, body, services="9"), values, HUB_RELEASE) == []
 
 
-@pytest.mark.parametrize("data", ["- name: exam", {"events.yaml": [{"name": "exam"}]}])
+@pytest.mark.parametrize(
+    ("part", "key"),
+    [
+        ({"data": "- name: exam"}, "data"),
+        ({"data": {"events.yaml": [{"name": "exam"}]}}, "data"),
+        ({"metadata": {"name": "booked", "labels": [{"name": "exam"}]}}, r"metadata\.labels"),
+    ],
+)
 def test_a_config_map_that_the_api_server_would_refuse_is_named(
-    data: object, tmp_path: Path
+    part: JSONObject, key: str, tmp_path: Path
 ) -> None:
     values = hub(events=in_values()).install.values
-    body = {"metadata": {"name": "booked"}, "data": data}
-    with pytest.raises(UsageError, match=r"ConfigMap booked: found .*name.*, expected data as the"):
+    body = {"metadata": {"name": "booked"}, **part}
+    refusal = rf"ConfigMap booked: found .*name.*, expected {key} as the"
+    with pytest.raises(UsageError, match=refusal):
         find_faults(files(tmp_path, body, services="9"), values, HUB_RELEASE)
 
 
