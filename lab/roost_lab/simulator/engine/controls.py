@@ -94,6 +94,8 @@ class Controls:
         self._planned_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
         self._kept: dict[str, str] = {}
+        # By key of the pod that pulls.
+        self._pulling: dict[str, tuple[SimNode, str]] = {}
 
     # Changes
 
@@ -118,6 +120,7 @@ class Controls:
         for key in [key for key, pod in self._cluster.pods.items() if pod.node_name == node.name]:
             if key not in self._cluster.sim_pods:
                 del self._cluster.pods[key]
+                self._pulling.pop(key, None)
         self.nodes_changed()
 
     def images_shown(self) -> None:
@@ -273,7 +276,7 @@ class Controls:
             case actions.CreatePod():
                 return self._begin_pull(action.body)
             case actions.DeletePod():
-                cluster.pods.pop(f"{action.namespace}/{action.name}", None)
+                self._end_pull(f"{action.namespace}/{action.name}")
             case actions.KeepHistory():
                 self._kept |= action.data
             case actions.Notice():
@@ -294,6 +297,9 @@ class Controls:
         name = state.name
         state = replace(state, uid=name, node_name=node.name, created=cluster.now)
         cluster.pods[state.key] = state
+        # Its container runs until the pod is deleted.
+        node.images.use(pull.image, cluster.now)
+        self._pulling[state.key] = (node, pull.image)
         finish = self._kubelets.background_pull(node, pull.image)
         cluster.at(finish, self._pulled, (node, state))
         return actions.Outcome.DONE
@@ -303,6 +309,13 @@ class Controls:
         if self._cluster.nodes.get(node.name) is node and state.key in self._cluster.pods:
             self._cluster.pods[state.key] = replace(state, phase="Succeeded")
             self._plan_soon(POPULAR)
+
+    def _end_pull(self, key: str) -> None:
+        cluster = self._cluster
+        cluster.pods.pop(key, None)
+        if key in self._pulling:
+            node, image = self._pulling.pop(key)
+            node.images.release(image, cluster.now)
 
 
 def _is_on(name: str, document: Mapping[str, Any]) -> bool:

@@ -172,9 +172,8 @@ class Pull(NamedTuple):
 class _HeldImage:
     image: Image
     first_seen: float
-    last_used: float
-    # Whether a pod ever ran with it.
-    was_used: bool
+    # When the kubelet last looked while a pod used it, as of the last release; -inf: never.
+    last_used: float = -inf
 
 
 class NodeImages:
@@ -202,6 +201,8 @@ class NodeImages:
         self._held: dict[str, _HeldImage] = {}
         # Image, on the node or on its way -> running pods.
         self._users: dict[str, int] = {}
+        # Since when it has had any.
+        self._used_since: dict[str, float] = {}
         # Layer -> images on the node or on their way that have it.
         self._layers: dict[str, int] = {}
         # Images on their way: (finish, order of request, image, bytes that it adds to the disk),
@@ -234,7 +235,7 @@ class NodeImages:
             finish, _, image, added_bytes = heappop(arrivals)
             name = image.name
             del self._coming[name]
-            self._held[name] = _HeldImage(image, finish, finish, was_used=name in self._users)
+            self._held[name] = _HeldImage(image, finish)
             self.disk_bytes += added_bytes
             place = (-image.compressed_bytes, name)
             if self._is_reported(place):
@@ -274,20 +275,20 @@ class NodeImages:
     def use(self, name: str, now: float) -> None:
         """A pod uses the image from now on: it isn't collected."""
         self.settle(now)
-        self._users[name] = self._users.get(name, 0) + 1
-        held = self._held.get(name)
-        if held is not None:
-            held.was_used = True
+        users = self._users.get(name, 0)
+        self._users[name] = users + 1
+        if not users:
+            self._used_since[name] = now
 
     def release(self, name: str, now: float) -> None:
         """A pod stops using the image. Raises KeyError when none used it."""
         self.settle(now)
         self._users[name] -= 1
         if not self._users[name]:
-            del self._users[name]
-        held = self._held.get(name)
-        if held is not None:
-            held.last_used = now
+            held = self._held.get(name)
+            if held is not None:
+                held.last_used = self._last_used(held, now)
+            del self._users[name], self._used_since[name]
 
     # Pulling
 
@@ -299,9 +300,7 @@ class NodeImages:
         is quick then. in_background: no user waits for it.
         """
         self.settle(now)
-        held = self._held.get(name)
-        if held is not None:
-            held.last_used = now
+        if name in self._held:
             return Pull(now, now, 0, False)
         overhead = self._world.pull_overhead_seconds
         begin, at_work = self._next_turn(now)
@@ -389,10 +388,14 @@ class NodeImages:
         return max(now, self._since + age, min(last_used) + age)
 
     def _last_used(self, held: _HeldImage, now: float) -> float:
-        """As the kubelet has it: no image that nobody used yet is young."""
-        if held.image.name in self._users:
-            return now
-        return held.last_used if held.was_used else -inf
+        """As the kubelet has it: pods that come and go between two of its looks, it never sees."""
+        used_since = self._used_since.get(held.image.name)
+        if used_since is None:
+            return held.last_used
+        period = self._world.gc_period_seconds
+        look = self._since + period * floor((now - self._since) / period)
+        # Its container is there from when the image is.
+        return look if look >= max(used_since, held.first_seen) else held.last_used
 
     def collect(self, now: float) -> list[str]:
         """Remove images as the kubelet does at its look at the disk, and name them."""
@@ -406,7 +409,11 @@ class NodeImages:
         age = self._world.gc_max_age_seconds
         if not age or now - self._since <= age:
             return []
-        old = [held for held in self._held.values() if now - self._last_used(held, now) > age]
+        old = [
+            held
+            for name, held in self._held.items()
+            if name not in self._users and now - held.last_used > age
+        ]
         for held in old:
             self._remove(held.image)
         return [held.image.name for held in old]
@@ -414,9 +421,10 @@ class NodeImages:
     def _collect_full(self, now: float) -> list[str]:
         """Remove images if the disk is too full.
 
-        Those that no pod uses go, by last use, then by when they came, but none of the last two
-        minutes, until so much is freed as brings the disk down to the low mark. What counts as
-        freed is the size that the runtime tells.
+        Those that no pod uses go: first those that the kubelet never saw used, then by last use,
+        then by when they came. None of the last two minutes goes. It ends when so much is freed as
+        brings the disk down to the low mark. What counts as freed is the size that the runtime
+        tells.
         """
         world = self._world
         size = world.node_disk_bytes

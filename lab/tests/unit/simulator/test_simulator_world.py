@@ -241,18 +241,23 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
         )
 
 
-def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
+# Six fit on a node; all want the same image, and the seventh is the first of the second node.
+# Before them the hub's own images are pulled.
+SEVEN = (
+    attempt(0, 0, "somebody", stays=1),
+    *(attempt(number, 300 + 100 * number) for number in range(1, 8)),
+)
+TWO_NODES = small(room=6, nodes=2, status_delay_seconds=5.0)
+
+
+def pulls_ahead() -> Policy:
     popular = {"enabled": True, "perNode": 2}
-    pulls = policy("popular", json.dumps({"popularImages": popular, "placeholders": []}))
-    # Six fit on a node; all want the same image, and the seventh is the first of the second node.
-    # Before them the hub's own images are pulled.
-    said = [
-        attempt(0, 0, "somebody", stays=1),
-        *(attempt(number, 300 + 100 * number) for number in range(1, 8)),
-    ]
-    world = small(room=6, nodes=2, status_delay_seconds=5.0)
-    ahead, seen = play(said, pulls, world)
-    behind, _ = play(said, without_pullers("z2jh"), world)
+    return policy("popular", json.dumps({"popularImages": popular, "placeholders": []}))
+
+
+def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
+    ahead, seen = play(SEVEN, pulls_ahead(), TWO_NODES)
+    behind, _ = play(SEVEN, without_pullers("z2jh"), TWO_NODES)
     assert (behind.cold, behind.background_pulls, len(set(seen.users_nodes())), ahead.cold) == (
         3,
         0,
@@ -264,6 +269,16 @@ def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
     assert pulled == {"node-1", "node-2"}
     assert ahead.background_bytes > 0
     assert ahead.registry_bytes > ahead.background_bytes
+
+
+@pytest.mark.parametrize(("period_seconds", "cold"), [(1, 2), (300, 3)])
+def test_a_popular_image_counts_as_used_if_a_kubelet_looks_while_its_pull_is_there(
+    period_seconds: int, cold: int
+) -> None:
+    # The pod that pulls is there for some seconds.
+    world = replace(TWO_NODES, gc_period_seconds=period_seconds, gc_max_age_seconds=590)
+    result, _ = play(SEVEN, pulls_ahead(), world)
+    assert result.cold == cold
 
 
 @pytest.mark.parametrize("name", ["gate-label", "gate-taint", "roost"])
