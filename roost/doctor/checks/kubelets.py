@@ -207,13 +207,14 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> Ch
         for name, kubelet in kubelets.items()
         if kubelet.most_unused
     ]
-    if popular["enabled"] and aged:
-        # To the kubelet, an image that no pod was seen with is of no young age.
+    if _pulls_ahead(install) and aged:
+        # The kubelet looks every five minutes which images containers have. One that it never saw
+        # with any has no age. The pod that pulls is there for some seconds.
         yield warning(
             f"Kubelets with imageMaximumGCAge: {some(aged)}. Once they have run for as long, they"
-            " delete within minutes what popularImages pulled and nobody used yet.",
+            " delete within minutes most images that Roost pulled ahead and nobody used yet.",
             "Take imageMaximumGCAge out of the kubelets' configuration, or set"
-            " popularImages.enabled: false.",
+            " popularImages.enabled: false, and name no image in bookings.",
         )
     never = [name for name, percent in shares.items() if percent >= 100]
     if never:
@@ -230,7 +231,14 @@ def _needs_images(install: Install) -> bool:
     if not install.values["enabled"]:
         return False
     has_puller = bool(install.of_kind("DaemonSet"))
-    return has_puller or install.values["popularImages"]["enabled"] or _has_warm_set(install)
+    return has_puller or _pulls_ahead(install) or _has_warm_set(install)
+
+
+def _pulls_ahead(install: Install) -> bool:
+    """Whether images are pulled before a user's pod needs them; bookings in ConfigMaps aside."""
+    events = install.values["events"]
+    books_images = events["enabled"] and any(event.get("image") for event in events["booked"])
+    return bool(install.values["popularImages"]["enabled"] or books_images)
 
 
 def _has_warm_set(install: Install) -> bool:
