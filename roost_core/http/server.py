@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import io
 import logging
+import math
 import select
 import socket
 import ssl
@@ -449,6 +450,8 @@ class Connection(asyncio.Protocol):
         self.since = self._awaited_since = self._loop.time()
         if self.since - self._opened_at < _OPENED_FOR_SECONDS:
             self._awaited_since = self._accepted_at
+        # Later requests haven't waited for the handshake, however soon they come.
+        self._opened_at = -math.inf
         self._url = b""
         self._headers = []
         self._header_bytes = 0

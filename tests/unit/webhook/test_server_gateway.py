@@ -494,9 +494,14 @@ def test_what_a_connection_waited_for_its_handshake_counts_for_its_first_request
         late = 2.0 * LATE_SHARE
         # Whoever opened the last one had given up: its request is another's, and new.
         for waited, status in ((late - 0.1, b"200"), (late + 0.1, b"429"), (2.1, b"200")):
-            _, wire = desk.connect(request(PODS[0]), waited=waited)
+            connection, wire = desk.connect(request(PODS[0], closes=False), waited=waited)
             desk.turn()
             assert wire.written.startswith(b"HTTP/1.1 %b " % status)
+            # The next one is new, however soon it comes.
+            written = len(wire.written)
+            connection.data_received(request(PODS[0]))
+            desk.turn()
+            assert wire.written[written:].startswith(b"HTTP/1.1 200 ")
         # Later, it has waited for nothing.
         connection, wire = desk.connect(waited=5.0)
         connection._opened_at -= 1.0
