@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+
+_Labels = TypeVar("_Labels", bound=tuple[str, ...])
 
 
 class ProgramMetrics:
@@ -34,3 +37,17 @@ class ProgramMetrics:
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+def show_only(gauge: Gauge, values: Mapping[_Labels, float]) -> None:
+    """Show these values, by the values of the gauge's labels; all others of before disappear.
+
+    A scrape meanwhile never finds one missing that was there before and stays.
+    """
+    for labels, value in values.items():
+        gauge.labels(*labels).set(value)
+    for family in gauge.collect():
+        for sample in family.samples:
+            shown = tuple(sample.labels.values())
+            if shown not in values:
+                gauge.remove(*shown)

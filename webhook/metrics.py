@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from roost_core.http.server import Drop
-from roost_core.program_metrics import ProgramMetrics
+from roost_core.program_metrics import ProgramMetrics, show_only
 from webhook.admission import Decision, ReviewResult
 
 if TYPE_CHECKING:
@@ -161,6 +161,4 @@ class WebhookMetrics(ProgramMetrics):
 
 def show(gauge: Gauge, values: Mapping[str, float]) -> None:
     """Show these values by the gauge's one label; those of before disappear."""
-    gauge.clear()
-    for label, value in values.items():
-        gauge.labels(label).set(value)
+    show_only(gauge, {(label,): value for label, value in values.items()})

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from roost.controllers.contract.actions import Done, Gauges, PlanGauge
 from roost_core.objects.node import Node
-from roost_core.program_metrics import ProgramMetrics
+from roost_core.program_metrics import ProgramMetrics, show_only
 from roost_core.start_counts import START_BUCKETS, StartCounts
 
 PREFIX: Final = "roost_controllers_"
@@ -125,16 +125,11 @@ class ControllersMetrics(ProgramMetrics, Collector):
 
     def show_pressed_disks(self, nodes: Iterable[Node]) -> None:
         """Show which of these nodes have the taint of disk pressure, and no others."""
-        self._pressed_disks.clear()
-        for node in nodes:
-            if node.has_full_disk:
-                self._pressed_disks.labels(node.name).set(1)
+        show_only(self._pressed_disks, {(node.name,): 1 for node in nodes if node.has_full_disk})
 
     def show_certificates(self, ends: Mapping[str, float]) -> None:
         """Show when `ca` and `leaf` expire, in Unix time, and no other kinds."""
-        self._certificate_expiry.clear()
-        for kind, ends_at in ends.items():
-            self._certificate_expiry.labels(kind).set(ends_at)
+        show_only(self._certificate_expiry, {(kind,): ends_at for kind, ends_at in ends.items()})
 
     def show_plan(self, controller: str, gauges: Gauges, seconds: float) -> None:
         """Show a plan's gauges, and how long it took."""
@@ -155,10 +150,8 @@ class ControllersMetrics(ProgramMetrics, Collector):
         """Show how long the oldest pending pod has waited by class, hub and what it waits for, how
         many have waited for long, and no others. In seconds.
         """
-        for gauge, values in ((self._oldest_pending, seconds), (self._late_pods, late)):
-            gauge.clear()
-            for whose, value in values.items():
-                gauge.labels(*whose).set(value)
+        show_only(self._oldest_pending, seconds)
+        show_only(self._late_pods, late)
 
     def count_done(self, controller: str, done: Iterable[Done]) -> None:
         """Count actions by outcome."""

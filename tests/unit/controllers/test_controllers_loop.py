@@ -35,7 +35,7 @@ from roost.controllers.runtime.loop import (
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.fields import JSONObject
-from roost_core.objects.node import read_node
+from roost_core.objects.node import Node, read_node
 from roost_core.release.reader import SettingsError
 
 
@@ -375,11 +375,21 @@ def test_nodes_under_disk_pressure_are_shown_by_the_leader_only() -> None:
         {"metadata": {"name": "full", "uid": "1"}, **pressed},
         {"metadata": {"name": "well", "uid": "2"}},
     ]
-    nodes = {node.name: node for node in map(read_node, bodies)}
+    full, well = map(read_node, bodies)
+    seen: dict[str, Node] = {}
     world = World()
-    loop = world.loop(snapshot=lambda: Snapshot("hub", "hub", nodes=nodes))
+    loop = world.loop(snapshot=lambda: Snapshot("hub", "hub", nodes=dict(seen)))
     metric = "roost_controllers_nodes_under_disk_pressure{"
-    for world.leads, shown in ((False, []), (True, [f'{metric}node="full"}} 1.0']), (False, [])):
+    line = f'{metric}node="full"}} 1.0'
+    for world.leads, nodes, shown in (
+        (False, [full, well], []),
+        (True, [full, well], [line]),
+        (True, [well], []),
+        (True, [full], [line]),
+        (False, [full], []),
+    ):
+        seen.clear()
+        seen |= {node.name: node for node in nodes}
         loop.turn()
         lines = world.metrics.text().decode().splitlines()
         assert [line for line in lines if line.startswith(metric)] == shown
