@@ -19,6 +19,7 @@ from typing import Final
 
 from roost_core.kube import pki
 from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.logs import utc_time
 from roost_core.kube.readiness import Readiness
 from roost_core.kube.webhook_secrets import CONFLICTS, BundleField, SharedSecret
 from roost_core.placement.labels import TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY
@@ -183,7 +184,7 @@ class CertificateKeeper:
                 PREVIOUS_KEY: current.key_pem,
             }
         self._ca_secret.write(secret, written)
-        log.info("certificate authority made ends=%s", pki.utc_time(fresh.ends_at))
+        log.info("certificate authority made ends=%s", utc_time(fresh.ends_at))
         return fresh, current, True
 
     def _tend_bundle(
@@ -244,7 +245,7 @@ class CertificateKeeper:
         self._leaf_secret.write(
             secret, {TLS_CERTIFICATE_KEY: fresh.certificate_pem, TLS_PRIVATE_KEY: fresh.key_pem}
         )
-        log.info("certificate signed ends=%s", pki.utc_time(fresh.ends_at))
+        log.info("certificate signed ends=%s", utc_time(fresh.ends_at))
         return fresh, True
 
     def _is_in_order(self, leaf: pki.Certificate, signer: pki.Certificate, now: float) -> bool:

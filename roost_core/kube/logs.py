@@ -47,6 +47,11 @@ class OneLineFormatter(logging.Formatter):
         return f"{moment}.{int(record.msecs):03d}Z {record.levelname} {record.name} {escaped}"
 
 
+def utc_time(seconds: float) -> str:
+    """Return a Unix time as Kubernetes writes it: RFC 3339, UTC, whole seconds."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
 def describe_fault(error: BaseException) -> str:
     """Return the error's type and innermost frames, without its message."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]

@@ -13,7 +13,7 @@ from typing import Final
 
 from cryptography import x509
 
-from roost_core.kube.pki import utc_time
+from roost_core.kube.logs import utc_time
 from roost_core.kube.readiness import Readiness
 from roost_core.placement.labels import TLS_CERTIFICATE_KEY, TLS_PRIVATE_KEY
 from webhook.certificates.tls import ServingCertificate, TlsError

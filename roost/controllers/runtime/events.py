@@ -12,6 +12,7 @@ from typing import Final
 
 from roost.controllers.contract.actions import Notice
 from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client
+from roost_core.kube.logs import utc_time
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
@@ -24,11 +25,6 @@ MAX_REMEMBERED: Final = 10_000
 COMPONENT: Final = "roost-controllers"
 # The API versions of the kinds that notices are about; all others have v1.
 _API_VERSIONS: Final = {"StatefulSet": "apps/v1"}
-
-
-def timestamp() -> str:
-    """The present time as Kubernetes writes it: RFC 3339, UTC, whole seconds."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 class EventWriter:
@@ -73,7 +69,7 @@ class EventWriter:
             (self._hub, notice.kind, notice.name, notice.uid, notice.reason, notice.message)
         )
         name = f"{notice.name[:200].rstrip('-.')}.{sha256(text.encode()).hexdigest()[:16]}"
-        now = timestamp()
+        now = utc_time(time.time())
         event: JSONObject = {
             "apiVersion": "v1",
             "kind": "Event",
