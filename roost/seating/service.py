@@ -13,7 +13,7 @@ from typing import Final
 
 from roost.seating import memory_file
 from roost.seating.bookings import BookingFile, ReleaseFile, SeatingSettings
-from roost.seating.hub import AnswerError, Hub, HubError, RefusedConnectionError, Result
+from roost.seating.hub import AnswerError, Hub, HubError, RefusedConnectionError
 from roost.seating.listed import ListedPeople, some_names
 from roost.seating.memory import Memory, ServerKey
 from roost.seating.metrics import SeatingMetrics
@@ -60,7 +60,7 @@ class Service:
         times: SeatingTimes,
         *,
         state_path: Path | None = None,
-        metrics: SeatingMetrics | None = None,
+        metrics: SeatingMetrics,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._hub = hub
@@ -69,7 +69,7 @@ class Service:
         self._times = times
         self._state_path = state_path
         self._clock = clock
-        self.metrics = metrics or SeatingMetrics(Result)
+        self.metrics = metrics
         self._settings = release.settings
         self.limits = _limits_of(self._settings, times)
         self.memory: Memory = memory_file.load(state_path)

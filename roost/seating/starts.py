@@ -83,7 +83,8 @@ class Starts:
                 continue
             try:
                 outcome = future.result()
-            except Exception as error:  # noqa: BLE001 - one start's fault ends no other's
+            except Exception as error:  # one start's fault ends no other's
+                log.exception("asking for the server of %s failed", name)
                 outcome = Outcome(Result.UNKNOWN, f"asking for it failed ({type(error).__name__})")
             if outcome.result is Result.READY and not self._note_ready(
                 start, asked_at, outcome, looks

@@ -211,16 +211,6 @@ def test_a_node_that_the_first_who_waits_does_not_get_was_not_asked_for_by_him()
     assert watch.boots == []
 
 
-def test_the_longest_boots_are_measured_after_a_quarter_of_an_hour() -> None:
-    watch = rested(boot_seconds=900.0)
-    watch.boot_seconds = 3000.0
-    watch.pass_seconds(100)
-    watch.wait("first")
-    watch.pass_seconds(850)
-    watch.add("a", "first")
-    assert watch.boots == [850]
-
-
 def test_a_node_that_comes_while_nobody_waits_is_no_rest() -> None:
     watch = rested()
     watch.add("a")
@@ -258,16 +248,6 @@ def test_pods_that_wait_for_moments_ask_for_no_node() -> None:
     watch.pass_seconds(160)
     watch.add("b", "second")
     assert watch.boots == [160]
-
-
-def test_a_pause_between_looks_is_no_rest() -> None:
-    watch = rested()
-    watch.wait("first")
-    watch.pass_seconds(30)
-    watch.now += 600
-    watch.pass_seconds(20)
-    watch.add("a", "first")
-    assert watch.boots == []
 
 
 @given(

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.seating.bookings import BookingFile, ReleaseFile
-from roost.seating.hub import Hub, HubError
+from roost.seating.hub import Hub, HubError, Result
+from roost.seating.metrics import SeatingMetrics
 from roost.seating.people import MARK_KEY
 from roost.seating.service import SeatingTimes, Service
 
@@ -109,7 +110,12 @@ def test_no_answer_ends_the_service(folder: Path, data: st.DataObject) -> None:
     hub = AnswersAnything(lambda: data.draw(PAGES))
     release = ReleaseFile(folder / "release.json", print)
     service = Service(
-        hub, release, BookingFile(None, print), SeatingTimes(1200.0, 30.0), clock=lambda: now
+        hub,
+        release,
+        BookingFile(None, print),
+        SeatingTimes(1200.0, 30.0),
+        metrics=SeatingMetrics(Result),
+        clock=lambda: now,
     )
     for _ in range(2):
         service.turn()

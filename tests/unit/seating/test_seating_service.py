@@ -16,6 +16,7 @@ import yaml
 from roost.seating import stops
 from roost.seating.bookings import BookingFile, ReleaseFile
 from roost.seating.hub import Hub, HubError, Outcome, Result
+from roost.seating.metrics import SeatingMetrics
 from roost.seating.pace import FAILURE_PAUSE_SECONDS
 from roost.seating.people import MARK_KEY, HubUser, Mark
 from roost.seating.service import SeatingTimes, Service
@@ -62,6 +63,7 @@ class Room:
             ReleaseFile(self.folder / "release.json", self.told.append),
             BookingFile(self.folder / "events.yaml", self.told.append),
             SeatingTimes(grace, 30.0),
+            metrics=SeatingMetrics(Result),
             state_path=self.folder / "state.json",
             clock=lambda: self.now,
         )
@@ -241,9 +243,12 @@ def test_after_a_restart_of_its_own_it_starts_none_twice_and_forgets_none(
     room.restart()
     room.turns(2)
     assert sorted(hub.posts) == PEOPLE
+    assert "biology at" in room.said()
     room.after_grace()
     room.turn()
     assert sorted(hub.deletes) == PEOPLE[1:]
+    room.turn()
+    assert "biology at" not in room.said(), "a class is shown after it is over"
 
 
 def test_a_new_pod_that_saw_nothing_stops_nobody_who_may_have_come(
