@@ -553,19 +553,24 @@ def costs() -> str:
         ["few images, no classes", "up to +1 %", ""],
     ]
     table = _markdown(["hub", "node-hours", "money in 4 weeks"], rows)
-    return f"{table}\n\n{_month_of_classes(term)}"
+    return f"{table}\n\n{_month_of_classes(term, karpenter)}"
 
 
-def _month_of_classes(term: _Term) -> str:
+def _month_of_classes(term: _Term, karpenter: _Term) -> str:
     """What learning costs a hub of classes of another size, as a sum to do."""
-    nodes, month_hours = 12, 730
+    # Of 30 days, as `prices.monthlyCeiling` counts.
+    nodes, month_hours = 12, 720
     by = " \N{MULTIPLICATION SIGN} "
     rows = []
-    for words, change in (("median", term.change(NONE)), ("worst", term.worst_change(NONE))):
+    for words, change in (
+        ("median", term.change(NONE)),
+        ("worst", term.worst_change(NONE)),
+        ("worst with Karpenter", karpenter.worst_change(NONE)),
+    ):
         dollars = float(change.removesuffix(" %")) / 100 * nodes * month_hours * NODE_HOUR
         factors = (change.lstrip("+"), f"{nodes}", f"{month_hours}", f"${NODE_HOUR:.2f}")
         rows.append([words, f"{by.join(factors)} = ${dollars:.0f}"])
-    head = ["term", by.join(("percent", "nodes", "hours of a month", "price"))]
+    head = ["term", by.join(("percent", "nodes", "hours of 30 days", "price"))]
     return (
         f"On other hubs with classes, count like this. Here, {nodes} nodes are the mean of day and"
         f" night. The replays had {_mean_nodes(term.hours(NONE), 28)}, so it is an estimate.\n\n"
