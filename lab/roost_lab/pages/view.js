@@ -521,9 +521,7 @@ function legendItem(className, text, about) {
 
 function legendArrow(kind, about) {
   const item = make("li");
-  const picture = document.createElementNS(SVG, "svg");
-  picture.setAttribute("viewBox", "0 0 40 16");
-  picture.setAttribute("aria-hidden", "true");
+  const picture = drawing("svg", { viewBox: "0 0 40 16", "aria-hidden": "true" });
   picture.append(arrow(kind, { x1: 2, y1: 8, x2: 32, y2: 8 }));
   item.append(picture, ` ${about}`);
   return item;
@@ -643,8 +641,7 @@ function contents(node) {
   fill.style.width = `${Math.min(100, full * 100)}%`;
   bar.append(fill);
   bar.setAttribute("role", "img");
-  bar.title = `${Math.round(full * 100)} % full: ${sizes.map(([, text]) => text).join(", ")}`;
-  bar.setAttribute("aria-label", bar.title);
+  tellOf(bar, `${Math.round(full * 100)} % full: ${sizes.map(([, text]) => text).join(", ")}`);
   return [line, bar];
 }
 
@@ -664,24 +661,28 @@ function chips(state, node, letters) {
 }
 
 function podBox(state, pod, isFresh, isFirst) {
-  const kind = KINDS.includes(pod.kind) ? pod.kind : "";
+  const about = `${pod.state}, created ${day(pod.created_us)} UTC, ${state.images[pod.image] || "image not recorded"}`;
+  return podMark(pod, `${pod.state === "running" ? "" : pod.state}${isFresh ? " fresh" : ""}`, about, isFirst);
+}
+
+function waitingBox(state, pod, isFirst) {
+  return podMark(pod, "pending", `waits for a node for ${span(state.at - pod.created_us)}`, isFirst);
+}
+
+// className: what its kind and its being picked don't say.
+function podMark(pod, className, about, isFirst) {
   const box = podButton(pod.uid, "");
-  box.className = `pod ${kind}${pod.state === "running" ? "" : ` ${pod.state}`}${isFresh ? " fresh" : ""}${pod.name === picked ? " picked" : ""}`;
-  box.title = `${pod.name}: ${pod.kind}, ${pod.state}, created ${day(pod.created_us)} UTC, ${state.images[pod.image] || "image not recorded"}`;
-  box.setAttribute("aria-label", box.title);
+  box.className = `pod ${KINDS.includes(pod.kind) ? pod.kind : ""} ${className}${pod.name === picked ? " picked" : ""}`;
+  tellOf(box, `${pod.name}: ${pod.kind}, ${about}`);
   box.dataset.name = pod.name;
   box.tabIndex = isFirst ? 0 : -1;
   return box;
 }
 
-function waitingBox(state, pod, isFirst) {
-  const box = podButton(pod.uid, "");
-  box.className = `pod pending ${KINDS.includes(pod.kind) ? pod.kind : ""}${pod.name === picked ? " picked" : ""}`;
-  box.title = `${pod.name}: ${pod.kind}, waits for a node for ${span(state.at - pod.created_us)}`;
-  box.setAttribute("aria-label", box.title);
-  box.dataset.name = pod.name;
-  box.tabIndex = isFirst ? 0 : -1;
-  return box;
+// To those who point at it, and to a screen reader.
+function tellOf(element, text) {
+  element.title = text;
+  element.setAttribute("aria-label", text);
 }
 
 // ---- Arrows of the last minute: a short one to a pod that was placed, from node to node where a placeholder moved, and
@@ -689,11 +690,7 @@ function waitingBox(state, pod, isFirst) {
 const ARROWS = ["placed", "moved", "pre-empted"];
 
 function arrow(kind, ends) {
-  const line = document.createElementNS(SVG, "line");
-  for (const [name, value] of Object.entries(ends)) line.setAttribute(name, value);
-  line.setAttribute("class", `arrow ${kind}`);
-  line.setAttribute("marker-end", `url(#head-${kind})`);
-  return line;
+  return drawing("line", { ...ends, class: `arrow ${kind}`, "marker-end": `url(#head-${kind})` });
 }
 
 function drawArrows(side) {
