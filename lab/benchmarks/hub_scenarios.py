@@ -18,13 +18,12 @@ from roost_core.placement.headroom_history import history_of
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import BEGIN, synthetic_attempts
+from roost_lab.units import DAY_SECONDS, HOUR_SECONDS
 from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-HOUR: Final = 3600.0
-DAY: Final = 86_400.0
 GIB: Final = 2**30
 GB: Final = 10**9
 KNOWN_DAYS: Final = 21.0
@@ -73,9 +72,9 @@ def _stays(chance: random.Random, minutes: float, sigma: float = 0.6) -> float:
 def _all_day(chance: random.Random, days: float, a_day: float) -> Iterable[float]:
     """Moments at random, twice as many by day as by night."""
     moment = BEGIN
-    end = BEGIN + days * DAY
-    while (moment := moment + chance.expovariate(a_day / DAY * 4 / 3)) < end:
-        by_day = 7 <= (moment - BEGIN) % DAY / HOUR < 19
+    end = BEGIN + days * DAY_SECONDS
+    while (moment := moment + chance.expovariate(a_day / DAY_SECONDS * 4 / 3)) < end:
+        by_day = 7 <= (moment - BEGIN) % DAY_SECONDS / HOUR_SECONDS < 19
         if by_day or chance.random() < 0.5:
             yield moment
 
@@ -106,7 +105,9 @@ def lecture(seed: int, days: float) -> list[Attempt]:
         (moment, one_of(_COURSE, size, _stays(chance, 40))) for moment in _all_day(chance, days, 72)
     ]
     for begin in (
-        BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in (10, 14)
+        BEGIN + day * DAY_SECONDS + hour * HOUR_SECONDS
+        for day in range(max(1, round(days)))
+        for hour in (10, 14)
     ):
         for _ in range(150):
             stays = chance.uniform(70, 100) * 60
@@ -143,7 +144,7 @@ def university(seed: int, days: float) -> list[Attempt]:
         image = some()
         moments.append((moment, one_of(image, _UNIVERSITY[image][1], _stays(chance, 60))))
     for hour in (
-        BEGIN + day * DAY + hour * HOUR
+        BEGIN + day * DAY_SECONDS + hour * HOUR_SECONDS
         for day in range(max(1, round(days)))
         for hour in range(8, 18)
     ):
@@ -170,13 +171,13 @@ class Course(NamedTuple):
     def begins(self, days: float) -> Iterator[float]:
         """Yield when each lesson of so many days begins, in Unix time."""
         for day in range(self.first_day, max(1, round(days)), self.days_apart):
-            yield BEGIN + day * DAY + self.hour * HOUR
+            yield BEGIN + day * DAY_SECONDS + self.hour * HOUR_SECONDS
 
     def has(self, moment: float) -> bool:
         """Whether whoever comes then comes to the course. moment: Unix time."""
-        day, seconds = divmod(moment - BEGIN, DAY)
+        day, seconds = divmod(moment - BEGIN, DAY_SECONDS)
         is_lesson_day = day >= self.first_day and (day - self.first_day) % self.days_apart == 0
-        return is_lesson_day and 0 <= seconds - self.hour * HOUR < COURSE_SECONDS
+        return is_lesson_day and 0 <= seconds - self.hour * HOUR_SECONDS < COURSE_SECONDS
 
 
 COURSE_SECONDS: Final = 600.0
@@ -241,7 +242,9 @@ def shared_cluster(seed: int, days: float) -> list[Attempt]:
         for moment in _all_day(chance, days, 120)
     ]
     for begin in (
-        BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in (9, 15)
+        BEGIN + day * DAY_SECONDS + hour * HOUR_SECONDS
+        for day in range(max(1, round(days)))
+        for hour in (9, 15)
     ):
         course = [(begin + chance.uniform(0, 300), _stays(chance, 80, 0.2)) for _ in range(40)]
         moments += [(moment, one_of(_COURSE, size, stays)) for moment, stays in course]
@@ -257,9 +260,9 @@ def shared_cluster(seed: int, days: float) -> list[Attempt]:
 def mybinder(seed: int, days: float) -> list[Attempt]:
     """The recorded days of mybinder.org, from the second on, a weekday's whole."""
     opened = trace_of((str(LAUNCHES),)).open(seed)
-    begin = BEGIN + DAY
+    begin = BEGIN + DAY_SECONDS
     later = (visit for visit in opened if visit.moment >= begin)
-    return list(takewhile(lambda visit: visit.moment < begin + days * DAY, later))
+    return list(takewhile(lambda visit: visit.moment < begin + days * DAY_SECONDS, later))
 
 
 def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
@@ -268,9 +271,9 @@ def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
 
     It is what `roost headroom --prometheus` finds before an install.
     """
-    back = KNOWN_DAYS * DAY
+    back = KNOWN_DAYS * DAY_SECONDS
     launches = (
-        (launch.moment - back, launch.session_seconds or HOUR)
+        (launch.moment - back, launch.session_seconds or HOUR_SECONDS)
         for launch in scenario.launches(seed + 1000, KNOWN_DAYS)
     )
     return {

@@ -27,7 +27,7 @@ from statistics import fmean, median, quantiles
 from typing import Final, NamedTuple
 
 from benchmarks.figures import say, table
-from benchmarks.hub_scenarios import DAY, SCENARIOS, WEEKLY_COURSE, Scenario, gpu_pool
+from benchmarks.hub_scenarios import SCENARIOS, WEEKLY_COURSE, Scenario, gpu_pool
 from benchmarks.never_worse import roost_values
 from benchmarks.term_figures import FIXED, IMPORTED, NONE, ORACLE
 from generator.importing.profile_pools import learning
@@ -38,6 +38,7 @@ from roost_lab.simulator.setup.assumptions import SESSIONS
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
+from roost_lab.units import DAY_SECONDS
 
 LEARNED: Final = "learned"
 ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED, ORACLE)
@@ -123,7 +124,7 @@ def play(
     node-hours count.
     """
     launches = scenario.launches(seed, days)
-    begin = launches[0].moment // DAY * DAY + (from_day - 1) * DAY
+    begin = launches[0].moment // DAY_SECONDS * DAY_SECONDS + (from_day - 1) * DAY_SECONDS
     moments = {launch.number: launch.moment for launch in launches}
     world = World(policy, make_assumptions(dict(scenario.world), scenario.name), seed)
     waits = []

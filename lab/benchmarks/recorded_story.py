@@ -309,7 +309,7 @@ class _StoryWriter:
         chance = self._chance
         yield self._phase(pod, Phase.SCHEDULED, at)
         accepted = at + chance.uniform(0.01, 0.3)
-        yield self._phase(pod, Phase.ACCEPTED, math.floor(accepted), 1_000_000)
+        yield self._phase(pod, Phase.ACCEPTED, math.floor(accepted), US)
         there = accepted + chance.uniform(0.1, 0.6)
         if pod.kind == USER:
             image = self._image(pod)
@@ -340,9 +340,9 @@ class _StoryWriter:
                 )
             yield self._phase(pod, Phase.PULLED, there, detail=image)
         started = there + chance.lognormvariate(math.log(0.9), 0.4)
-        yield self._phase(pod, Phase.STARTED, math.floor(started), 1_000_000, detail="notebook")
+        yield self._phase(pod, Phase.STARTED, math.floor(started), US, detail="notebook")
         settles = chance.lognormvariate(math.log(2.5), 0.5) if pod.kind == USER else 0.3
-        yield self._phase(pod, Phase.READY, math.floor(started + settles), 1_000_000)
+        yield self._phase(pod, Phase.READY, math.floor(started + settles), US)
 
     def _finish(self, pod: _Pod, now: float, reason: str) -> Iterator[Record]:
         if pod.gone:
@@ -437,7 +437,7 @@ class _StoryWriter:
             end_reason=reason,
         )
         if gone is None:
-            yield self._phase(pod, Phase.CREATED, math.floor(pod.created), 1_000_000)
+            yield self._phase(pod, Phase.CREATED, math.floor(pod.created), US)
 
     def _phase(
         self, pod: _Pod, phase: Phase, at: float, resolution_us: int = 1, detail: str = ""

@@ -33,6 +33,7 @@ from roost_core.placement.headroom_account import LATE_SECONDS
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import make_assumptions
+from roost_lab.units import HOUR_SECONDS
 
 PEOPLE: Final = 320
 HOUR: Final = 18
@@ -192,7 +193,7 @@ def outcome_of(numbers: Sequence[int], waits: Mapping[int, float]) -> Outcome:
 def needed_nodes(term: Term, today: Iterable[Launch]) -> int:
     """As many nodes as the exam's people fill, with those who are there when it begins."""
     exam = _exam_of(term)
-    begin = term.begin_of_day(exam.day) + exam.hour * 3600.0
+    begin = term.begin_of_day(exam.day) + exam.hour * HOUR_SECONDS
     assumed = Assumptions()
     of_exam = term.images[0].memory_bytes
     others = 0

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from zoneinfo import ZoneInfo
 
 from roost_lab.traces.attempt import Attempt
+from roost_lab.units import HOUR_SECONDS
 
 # The first day of classes, at midnight.
 FIRST_MONDAY: Final = datetime(2026, 10, 5)  # noqa: DTZ001 - local time of the term's zone
@@ -398,7 +399,7 @@ def after_empty_weeks(term: Term, weeks: int) -> Term:
     the first launch.
     """
     begin = term.begin_of(1 - weeks)
-    alone = Launch(attempt_of(term.images[0], begin + 9 * 3600.0, 3600.0), None)
+    alone = Launch(attempt_of(term.images[0], begin + 9 * HOUR_SECONDS, HOUR_SECONDS), None)
     return _with_launches(replace(term, empty_weeks=weeks), [alone, *term.launches])
 
 

@@ -19,6 +19,7 @@ from roost_lab.recorder.importing.files import Counts, UnreadableError
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.gather import describe_waits
+from roost_lab.units import US
 
 # Rows of one transaction.
 BATCH = 5000
@@ -70,7 +71,7 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
     for reason, number in counts.skipped.most_common():
         click.echo(f"{counts.first[reason]}: {number} skipped: {reason}", err=True)
     for node, behind in sorted(counts.clocks.items()):
-        how = f"{abs(behind) / 1e6:.0f} s {'behind' if behind > 0 else 'ahead'}"
+        how = f"{abs(behind) / US:.0f} s {'behind' if behind > 0 else 'ahead'}"
         click.echo(
             f"{node}: its clock was {how}; what it dated has the API server's time here", err=True
         )

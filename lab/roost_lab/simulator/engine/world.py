@@ -27,7 +27,7 @@ from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, Ru
 from roost_lab.simulator.engine.scaling import Scaling
 from roost_lab.simulator.engine.scheduling import Scheduling
 from roost_lab.simulator.engine.totals import Measures
-from roost_lab.units import DAY_SECONDS
+from roost_lab.units import DAY_SECONDS, HOUR_SECONDS
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
@@ -174,7 +174,7 @@ class World(Cluster):
             self._plan_restart()
 
     def _plan_restart(self) -> None:
-        self.at(self.now + 3600 * self.assumed.webhook_restart_hours, self._restart_webhook)
+        self.at(self.now + HOUR_SECONDS * self.assumed.webhook_restart_hours, self._restart_webhook)
 
     def _restart_webhook(self, _: object) -> None:
         for release in self.releases:

@@ -32,11 +32,11 @@ from roost_lab.simulator.sweep.seated_days import SeatedDays, play_seated, seat,
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.synthetic import synthetic_attempts
-from roost_lab.units import DAY_SECONDS
+from roost_lab.units import DAY_SECONDS, HOUR_SECONDS
 
 # How much of the day is played before and after the event's beginning.
-BEFORE_SECONDS: Final = 6 * 3600
-AFTER_SECONDS: Final = 3 * 3600
+BEFORE_SECONDS: Final = 6 * HOUR_SECONDS
+AFTER_SECONDS: Final = 3 * HOUR_SECONDS
 # Within which the event's people come.
 WITHIN_SECONDS: Final = 300.0
 # Without -f.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ablation, paper
-from benchmarks.hub_scenarios import DAY, SCENARIOS
+from benchmarks.hub_scenarios import SCENARIOS
 from benchmarks.never_worse import (
     ARMS,
     AUTOSCALERS,
@@ -24,6 +24,7 @@ from benchmarks.never_worse import (
 )
 from benchmarks.never_worse import main as compare
 from lab.tests.told import cases
+from roost_lab.units import DAY_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -108,7 +109,7 @@ def test_hubs_are_of_six_kinds_at_least_and_launches_are_equal_for_a_seed_and_in
         assert [launch.number for launch in launches] == sorted(
             launch.number for launch in launches
         ), scenario.name
-        assert moments[-1] - moments[0] < DAY, scenario.name
+        assert moments[-1] - moments[0] < DAY_SECONDS, scenario.name
 
 
 def test_the_hubs_values_name_as_many_placeholders_as_roosts() -> None:
