@@ -372,22 +372,25 @@ def gains() -> str:
             "a BinderHub, 13,000 starts a day, 25 placeholders, slow pulls (6 MB/s)",
             *public.gains(10),
         ],
-        ["the same, pulls four times as fast", *faster.gains(1)],
+        ["a BinderHub like row 3's, pulls four times as fast", *faster.gains(1)],
         ["a BinderHub, 600 starts a day, 25 placeholders, pulls as in row 4", *small.gains(10)],
         [
             "GPUs, a course once a week, no placeholders yet",
             f"the course's people wait {_whole(course.mean(NONE))} s on average",
-            f"{_whole(course.mean(LEARNED))} s",
+            f"{_whole(course.mean(LEARNED))} s, not booked",
             _mean_nodes(course.hours, 28),
             course.change,
             course.money,
         ],
         [
-            f"the people of row 4 on four hubs that share nodes, with [`sharedPools`]({pools})",
+            f"row 4's BinderHub as four hubs that share nodes, with [`sharedPools`]({pools})",
             *shared.gains(1),
         ],
-        ["row 1 with Karpenter", *karpenter.gains()],
-        ["one node; or few images and no classes", "", "no gain", "", "up to +1 %", ""],
+        ["row 1 with Karpenter (`WhenEmptyOrUnderutilized`)", *karpenter.gains()],
+        [
+            "one node; or a hub with neither classes nor many images",
+            *("", "no gain", "", "up to +1 %", ""),
+        ],
     ]
     head = ["row", "your hub", "people's waits today", "with Roost"]
     head += ["nodes today, mean", "node-hours with Roost", "money in 4 weeks"]
@@ -395,13 +398,16 @@ def gains() -> str:
 
 
 def gains_short() -> str:
-    """README's first line of figures: what learning gives a hub with classes."""
+    """README's first line of figures: what a hub with classes gains, and what a BinderHub."""
     term = _Term()
+    slow, fast = _public_binder().p95, _never_worse("never-worse", "mybinder.org").p95
     return (
         "- **Gain:** at classes from the second week on,"
         f" {term.late(NONE):.0f} % of people wait longer than 30 s without Roost. With Roost,"
         f" {term.late(IMPORTED):.1f} % do. It costs {term.change(NONE).lstrip('+')} more node-hours"
-        " ([your kind of hub](#what-your-hub-gains))."
+        " ([your kind of hub](#what-your-hub-gains)). With slow pulls, the p95 of a BinderHub's"
+        f" waits falls from {slow[0]:.0f} to {slow[1]:.0f} s, with fast pulls from {fast[0]:.0f}"
+        f" to {fast[1]:.0f} s."
     )
 
 
