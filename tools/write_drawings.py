@@ -22,7 +22,7 @@ from roost_lab.simulator.sweep.recording import record_job
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
-from roost_lab.units import US
+from roost_lab.units import HOUR_SECONDS, US
 from roost_lab.view.reading import read_moment
 from tools.generated_file import write_or_check
 from tools.root import ROOT
@@ -69,11 +69,11 @@ def launches() -> Iterator[str]:
     """A Monday's launches, as lines of a trace; the same every time."""
     chance = random.Random(1)  # noqa: S311 - the same every time
     times = [
-        hour * 3600 + chance.triangular(-300, 600, 0)
+        hour * HOUR_SECONDS + chance.triangular(-300, 600, 0)
         for hour, people in CLASSES.items()
         for _ in range(people)
     ]
-    times += [chance.triangular(6, 22, 13) * 3600 for _ in range(150)]
+    times += [chance.triangular(6, 22, 13) * HOUR_SECONDS for _ in range(150)]
     images = list(COURSES)
     weights = [share for share, _ in COURSES.values()]
     for number, seconds in enumerate(sorted(times)):
@@ -110,7 +110,7 @@ def replayed(folder: Path) -> Store:
 
 def moments(store: Store, step_seconds: int) -> Iterator[ClusterMoment]:
     """The cluster every so often, from 7:00 to 18:00."""
-    for seconds in range(7 * 3600, 18 * 3600, step_seconds):
+    for seconds in range(7 * HOUR_SECONDS, 18 * HOUR_SECONDS, step_seconds):
         at_us = round((MONDAY + timedelta(seconds=seconds)).timestamp()) * US
         if moment := read_moment(store, at_us, at_us):
             yield moment
