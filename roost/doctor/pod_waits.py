@@ -33,8 +33,8 @@ _RUNS_FIRST: Final = "runs before the rest"
 # Words of a cause, and what to do; the first that match count.
 _TO_DO: Final = {
     "Insufficient|Too many pods": (
-        "no room: may the autoscaler add nodes, and is it below its limit? Placeholders to "
-        "ask for: roost headroom -f values.yaml."
+        "no room: let the autoscaler add nodes, or raise its limit. Placeholders to ask for:"
+        " roost headroom -f values.yaml."
     ),
     "affinity|selector": (
         "kubectl get nodes --show-labels; roost doctor, check reach. For seconds: the image gate."
