@@ -14,11 +14,12 @@ from roost_core.placement.headroom_history import MINUTE_SECONDS
 from roost_core.placement.headroom_windows import Period
 from roost_core.release.placeholder_sets import LearnSettings
 
-# For so long a new leader waits for the stored history, and leaves the number as it is.
-PATIENCE_SECONDS: Final = 60.0
+# For so long a new leader waits for what it hasn't read yet, as the stored history, and leaves the
+# number as it is.
+NEW_LEADER_SECONDS: Final = 60.0
 # An autoscaler that leaves empty nodes for less takes nodes whose placeholders would fit beside
 # users, too.
-PATIENT_SECONDS: Final = 300.0
+SLOW_SCALE_DOWN_SECONDS: Final = 300.0
 
 
 def learned_number(
@@ -35,8 +36,8 @@ def learned_number(
 
     extra: what bookings need. present: the set's number; None: there is no such set.
     """
-    is_patient = now.steady - learned.since < PATIENCE_SECONDS
-    if not learned.is_loaded and is_patient and present is not None:
+    may_still_come = now.steady - learned.since < NEW_LEADER_SECONDS
+    if not learned.is_loaded and may_still_come and present is not None:
         replicas = max(period.replicas + extra, min(present, learn.max))
         return replicas, "what was learned hasn't been read yet"
     forecast = learned.forecast
@@ -44,24 +45,24 @@ def learned_number(
         return period.replicas + extra, ""
     seats = forecast.worth
     view = learned.view
-    leaves_empty_nodes = learned.accounting.idle_seconds >= PATIENT_SECONDS
+    leaves_empty_nodes = learned.accounting.idle_seconds >= SLOW_SCALE_DOWN_SECONDS
     if seats <= view.room + view.spare and leaves_empty_nodes:
-        # Beside users there is room without them, where they would only send users to nodes that
-        # stand by.
+        # Users have this room without placeholders. Placeholders there would push users to empty
+        # nodes.
         seats = max(0, seats - view.room)
     replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
-    if extra:
+    days = learned.outlook.days_seen
+    if period.windows or days < FLOOR_DAYS:
+        beside_bookings = period.replicas
+    else:
         # Whoever books a lecture that is learned means the same people: they come beside the
         # steady need, not beside the lecture's.
         beside_bookings = min(replicas, max(learn.min, forecast.steady))
-        if period.windows or learned.outlook.days_seen < FLOOR_DAYS:
-            beside_bookings = period.replicas
-        booked = extra + beside_bookings
-        if booked >= replicas or replicas == period.replicas:
-            return max(replicas, booked), ""
-    elif replicas == period.replicas:
+    booked = extra + beside_bookings
+    if extra and booked >= replicas:
+        return booked, ""
+    if replicas == period.replicas:
         return replicas, ""
-    days = learned.outlook.days_seen
     return replicas, f"on {days} earlier days, so many more came while a node boots"
 
 

@@ -23,7 +23,7 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
 from roost.controllers.headroom.learned_number import (
-    PATIENCE_SECONDS,
+    NEW_LEADER_SECONDS,
     learned_number,
     seconds_until_change,
 )
@@ -149,7 +149,7 @@ def plan_headroom(
 ) -> Planned[HeadroomMemory]:
     """Scale each set to what its windows and booked events say, or its users taught."""
     since = now.steady if memory.since is None else memory.since
-    plan = _Plan(snapshot, settings, now, is_new=now.steady - since < PATIENCE_SECONDS)
+    plan = _Plan(snapshot, settings, now, is_new=now.steady - since < NEW_LEADER_SECONDS)
     numbers = [
         plan.number(placeholder_set, memory.sets.get(placeholder_set.name, SetMemory()))
         for placeholder_set in settings.sets
