@@ -24,6 +24,16 @@ class PodHoldUp(NamedTuple):
     # Unix time; None: not known.
     since: float | None
 
+    @property
+    def kind(self) -> str:
+        """What holds the pod up: a label's value in metrics."""
+        return "init-container" if self.by is None else self.by.value
+
+    @property
+    def init_container(self) -> str:
+        """The name of the init container that runs; "": something else holds the pod up."""
+        return self.cause if self.by is None else ""
+
 
 def find_hold_ups(snapshot: Snapshot, now: float) -> Mapping[str, PodHoldUp]:
     """What holds pods up now, by uid, of those that haven't all their containers yet."""

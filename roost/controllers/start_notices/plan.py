@@ -111,9 +111,9 @@ def plan_start_notices(
         bound = pulls.bound[pod.uid]
         hold_up = hold_ups.get(pod.uid)
         if hold_up is not None:
-            what = hold_up.by.value if hold_up.by is not None else "init-container"
-            waiting[what] += 1
-            key = what if hold_up.by is not None else f"{what} {hold_up.cause}"
+            waiting[hold_up.kind] += 1
+            # Each init container counts anew.
+            key = f"{hold_up.kind} {hold_up.init_container}"
             key_before, began_before = memory.held_up.get(pod.uid, ("", now.wall))
             if hold_up.since is not None:
                 began = min(hold_up.since, now.wall)
@@ -130,7 +130,13 @@ def plan_start_notices(
     return Planned(
         actions=teller.actions,
         memory=NoticeMemory(
-            past, pulls, unschedulable, teller.notices, held_up, teller.count, True
+            past=past,
+            pulls=pulls,
+            unschedulable=unschedulable,
+            notices=teller.notices,
+            held_up=held_up,
+            notice_count=teller.count,
+            has_planned=True,
         ),
         wake_after_seconds=min(teller.waits, default=None),
         gauges=gauges,
@@ -201,8 +207,7 @@ class _Teller:
                 text = texts.VOLUME_ELSEWHERE
             elif hold_up.by is HeldUpBy.SANDBOX and _OF_NETWORK.search(hold_up.cause):
                 text = texts.ADDRESS
-            step = "" if hold_up.by is not None else hold_up.cause
-            self._tell(pod, reason, texts.with_passed(text, passed, step))
+            self._tell(pod, reason, texts.with_passed(text, passed, hold_up.init_container))
 
     def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: estimates.PastWaits) -> None:
         """The pod's node pulls its images, perhaps after others."""
