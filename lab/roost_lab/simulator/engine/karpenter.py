@@ -87,17 +87,17 @@ class Karpenter(NodeScaler):
         request = self._plan_scale_up(state, unschedulable, coming)
         if request:
             moments += [now + patience, now + world.autoscaler_loop_seconds]
-            return ScalingDecision(
-                request, (), late, self.turn_after(min(moments), pods_wait=False)
-            )
+            return ScalingDecision(request, (), late, self._earliest(moments, now))
         removed, due = self._plan_scale_down(state, now)
         moments += due
         if removed:
             moments.append(now + world.autoscaler_loop_seconds)
+        return ScalingDecision(0, removed, late, self._earliest(moments, now))
+
+    def _earliest(self, moments: Iterable[float], now: float) -> float | None:
+        """The first run after the earliest of the times that are still to come; None: none is."""
         later = [moment for moment in moments if moment > now + ROUNDING]
-        return ScalingDecision(
-            0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None
-        )
+        return self.turn_after(min(later), pods_wait=False) if later else None
 
     def _plan_scale_up(
         self, state: ClusterState, unschedulable: Iterable[Pod], coming: Sequence[str]
@@ -126,18 +126,18 @@ class Karpenter(NodeScaler):
     def _plan_scale_down(
         self, state: ClusterState, now: float
     ) -> tuple[tuple[str, ...], list[float]]:
-        """Nodes to remove, and the times at which others may be considered."""
+        """Nodes to remove, and the times at which others may be considered. Sets `room_matters`."""
         world = self._world
         rest = world.consolidate_after_seconds + VALIDATION_SECONDS
         self._changed_at = {
             name: moment for name, moment in self._changed_at.items() if name in state.rows
         }
-        found = state.column((Karpenter, "node"), _read_pods).values
+        movable_by_place = state.column((Karpenter, "node"), _read_pods).values
         places = state.places
         candidates: list[_Candidate] = []
         due: list[float] = []
         for name, row in state.rows.items():
-            movable = found[places[name]]
+            movable = movable_by_place[places[name]]
             node = row.node
             if (
                 movable is None
@@ -256,10 +256,11 @@ class _Demands:
             for room in candidates:
                 if self._meets(room, near, far, nodes):
                     return room
-            given_up = near or far or nodes
-            if not given_up:
+            # One demand is given up: the heaviest of the first kind that has any.
+            demands = next((kind for kind in (near, far, nodes) if kind), None)
+            if demands is None:
                 return None
-            del given_up[0]
+            demands.pop(0)
 
     def _meets(
         self, room: Room, near: list[PodQuery], far: list[PodQuery], nodes: list[NodeTerm]
@@ -277,7 +278,9 @@ class _Demands:
         if self._number(query, room):
             return True
         # The first of its kind has no pods to join.
-        return query.finds(self._pod) and not any(self._number(query, room) for room in self._rooms)
+        return query.finds(self._pod) and not any(
+            self._number(query, other) for other in self._rooms
+        )
 
     def _number(self, query: PodQuery, room: Room) -> int:
         return self._counts[query].get(room.name, 0) + sum(map(query.finds, room.pods))
