@@ -30,7 +30,9 @@ class Answers:
         news = notice.news
         if news is not None:
             self._news[hub.namespace, news.who] = news
-        if news is None or hub.uid in self.begins:
+        # News that come before are of what stood in the log.
+        is_past_read = news is None or hub.uid in self.begins
+        if is_past_read:
             self.begins[hub.uid] = notice.begin_us if notice.is_read else None
 
     def known_since(self, pods: Iterable[PodReading]) -> dict[str, int]:
@@ -45,18 +47,32 @@ class Answers:
         return known
 
     def until(self, namespaces: Iterable[str], known_since: Mapping[str, int]) -> str:
-        """Until when servers in these namespaces count as starting."""
-        have_logs = {namespace in known_since for namespace in namespaces} or {bool(known_since)}
-        where = ", where its hub's log can be read" if len(have_logs) > 1 else ""
-        return f"{PHASE_NAMES[ANSWER if True in have_logs else CONTAINERS]}{where}"
+        """Until when servers in these namespaces count as starting; without namespaces, those of
+        all hubs whose logs are read.
+        """
+        asked = set(namespaces) or set(known_since)
+        with_log = asked & known_since.keys()
+        if not with_log:
+            return PHASE_NAMES[CONTAINERS]
+        if with_log == asked:
+            return PHASE_NAMES[ANSWER]
+        return f"{PHASE_NAMES[ANSWER]}, where its hub's log can be read"
 
     def awaited(self, pod: PodReading, known_since: Mapping[str, int], now_us: int) -> bool:
         """Whether a pod whose containers run is a server that its hub still waits for."""
         namespace = pod.state.namespace
         server = server_of(pod)
-        since_us = max(known_since.get(namespace, now_us), now_us - LONGEST_US)
-        if not server or pod.deletion_us is not None or pod.created_us < since_us:
+        if not server or namespace not in known_since or pod.deletion_us is not None:
             return False
-        last_news = [self._news.get((namespace, who)) for who in (server, server.partition(":")[0])]
-        ended = [news for news in last_news if news is not None and news.is_about(server)]
-        return all(news.when.at_us < pod.created_us - EARLY_US for news in ended)
+        if pod.created_us < max(known_since[namespace], now_us - LONGEST_US):
+            return False
+        # A failure may name the user alone.
+        user = server.partition(":")[0]
+        last_news = [self._news.get((namespace, who)) for who in (server, user)]
+        has_ended = any(
+            news is not None
+            and news.is_about(server)
+            and news.when.at_us >= pod.created_us - EARLY_US
+            for news in last_news
+        )
+        return not has_ended
