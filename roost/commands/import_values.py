@@ -28,13 +28,14 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     is a hub of its own.
     """
     layers = [(file, read_file(file)) for file in files]
-    hubs, passed = ([], []) if folders else (hubs_of_files(layers), [])
+    hubs = [] if folders else hubs_of_files(layers)
+    left_out = []
     for folder in folders:
         found, others = find_hubs_in(folder, layers)
         hubs += found
-        passed += others
+        left_out += others
     many = import_many(hubs, try_import)
-    many.left_out += passed
+    many.left_out += left_out
     sys.stdout.write(many.to_yaml())
     sys.stderr.write(many.report())
     return 0 if many.is_valid else 1
