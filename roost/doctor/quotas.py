@@ -133,7 +133,9 @@ def counting(client: Client, namespace: str) -> list[JSONObject]:
 
 
 def scopes(quota: JSONObject) -> set[str]:
-    """The scopes of a ResourceQuota."""
+    """The names of a ResourceQuota's scopes. Unlike `read_quota`, it raises of malformed ones, as
+    `READS` needs.
+    """
     selected = (quota["spec"].get("scopeSelector") or {}).get("matchExpressions") or ()
     return {*(quota["spec"].get("scopes") or ()), *(scope["scopeName"] for scope in selected)}
 

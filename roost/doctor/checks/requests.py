@@ -18,32 +18,9 @@ def check(install: Install) -> CheckReport:
         if pod_class.get("resources") and labels_of(pod_class)
     }
     yield "ResourceQuotas and LimitRanges of the classes' namespaces"
-    for name, pod_class in given.items() if admits(install) else ():
-        quotas = [
-            quota
-            for quota in listed(install, pod_class, "/api/v1", "resourcequotas")
-            if "NotBestEffort" in scopes(quota)
-        ]
-        if quotas:
-            yield warning(
-                f"Pods of class {name} get no requests: {named('ResourceQuota', quotas)} could"
-                " refuse them for these.",
-                "Nothing need be done, they run as without Roost. For nodes to fill up, have their"
-                " author give them requests (BinderHub: KubernetesBuildExecutor.resources) that the"
-                " quota has room for.",
-            )
-        ranges = [
-            body
-            for body in listed(install, pod_class, "/api/v1", "limitranges")
-            if bounds(body, *BOUNDS)
-        ]
-        if ranges:
-            yield warning(
-                f"Pods of class {name} get the requests of {named('LimitRange', ranges)}, not those"
-                " of their class.",
-                "Nothing need be done if those are what such pods need.",
-            )
-        yield from _try(install, name, pod_class)
+    if admits(install):
+        for name, pod_class in given.items():
+            yield from _check_class(install, name, pod_class)
     if install.values["sharedPools"].get("namespaceSelector") is not None:
         joining = [
             pod_class
@@ -66,6 +43,35 @@ def check(install: Install) -> CheckReport:
             )
     yield from find_refused(install)
     yield from find_counted(install)
+
+
+def _check_class(install: Install, name: str, pod_class: JSONObject) -> CheckReport:
+    """What keeps a class's requests from its pods."""
+    quotas = [
+        quota
+        for quota in listed(install, pod_class, "/api/v1", "resourcequotas")
+        if "NotBestEffort" in scopes(quota)
+    ]
+    if quotas:
+        yield warning(
+            f"Pods of class {name} get no requests: {named('ResourceQuota', quotas)} could"
+            " refuse them for these.",
+            "Nothing need be done, they run as without Roost. For nodes to fill up, have their"
+            " author give them requests (BinderHub: KubernetesBuildExecutor.resources) that the"
+            " quota has room for.",
+        )
+    ranges = [
+        body
+        for body in listed(install, pod_class, "/api/v1", "limitranges")
+        if bounds(body, *BOUNDS)
+    ]
+    if ranges:
+        yield warning(
+            f"Pods of class {name} get the requests of {named('LimitRange', ranges)}, not those"
+            " of their class.",
+            "Nothing need be done if those are what such pods need.",
+        )
+    yield from _try(install, name, pod_class)
 
 
 def _try(install: Install, name: str, pod_class: JSONObject) -> CheckReport:
