@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import STRICT_SUFFIX, scheduler_name
@@ -22,6 +22,15 @@ _AWAY_BECAUSE: Final = {
         "the scheduler that leads has other profiles, and one with these hasn't started yet"
     ),
 }
+
+
+class _Names(NamedTuple):
+    """The names under which Roost's scheduler takes pods of a class."""
+
+    # Of the class's profile; "": pods keep their scheduler.
+    plain: str
+    # Of the profile for pods with terms of their author; the same as `plain` where there is none.
+    strict: str
 
 
 def own_scheduler_name(settings: ReleaseSettings, pod_class: PodClass, suffix: str = "") -> str:
@@ -55,8 +64,7 @@ def set_scheduler(case: Case) -> Iterator[RuleResult]:
             if case.pod_class.home is not None:
                 terms = [term for term in terms if not is_binderhub_spread_term(term)]
             has_own_terms = terms or case.pod.spec.get("topologySpreadConstraints")
-            # The strict one comes last, where there is one.
-            yield SetScheduler(names[-1] if has_own_terms else names[0])
+            yield SetScheduler(names.strict if has_own_terms else names.plain)
     elif case.pod.scheduler_name not in names:
         yield Note(SCHEDULER_TOPIC, "the pod's own schedulerName stays")
 
@@ -65,17 +73,17 @@ def is_bound_by_roost(case: Case) -> bool:
     """Whether the pod names Roost's scheduler, or is about to."""
     chosen = case.pod.scheduler_name
     names = _names(case)
-    return bool(names[0]) and (
+    return bool(names.plain) and (
         chosen in names or (_may_change(case) and _state(case) is LeaseState.HELD)
     )
 
 
-def _names(case: Case) -> list[str]:
-    """The schedulers' names: of the class's profile, and of the strict one where there is one."""
-    suffixes = (
-        ("", STRICT_SUFFIX) if case.pod_class.profile in case.settings.packing_profiles else ("",)
-    )
-    return [own_scheduler_name(case.settings, case.pod_class, suffix) for suffix in suffixes]
+def _names(case: Case) -> _Names:
+    plain = own_scheduler_name(case.settings, case.pod_class)
+    if case.pod_class.profile not in case.settings.packing_profiles:
+        return _Names(plain, plain)
+    strict = own_scheduler_name(case.settings, case.pod_class, STRICT_SUFFIX)
+    return _Names(plain, strict)
 
 
 def _may_change(case: Case) -> bool:
