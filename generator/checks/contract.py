@@ -103,10 +103,10 @@ class LintReport:
 
         That is a key that the fault's text names, else the nearest key above `path`.
         """
-        words = _keys_named_in(f"{fault.found} {fault.expected}")
-        named = [keys for keys in words if child(self.written, *keys) is not None]
-        above = [path[:depth] for depth in range(len(path) - 1, 0, -1)]
-        for cause in (*named, *above):
+        possible_keys = _keys_named_in(f"{fault.found} {fault.expected}")
+        named_keys = [keys for keys in possible_keys if child(self.written, *keys) is not None]
+        keys_above = [path[:depth] for depth in range(len(path) - 1, 0, -1)]
+        for cause in (*named_keys, *keys_above):
             file, line = self._places.of(cause)
             if file != DEFAULTS_NAME:
                 return fault._replace(file=file, line=line)

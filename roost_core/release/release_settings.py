@@ -179,9 +179,7 @@ class ReleaseSettings:
 
     @cached_property
     def scheduler_host(self) -> str:
-        """The host's name of a scheduler that has the profiles of the values; "": it isn't
-        known.
-        """
+        """The host name of a scheduler that has these values' profiles; "": it isn't known."""
         host = self.document.get("schedulerHost")
         return self.read.name(host, "schedulerHost", DNS_NAME, "a host's name") if host else ""
 

@@ -18,7 +18,7 @@ class WatchedLeases:
     def __init__(
         self, watches: Watches, settings: ReleaseSettings, metrics: WebhookMetrics
     ) -> None:
-        # The host that the scheduler's Lease is looked at for.
+        # The host name of a scheduler that has these values' profiles; "": it isn't known.
         self.scheduler_host = settings.scheduler_host
         self.by_part = {
             part: LeaseWatch(

@@ -40,7 +40,7 @@ class Column:
     key: str
     heading: str
     unit: Unit
-    # Whether it tells little of a handful. The row's first count says how many there were.
+    # Whether people aren't shown its cells in rows whose first count is small.
     needs_many: bool = field(default=False, kw_only=True)
 
 
