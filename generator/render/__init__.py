@@ -3,5 +3,5 @@
 `manifests.py` renders every template; `environment.py` is the restricted Jinja2, `functions.py`
 what templates call, `order.py` the order of the objects. `managed_images.py` says which images
 belong on which nodes, and `go_json.py` prints JSON as Helm does. `output.py` writes a folder,
-`diff.py` compares two sets of manifests.
+`manifest_files.py` reads manifests, `diff.py` compares two sets of them.
 """

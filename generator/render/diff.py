@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from generator.faults import GeneratorError, KeyPath, UsageError, describe, one_line, show_path
+from generator.faults import KeyPath, describe, one_line, show_path
 from generator.render.manifests import Identity
 from generator.render.order import rank
-from generator.render.output import KUSTOMIZATION, is_ours
-from generator.values.files import read_file
-from generator.values.sources import MAX_FILE_BYTES
-from roost_core.objects.foreign_yaml import ForeignTextError, load_all_foreign
 
-Objects = dict[Identity, dict[str, object]]
-
-MAX_MANIFEST_BYTES: Final = MAX_FILE_BYTES * 16
-_SUFFIXES: Final = (".yaml", ".yml", ".json")
 _CONTEXT_LINES: Final = 1
 _MOST_IN_LINE: Final = 5
 
@@ -96,116 +87,6 @@ def _by_name(items: list[object]) -> dict[str, object] | None:
         if isinstance(item, dict) and isinstance(item.get("name"), str)
     }
     return named if len(named) == len(items) else None
-
-
-# --- reading
-# --------------------------------------------------------------------------------------------------
-
-
-def read_folder(path: str) -> Objects:
-    """Read all .yaml, .yml and .json of a folder and the folders in it, but kustomizations.
-
-    Raises UsageError when it holds no manifest, unless `roost render` wrote it so (`enabled:
-    false`).
-    """
-    folder = Path(path)
-    files = sorted(
-        path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file()
-    )
-    names = [str(file) for file in files if file.name != KUSTOMIZATION]
-    objects = _objects(
-        (name, document) for name in names for document in _documents(read_bytes(name), name)
-    )
-    if not objects and not is_ours(folder):
-        raise UsageError(
-            f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests."
-        )
-    return objects
-
-
-def read_manifests(path: str) -> Objects:
-    """Read a folder, or a file, of manifests. Raises UsageError when there are none."""
-    if Path(path).is_dir():
-        return read_folder(path)
-    found = _objects((path, document) for document in _documents(read_bytes(path), path))
-    if not found:
-        raise UsageError(
-            f"{path}: found no manifests, expected objects with apiVersion and kind: a folder or a"
-            " file."
-        )
-    return found
-
-
-def parse_manifests(data: bytes, name: str) -> Objects | None:
-    """Read one file's manifests; None when these are values: some document lacks apiVersion or
-    kind.
-    """
-    try:
-        documents = list(_documents(data, name))
-    except GeneratorError:
-        # Not for us to say: reading it as values gives the fault with its line.
-        return None
-    if not documents or not all("apiVersion" in body and "kind" in body for body in documents):
-        return None
-    return _objects((name, document) for document in documents)
-
-
-def _objects(documents: Iterable[tuple[str, dict[str, object]]]) -> Objects:
-    objects: Objects = {}
-    for name, document in documents:
-        for body in _unpack(document):
-            identity = _identity(body, name)
-            if identity in objects:
-                raise GeneratorError(f"{name}: {identity} occurs a second time.")
-            objects[identity] = body
-    return objects
-
-
-def read_bytes(path: str) -> bytes:
-    """Read a file of manifests, or stdin for "-". Raises UsageError."""
-    data = read_file(path, MAX_MANIFEST_BYTES)
-    if len(data) > MAX_MANIFEST_BYTES:
-        raise UsageError(f"{path}: is too large for manifests.")
-    return data
-
-
-def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:
-    try:
-        for document in load_all_foreign(data):
-            if document is None:
-                continue
-            if not isinstance(document, dict):
-                raise GeneratorError(
-                    f"{name}: holds a {type(document).__name__}, expected objects."
-                )
-            yield document
-    except ForeignTextError as error:
-        raise GeneratorError(f"{name}: found {error}, expected manifests in YAML.") from None
-
-
-def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:
-    items = document.get("items")
-    if document.get("kind") == "List" and isinstance(items, list):
-        yield from (item for item in items if isinstance(item, dict))
-    else:
-        yield document
-
-
-def _identity(body: Mapping[str, object], file: str) -> Identity:
-    metadata = body.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
-    if not (body.get("apiVersion") and body.get("kind") and named.get("name")):
-        raise GeneratorError(f"{file}: an object lacks apiVersion, kind or metadata.name.")
-    return Identity(
-        str(body["apiVersion"]),
-        str(body["kind"]),
-        str(named.get("namespace") or ""),
-        str(named["name"]),
-    )
-
-
-# --- showing
-# --------------------------------------------------------------------------------------------------
 
 
 def sum_up(changes: list[ObjectChange]) -> str:

@@ -14,8 +14,8 @@ import click
 
 from generator.faults import UsageError, raise_errors
 from generator.pipeline import find_faults
-from generator.render.diff import read_manifests
 from generator.render.functions import complete_placeholder_set
+from generator.render.manifest_files import read_manifests
 from generator.values.files import read_values
 from generator.values.helm_release import Release
 from roost.commands.headroom_history import as_config_map, read_histories

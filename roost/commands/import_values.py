@@ -139,7 +139,7 @@ def command(
     sys.stdout.write(result.to_yaml() + print_proposals(proposals))
     sys.stderr.write(report)
     if quotas:
-        from roost.doctor.cluster_files import find_faults  # noqa: PLC0415 - loads all checks of the doctor
+        from roost.doctor.quotas_option import find_faults  # noqa: PLC0415 - loads all checks of the doctor
 
         values = parse_values(result.to_yaml().encode(), "values.yaml").values
         sys.stderr.writelines(

@@ -10,7 +10,8 @@ import click
 
 from generator.faults import UsageError
 from generator.pipeline import render
-from generator.render.diff import compare, read_manifests, show
+from generator.render.diff import compare, show
+from generator.render.manifest_files import read_manifests
 from generator.render.manifests import Manifest
 from generator.render.output import stream, write_folder
 from generator.render.summary import summarize

@@ -81,7 +81,7 @@ def command(
         )
     faults, unread = _find(options)
     if quotas and not unread and all(fault.severity != "error" for fault in faults):
-        from roost.doctor.cluster_files import find_faults as find_refused  # noqa: PLC0415 - loads all checks of the doctor
+        from roost.doctor.quotas_option import find_faults as find_refused  # noqa: PLC0415 - loads all checks of the doctor
 
         faults += find_refused(
             quotas, read_values(options.files, options.settings).values, options.release

@@ -6,5 +6,6 @@ answers, what is done.
 below it. `pod_waits.py` says why pods wait, `try_pod.py` tries one. `placeholder_room.py` counts
 how many placeholders there can be, `quotas.py` what a namespace allows, and `foreign_fields.py`
 finds what somebody else wrote into objects. `how_installed.py` tells by which tool the install was
-made. `cluster_files.py` stands for a cluster, for `roost validate`. `evidence.py` helps checks.
+made. `quotas_option.py` is `--quotas` of `roost validate` and `roost import`: files stand for a
+cluster. `evidence.py` helps checks.
 """

@@ -12,8 +12,8 @@ import yaml
 from generator.faults import UsageError
 from roost.doctor.checks import run_checks
 from roost.doctor.checks.bookings import check
-from roost.doctor.cluster_files import find_faults
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
+from roost.doctor.quotas_option import find_faults
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.headroom_history import History
 from roost_core.placement.labels import EVENTS_LABEL

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from roost.doctor.checks import requests, run_checks
-from roost.doctor.cluster_files import find_faults
+from roost.doctor.quotas_option import find_faults
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 from tests.builders import HUB_RELEASE

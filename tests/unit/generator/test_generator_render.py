@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from generator.faults import GeneratorError, UsageError, ValuesError
 from generator.render import go_json
-from generator.render.diff import compare, parse_manifests, read_folder, show, sum_up
+from generator.render.diff import compare, show, sum_up
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import TemplateError, secret_names, to_json
+from generator.render.manifest_files import parse_manifests, read_folder
 from generator.render.manifests import Identity, Manifest, render
 from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, files_of, stream, write_folder

@@ -1,12 +1,12 @@
-"""A cluster made of files: what its ResourceQuotas, LimitRanges and PriorityClasses do to pods of
-the values.
+"""What `--quotas` of `roost validate` and `roost import` says: what ResourceQuotas, LimitRanges and
+PriorityClasses of files do to pods of the values. The files stand for a cluster.
 """
 
 from collections.abc import Mapping
 from typing import Any, cast
 
 from generator.faults import Fault, UsageError, describe
-from generator.render.diff import read_manifests
+from generator.render.manifest_files import read_manifests
 from generator.render.manifests import render
 from generator.values.helm_release import Release
 from generator.values.lookups import child
