@@ -1,5 +1,7 @@
-"""Names and labels: those that the API server rejects, and those that make Roost's own pods
-somebody else's.
+"""Names and labels together: a release whose Service can't have its name, and labels that make
+Roost's own pods somebody else's.
+
+What a name alone may be is in `chart/values.schema.json`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from generator.values.merge import Values
 
 
 def check(report: LintReport, release: Release) -> None:
-    """Find names that the API server rejects, and labels that put Roost's own pods into a class."""
+    """Find a name that no Service may have, and labels that put Roost's own pods into a class."""
     with report.part():
         _lint_first_letter(report, release)
     common = mapping(report.values.get("commonLabels"))
