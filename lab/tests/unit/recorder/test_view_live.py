@@ -177,6 +177,22 @@ def test_what_stands_in_the_cluster_is_shown(story: Story) -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize(
+    ("namespaces", "with_log", "until"),
+    [
+        ("", "", "until its containers run"),
+        ("", "a", "until it answers"),
+        ("a b", "c", "until its containers run"),
+        ("a b", "a b c", "until it answers"),
+        ("a b", "a", "until it answers, where its hub's log can be read"),
+    ],
+)
+def test_servers_start_until_they_answer_where_a_log_tells_when(
+    namespaces: str, with_log: str, until: str
+) -> None:
+    assert Answers().until(namespaces.split(), dict.fromkeys(with_log.split(), 0)) == until
+
+
 @given(
     st.dictionaries(st.sampled_from([USER, BUILD, PLACEHOLDER, OTHER]), st.integers(0, 500)),
     st.integers(min_value=8, max_value=80),
