@@ -44,6 +44,9 @@ LONG_MINUTES: Final = 20
 # are late.
 DELAYS_MINUTES: Final = (5, 10)
 DELAY_SHARE: Final = 0.03
+# If people are missing who had come by now on earlier days, their class begins late or falls out.
+# This share of the weight that those days lose is added to late classes.
+MISSING_SHARE: Final = 0.3
 # More people have come than on an earlier day. If the wave came early, all of them will be missing
 # later; if the wave is larger, nobody will. This share of them is taken off.
 EARLY_SHARE: Final = 0.25
@@ -133,8 +136,10 @@ class Day(NamedTuple):
     # today's wave may be late: the smaller number, and the larger one.
     fewest: int
     most: int
-    # How many had come within LONG_MINUTES; None: that says nothing, for a wave may come early.
+    # How many had come within LONG_MINUTES; None: nobody looked.
     lately: int | None
+    # Its classes are taken as if they had begun late.
+    is_delayed: bool = False
 
 
 class _WeighedNeed(NamedTuple):
@@ -226,16 +231,17 @@ def _day(history: History, rises: Rises, at: int, weight: float) -> list[Day]:
         return []
     in_time = now - five_ago
     late = two_ago - seven_ago
-    return [Day(weight, still, min(in_time, late), max(in_time, late), None)]
+    long_ago = history.at(at - LONG_MINUTES)
+    lately = None if long_ago == UNSEEN else now - long_ago
+    return [Day(weight, still, min(in_time, late), max(in_time, late), lately)]
 
 
 def _delayed(history: History, rises: Rises, at: int, weight: float) -> list[Day]:
     """The same of a class that begins late: then nobody had come to it a while ago."""
-    long_ago = history.at(at - LONG_MINUTES)
-    if long_ago == UNSEEN:
-        return []
     return [
-        day._replace(lately=history.at(at) - long_ago) for day in _day(history, rises, at, weight)
+        day._replace(is_delayed=True)
+        for day in _day(history, rises, at, weight)
+        if day.lately is not None
     ]
 
 
@@ -272,7 +278,7 @@ def forecast_need(outlook: Outlook, came: float | None, worth: Worth, room: int 
     have left.
     """
     lately = None if came is None else _came_lately(outlook.history, came)
-    today = [_as_today(day, came, lately) for day in outlook.days]
+    today = _all_as_today(outlook.days, came, lately)
     if not today:
         # Nobody came on any day: all weight says that nobody will.
         today = [_WeighedNeed(seats=0.0, weight=1.0)]
@@ -335,6 +341,37 @@ def _came_lately(history: History, came: float) -> float | None:
     return None if UNSEEN in (five_ago, long_ago) else came + five_ago - long_ago
 
 
+def _all_as_today(
+    days: Sequence[Day], came: float | None, lately: float | None
+) -> list[_WeighedNeed]:
+    """What each day says of today. Late classes count more while people are missing."""
+    today = [_as_today(day, came, lately) for day in days]
+    lost = sum(
+        day.weight - need.weight
+        for day, need in zip(days, today, strict=True)
+        if _are_people_missing(day, came, lately)
+    )
+    usual = sum(day.weight for day in days if day.is_delayed)
+    if not lost or not usual:
+        return today
+    more = 1 + MISSING_SHARE * lost / usual
+    return [
+        need._replace(weight=need.weight * more) if day.is_delayed else need
+        for day, need in zip(days, today, strict=True)
+    ]
+
+
+def _are_people_missing(day: Day, came: float | None, lately: float | None) -> bool:
+    """Whether fewer have come today than on a day whose classes are taken as they began."""
+    if day.is_delayed or came is None:
+        return False
+    return came < day.fewest or _is_fewer(lately, day.lately)
+
+
+def _is_fewer(lately: float | None, then: int | None) -> bool:
+    return lately is not None and then is not None and lately < then
+
+
 def _as_today(day: Day, came: float | None, lately: float | None = None) -> _WeighedNeed:
     """Return how many would still come if today went on as that day, and the day's weight.
 
@@ -345,7 +382,8 @@ def _as_today(day: Day, came: float | None, lately: float | None = None) -> _Wei
     nearest = min(max(came, day.fewest), day.most)
     still = day.still - EARLY_SHARE * max(0.0, came - nearest)
     unlikeness = _unlikeness(came, nearest)
-    if day.lately is not None and lately is not None:
+    # More than then says nothing of a class in time: it may have begun early.
+    if day.lately is not None and lately is not None and (day.is_delayed or lately < day.lately):
         unlikeness += _unlikeness(lately, day.lately)
     return _WeighedNeed(max(0.0, still), day.weight / (1 + unlikeness))
 

@@ -239,8 +239,11 @@ def test_as_people_come_their_placeholders_go_and_what_nobody_takes_goes_within_
     assert hub.replicas == 30
     hub.pass_minutes(2)
     assert hub.replicas <= 20
+    # A class may begin ten minutes late. Later, nobody is awaited.
     late = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 120)
-    late.pass_minutes(10)
+    late.pass_minutes(12)
+    assert late.replicas == 40
+    late.pass_minutes(1)
     assert late.replicas == 1
 
 

@@ -2,6 +2,7 @@
 minutes or left out to be fast.
 """
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -79,14 +80,14 @@ def plain_days(history: History, minute: int) -> list[tuple[float, ...]] | None:
         for delay, share in ((0, 1.0), (5, 0.03), (10, 0.03)):
             then = at - delay
             moments = [history.at(then - back) for back in (0, 5, 2, 7)]
-            long_ago = history.at(then - 20) if delay else 0
-            if UNSEEN in (rise(history, then), long_ago, *moments):
+            long_ago = history.at(then - 20)
+            if UNSEEN in (rise(history, then), *moments) or (delay and long_ago == UNSEEN):
                 continue
             in_time, late = moments[0] - moments[1], moments[2] - moments[3]
-            lately = moments[0] - long_ago if delay else -1
+            lately = math.nan if long_ago == UNSEEN else moments[0] - long_ago
             weight = recency * weights[like] * share
             least, most = sorted((in_time, late))
-            found.append((weight, rise(history, then), least, most, lately))
+            found.append((weight, rise(history, then), least, most, lately, delay > 0))
     return found
 
 
@@ -112,14 +113,24 @@ def plain_needs(outlook: Outlook, came: float) -> list[tuple[float, float]]:
     before = [history.at(now - 5), history.at(now - 20)]
     lately = None if UNSEEN in before else came + before[0] - before[1]
     found = []
+    lost = 0.0
     for day in outlook.days:
         nearest = min(max(came, day.fewest), day.most)
         weight = 1 + unlike(came, nearest)
-        if day.lately is not None and lately is not None:
+        is_fewer = lately is not None and day.lately is not None and lately < day.lately
+        if lately is not None and day.lately is not None and (day.is_delayed or is_fewer):
             weight += unlike(lately, day.lately)
         need = max(0.0, day.still - 0.25 * max(0.0, came - nearest))
         found.append((need, day.weight / weight))
-    return found or [(0.0, 1.0)]
+        if not day.is_delayed and (came < day.fewest or is_fewer):
+            lost += day.weight * (1 - 1 / weight)
+    usual = sum(day.weight for day in outlook.days if day.is_delayed)
+    more = 1 + 0.3 * lost / usual if usual else 1.0
+    weighed = [
+        (need, weight * more if day.is_delayed else weight)
+        for day, (need, weight) in zip(outlook.days, found, strict=True)
+    ]
+    return weighed or [(0.0, 1.0)]
 
 
 def plain_others(outlook: Outlook, came: float) -> list[int]:
@@ -160,10 +171,10 @@ def test_each_day_and_each_hour_says_what_it_says_in_plain_form(seed: int) -> No
         if outlook is None or plain is None:
             continue
         said = [
-            (day.weight, day.still, day.fewest, day.most, -1 if day.lately is None else day.lately)
+            (*day[:4], math.nan if day.lately is None else day.lately, day.is_delayed)
             for day in outlook.days
         ]
-        assert said == [pytest.approx(one) for one in plain]
+        assert said == [pytest.approx(one, nan_ok=True) for one in plain]
         for sign, needs in ((-1, outlook.before), (1, outlook.after)):
             assert dict(needs) == pytest.approx(plain_steady(history, minute, sign))
             assert [need for need, _ in needs] == sorted(dict(needs), reverse=True)
