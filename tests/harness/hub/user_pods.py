@@ -82,7 +82,8 @@ class UserPods(PodKeeper):
             number = next(self._numbers)
         address = f"{self._net}.{number // 250}.{number % 250 + 1}"
         self._run(pod, address)
-        self.times[*_place(pod), "status"] = time.time()
+        # Where a list is behind, a pod is said to run a second time.
+        self.times.setdefault((*_place(pod), "status"), time.time())
         # With the uid: of a pod that was deleted meanwhile nothing is told.
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": running_status(pod, address)}
         metadata = pod["metadata"]
