@@ -58,7 +58,7 @@ building=$!
 set +m
 # These wait for other programs at times: three processes keep two cores busy.
 run_tests e2e "${WORKERS:-3}" "and not alone" tests/e2e lab/tests/e2e tests/parity || failed=1
-run_tests alone 1 "and alone" tests/e2e || failed=1
+run_tests alone 1 "and alone" tests/e2e lab/tests/e2e tests/parity || failed=1
 show_if_failed "$building" build
 wait "$imaging" # or a build container would stay behind
 
