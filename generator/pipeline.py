@@ -10,8 +10,8 @@ from generator.faults import Fault, ValuesError, raise_errors
 from generator.render import manifests
 from generator.render.manifests import Manifest
 from generator.schema.check import find_faults_by_path
-from generator.values.helm_release import Release
 from generator.values.merge import Merged
+from generator.values.release_name import Release
 
 
 def find_faults(merged: Merged, release: Release, *, with_hints: bool = False) -> list[Fault]:

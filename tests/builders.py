@@ -13,8 +13,8 @@ import yaml
 from generator.render.functions import pullers
 from generator.render.manifests import render
 from generator.values.files import parse_values
-from generator.values.helm_release import Release
 from generator.values.loader import load
+from generator.values.release_name import Release
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.pod import PREFERRED, REQUIRED

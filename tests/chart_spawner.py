@@ -16,9 +16,9 @@ from kubespawner import KubeSpawner
 from traitlets.config import Config
 
 from generator.importing.trial_pods import UserPod
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing, mapping
 from generator.values.merge import coalesce
+from generator.values.release_name import Release
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 from tests.e2e.spawned import KUBECONFIG, NOWHERE, SpawnedUser
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from generator.render.manifests import render
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Snapshot, StatefulSetState
 from roost.controllers.placeholder_mover.plan import CONTROLLER as PLACEHOLDER_MOVER

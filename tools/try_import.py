@@ -17,9 +17,9 @@ from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from generator.package_data import chart_folder
 from generator.pipeline import find_faults
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
+from generator.values.release_name import Release
 
 _KEYS_SHOWN = 25
 # The nesting before a hub's keys, and what differs from hub to hub.

@@ -36,8 +36,8 @@ from generator.checks import (
 )
 from generator.checks.contract import Check, LintReport
 from generator.faults import Fault, KeyPath
-from generator.values.helm_release import Release
 from generator.values.merge import Merged
+from generator.values.release_name import Release
 
 CHECKS: Final[tuple[Check, ...]] = (
     admission.check,

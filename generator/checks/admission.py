@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from generator.checks.contract import LintReport, Phrase
 from generator.checks.faulty_keys import sound_items
-from generator.values.helm_release import Release
 from generator.values.lookups import child
+from generator.values.release_name import Release
 from roost_core.release.policy_mode import GATE_REASON, LEFT_OUT, POLICY_MINOR, LeftOut
 
 

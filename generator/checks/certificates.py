@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, Phrase
-from generator.values.helm_release import Release
 from generator.values.lookups import child, mapping, text
+from generator.values.release_name import Release
 
 
 def check(report: LintReport, _release: Release) -> None:

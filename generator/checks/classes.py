@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from generator.checks.contract import LintReport, Phrase
 from generator.checks.faulty_keys import sound_items
 from generator.faults import KeyPath, describe
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing, mapping, number, text
+from generator.values.release_name import Release
 
 _Classes = dict[str, dict[str, object]]
 

@@ -18,9 +18,9 @@ from generator.checks.faulty_keys import FaultyKeyError, guarded
 from generator.faults import DEFAULTS_NAME, Fault, KeyPath, Severity, describe
 from generator.render.functions import core_pod
 from generator.render.managed_images import PullerGroup, puller_groups
-from generator.values.helm_release import Release
 from generator.values.lookups import child, mapping
 from generator.values.merge import Merged
+from generator.values.release_name import Release
 
 T = TypeVar("T")
 # More of the puller's DaemonSets aren't looked at: the values may name a thousand profiles, each

@@ -13,9 +13,9 @@ from generator.faults import KeyPath, describe
 from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
 from generator.render.managed_images import MOST_BYTES, are_too_many, puller_groups
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing, mapping, number
 from generator.values.merge import Values
+from generator.values.release_name import Release
 from roost_core.objects.image_references import is_reference
 from roost_core.placement.labels import USER_CLASS
 from roost_core.release.image_gate import IMAGE_VOLUME_MINOR

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from generator.checks.contract import LintReport, Phrase, entry_key
 from generator.checks.faulty_keys import is_sound, sound_entries
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing, mapping, number
+from generator.values.release_name import Release
 
 
 def check(report: LintReport, _release: Release) -> None:

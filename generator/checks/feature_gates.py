@@ -8,8 +8,8 @@ from generator.checks.contract import LintReport
 from generator.faults import KeyPath
 from generator.render.functions import for_cluster, minor_for_tag
 from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
-from generator.values.helm_release import Release
 from generator.values.lookups import mapping, text
+from generator.values.release_name import Release
 from roost_core.scheduler.plugins import GATES, MODELLED, Gate, is_on
 
 

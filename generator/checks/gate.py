@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from generator.checks.contract import LintReport
 from generator.checks.placeholders import is_wanted, placeholder_sets
-from generator.values.helm_release import Release
 from generator.values.lookups import child, mapping, text
+from generator.values.release_name import Release
 
 
 def check(report: LintReport, _release: Release) -> None:

@@ -7,8 +7,8 @@ from typing import Final
 
 from generator.checks.contract import LintReport
 from generator.faults import KeyPath, some
-from generator.values.helm_release import Release
 from generator.values.lookups import child, mapping
+from generator.values.release_name import Release
 from roost_core.objects.image_references import split_reference
 
 STALE: Final = "after a push, nodes with the old image still count as having it"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from generator.checks.contract import LintReport, named_by, of_core_pod
 from generator.checks.faulty_keys import sound_items
-from generator.values.helm_release import Release
 from generator.values.lookups import child, mapping, text
 from generator.values.merge import Values
+from generator.values.release_name import Release
 
 
 def check(report: LintReport, release: Release) -> None:

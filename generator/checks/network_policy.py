@@ -8,8 +8,8 @@ from typing import Final
 
 from generator.checks.contract import LintReport
 from generator.faults import KeyPath
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing, text
+from generator.values.release_name import Release
 
 _Network = IPv4Network | IPv6Network
 

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 from generator.checks.contract import LintReport, Phrase
 from generator.checks.faulty_keys import sound_entries
 from generator.faults import KeyPath
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing, mapping, number, text
 from generator.values.merge import Values
+from generator.values.release_name import Release
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
 

@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from generator.checks.contract import LintReport, of_core_pod
 from generator.faults import describe
-from generator.values.helm_release import Release
 from generator.values.lookups import child
+from generator.values.release_name import Release
 
 
 class _Program(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from generator.checks.contract import LintReport
 from generator.checks.placeholders import is_wanted, placeholder_sets
-from generator.values.helm_release import Release
 from generator.values.lookups import mapping, number
+from generator.values.release_name import Release
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.priorities import AUTOSCALER_CUTOFF
 

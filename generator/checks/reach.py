@@ -12,10 +12,10 @@ from typing import Final
 from generator.checks.contract import LintReport
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.render.managed_images import RESOURCE_TRAITS, managed_images
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing, mapping, text
 from generator.values.merge import Values
 from generator.values.profile_overrides import overrides
+from generator.values.release_name import Release
 from roost_core.objects.image_references import normalise_reference
 
 _COLD: Final = "never get the images in advance: users there start cold"

@@ -6,8 +6,8 @@ from typing import Final
 
 from generator.checks.contract import LintReport, named_by
 from generator.faults import KeyPath
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing, mapping, text
+from generator.values.release_name import Release
 from roost_core.objects.quantities import parse_quantity
 
 _DATABASE: Final[KeyPath] = ("recorder", "database")

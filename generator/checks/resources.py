@@ -12,10 +12,10 @@ from generator.checks.contract import LintReport, Phrase
 from generator.checks.faulty_keys import sound_items
 from generator.checks.placeholders import DEFAULTS, ListedSet, placeholder_sets
 from generator.faults import KeyPath
-from generator.values.helm_release import Release
 from generator.values.lookups import child, mapping
 from generator.values.merge import Values
 from generator.values.profile_overrides import default_overrides
+from generator.values.release_name import Release
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 from roost_core.objects.quotas import REQUESTS
 from roost_core.objects.requests import PLAIN_RESOURCES, requested

@@ -15,8 +15,8 @@ from generator.checks.faulty_keys import sound_items
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import KeyPath
 from generator.render.kube_scheduler import SCHEDULER_TAGS
-from generator.values.helm_release import Release, kube_minor
 from generator.values.lookups import child, listing, mapping, number, text
+from generator.values.release_name import Release, kube_minor
 from roost_core.scheduler.plugins import (
     ARGUMENTS,
     FILTERS_NEED_PRE_FILTER,

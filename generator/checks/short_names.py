@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from generator.checks.contract import LintReport
 from generator.faults import KeyPath, some
-from generator.values.helm_release import Release
 from generator.values.lookups import child
+from generator.values.release_name import Release
 from roost_core.objects.image_references import names_registry, normalise_reference
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, named_by, of_core_pod
-from generator.values.helm_release import Release
 from generator.values.lookups import child, mapping, number
+from generator.values.release_name import Release
 
 
 def check(report: LintReport, _release: Release) -> None:

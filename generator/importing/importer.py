@@ -28,10 +28,10 @@ from generator.importing.wrappers import (
 from generator.pipeline import find_faults
 from generator.render.managed_images import puller_groups
 from generator.values.files import read_defaults
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.lookups import child
 from generator.values.merge import Merged, coalesce, merge_values
+from generator.values.release_name import Release
 from generator.values.sources import LoadedFile, Places, ValueSource
 
 _ALL = "import what Helm made of all: helm get values RELEASE --all -o yaml"

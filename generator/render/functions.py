@@ -18,7 +18,7 @@ from generator.package_data import chart_folder
 from generator.render import go_json
 from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
 from generator.render.managed_images import managed_images, profile_seats, puller_groups
-from generator.values.helm_release import Release, kube_minor
+from generator.values.release_name import Release, kube_minor
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
 from roost_core.objects.node import HOSTNAME_LABEL

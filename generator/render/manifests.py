@@ -20,7 +20,7 @@ from generator.render.environment import (
 )
 from generator.render.functions import Chart, TemplateError, context
 from generator.render.order import rank
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 
 _SEPARATOR: Final = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 # The lines that say which object a document is, as every template writes them.

@@ -14,8 +14,8 @@ import yaml
 
 from generator.render.manifests import render
 from generator.values.files import read_values
-from generator.values.helm_release import Release
 from generator.values.merge import SetOptions
+from generator.values.release_name import Release
 from roost_core.placement.labels import pulled_label
 from tools.root import ROOT
 from webhook.webhook_settings import read_settings

@@ -14,7 +14,7 @@ from generator.faults import UsageError, raise_errors
 from generator.render.manifests import render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
-from generator.values.helm_release import check_release
+from generator.values.release_name import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import left_out, read_pod_file
 from roost.doctor.cause_tree import CauseTree, group_by_cause

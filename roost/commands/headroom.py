@@ -17,7 +17,7 @@ from generator.pipeline import find_faults
 from generator.render.functions import complete_placeholder_set
 from generator.render.manifest_files import read_manifests
 from generator.values.files import read_values
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
 from roost.controllers.headroom.quota_room import Demand, UseByStatus, cut_by

@@ -22,8 +22,8 @@ from generator.importing.traits import BESIDE, PRIORITY, PROFILES, SIZE, WHERE, 
 from generator.importing.trial_pods import UserPod, user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
-from generator.values.helm_release import Release
 from generator.values.merge import coalesce
+from generator.values.release_name import Release
 from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node

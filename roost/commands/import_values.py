@@ -16,7 +16,7 @@ from generator.importing.money import set_node_price
 from generator.importing.proposals import pointer, print_proposals, propose
 from generator.importing.seating import HUB_LINES
 from generator.values.files import parse_values, read_file
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost.commands.hub_trial import try_import
 
 

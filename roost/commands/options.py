@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import click
 
-from generator.values.helm_release import (
+from generator.values.merge import SetOptions
+from generator.values.release_name import (
     DEFAULT_KUBE_VERSION,
     DEFAULT_NAME,
     DEFAULT_NAMESPACE,
     Release,
     check_release,
 )
-from generator.values.merge import SetOptions
 
 
 class RenderOptions(NamedTuple):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost_core.kube.client import Client, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_or_none

@@ -8,8 +8,8 @@ from typing import Any, cast
 from generator.faults import Fault, UsageError, describe
 from generator.render.manifest_files import read_manifests
 from generator.render.manifests import render
-from generator.values.helm_release import Release
 from generator.values.lookups import child
+from generator.values.release_name import Release
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.evidence import plural
 from roost.doctor.install import Install

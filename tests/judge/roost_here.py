@@ -19,7 +19,7 @@ import orjson
 import yaml
 
 from generator.render.manifests import render
-from generator.values.helm_release import Release as Install
+from generator.values.release_name import Release as Install
 from roost.controllers.contract.actions import Action, Done, Outcome
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument

@@ -11,7 +11,7 @@ from generator.faults import raise_errors
 from generator.render.manifests import render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from tests.builders import HUB_RELEASE
 from tools.root import ROOT
 

@@ -19,7 +19,7 @@ import yaml
 
 from generator.checks import find_faults
 from generator.render.kube_scheduler import minor_of_tag
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost.cli import cli
 from roost.controllers.controllers_settings import parse_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED

@@ -16,7 +16,7 @@ from generator.render.functions import (
     minor_for_cluster,
     to_json,
 )
-from generator.values.helm_release import Release, kube_minor
+from generator.values.release_name import Release, kube_minor
 from tests.recorded_data import object_of, rows
 from tools.compile.chart import write_chart
 from tools.compile.expressions import CompileError

@@ -21,7 +21,7 @@ from generator.render.functions import (
     to_json,
 )
 from generator.render.managed_images import profile_seats
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost_core.placement import labels
 from tests.builders import HUB_RELEASE
 from tests.parity.drawn_values import users

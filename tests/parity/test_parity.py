@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generator.checks import find_faults
 from generator.faults import UsageError, ValuesError
 from generator.values.files import read_values
-from generator.values.helm_release import Release, check_release
+from generator.values.release_name import Release, check_release
 from tests.builders import CHART_VALUES, HUB_RELEASE
 from tests.harness.fixtures import require_binary
 from tests.parity.drawn_values import overrides

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.placement import labels
 from roost_core.release.class_of_pod import Classes

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from generator.values.helm_release import kube_minor
+from generator.values.release_name import kube_minor
 from roost.doctor.evidence import some
 from roost.doctor.findings import CheckReport, warning
 from roost.doctor.install import Install

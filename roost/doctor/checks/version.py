@@ -1,7 +1,7 @@
 """The cluster's Kubernetes is one that Roost is tested with."""
 
 from generator.render.kube_scheduler import SCHEDULER_TAGS
-from generator.values.helm_release import kube_minor
+from generator.values.release_name import kube_minor
 from roost.doctor.findings import CheckReport, warning
 from roost.doctor.install import Install
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.pull_pods import PopularPull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings

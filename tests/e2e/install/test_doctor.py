@@ -19,7 +19,7 @@ import pytest
 from generator.render.kube_scheduler import SCHEDULER_TAGS
 from generator.render.manifests import render
 from generator.values.files import parse_values
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost.doctor.cause_tree import CauseTree, group_by_cause
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.evidence import AUTOSCALER_STATUS, POOL_LABELS

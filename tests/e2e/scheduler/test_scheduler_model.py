@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from generator.render.manifests import render as render_objects
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from tests.builders import default_values
 from tests.e2e.scheduler_clusters import GPU, ZONE
 from tests.e2e.scheduler_world import Tally, World

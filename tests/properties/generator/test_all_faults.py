@@ -15,9 +15,9 @@ from generator import checks, pipeline
 from generator.faults import ValuesError
 from generator.render.manifests import Identity, render
 from generator.schema.check import find_faults
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
+from generator.values.release_name import Release
 from tests.builders import CHART_VALUES, HUB_RELEASE
 from tests.parity.drawn_values import overrides
 from tests.recorded_data import VALUES

@@ -11,7 +11,7 @@ from generator.faults import ValuesError
 from generator.pipeline import render
 from generator.schema.check import find_faults
 from generator.values.files import parse_values
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost_core.objects.fields import JSONObject
 from tests.recorded_data import rows
 from tests.unit.webhook.test_webhook_bounds import calls_of

@@ -17,9 +17,9 @@ from generator.importing.result import ImportResult
 from generator.importing.summary import PLACE, PLACEHOLDERS
 from generator.importing.trial_pods import UserPod, user_pods
 from generator.values.files import read_defaults
-from generator.values.helm_release import Release
 from generator.values.lookups import listing
 from generator.values.merge import coalesce
+from generator.values.release_name import Release
 from roost.commands.hub_trial import TrialWorld, fare, try_import, world_of
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod

@@ -14,9 +14,9 @@ from generator.importing.importer import import_layers
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
 from generator.importing.yaml_printer import print_yaml
 from generator.pipeline import find_faults
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
+from generator.values.release_name import Release
 from generator.values.sources import CONTROL
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from generator.checks import find_faults
 from generator.render.manifests import render
 from generator.schema.check import read_schema
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR, PLUGINS
 from roost_core.scheduler.profile import read_profiles
 from tests.unit.generator.linted import merged

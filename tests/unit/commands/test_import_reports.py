@@ -16,9 +16,9 @@ from generator.importing.result import ImportResult
 from generator.importing.trial_pods import user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
-from generator.values.helm_release import Release
 from generator.values.lookups import child, listing
 from generator.values.merge import coalesce
+from generator.values.release_name import Release
 from roost.commands.hub_trial import by_kind, read_rules, try_import
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost.doctor.cause_tree import group_by_cause
 from roost.doctor.checks import INSTALLED, run_checks
 from roost_core.kube.client import ApiError

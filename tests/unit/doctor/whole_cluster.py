@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 from generator.render.manifests import render
 from generator.values.files import parse_values
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.evidence import path_of
 from roost.doctor.findings import CheckOutcome, Finding

@@ -9,10 +9,10 @@ from generator.importing.importer import import_layers
 from generator.importing.result import ImportResult
 from generator.pipeline import find_faults
 from generator.render.functions import complete_placeholder_set, core_pod, items
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.lookups import child
 from generator.values.merge import Merged, merge_values
+from generator.values.release_name import Release
 from tests.builders import CHART_VALUES
 from tests.recorded_data import VALUES
 

@@ -8,9 +8,9 @@ from generator import checks
 from generator.faults import Fault, ValuesError
 from generator.pipeline import render
 from generator.schema.check import find_faults
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
+from generator.values.release_name import Release
 from tests.builders import CHART_VALUES
 from tests.recorded_data import VALUES
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from generator.render.functions import complete_placeholder_set
 from generator.render.manifests import render
-from generator.values.helm_release import Release
 from generator.values.merge import merge_maps
+from generator.values.release_name import Release
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.pull_pods import PopularPull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings

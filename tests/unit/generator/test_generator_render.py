@@ -19,9 +19,9 @@ from generator.render.manifests import Identity, Manifest, render
 from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, files_of, stream, write_folder
 from generator.values.files import read_defaults
-from generator.values.helm_release import Release, check_release
 from generator.values.loader import load
 from generator.values.merge import merge_values
+from generator.values.release_name import Release, check_release
 from roost_core.release.policy_mode import (
     LEFT_OUT,
     POLICY_MINOR,

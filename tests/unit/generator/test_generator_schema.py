@@ -11,9 +11,9 @@ from generator import pipeline
 from generator.faults import UsageError, ValuesError
 from generator.package_data import chart_folder
 from generator.schema.check import find_faults
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, SetOptions, coalesce, merge_values
+from generator.values.release_name import Release
 from generator.values.sources import LoadedFile, ValueSource
 from tests.builders import CHART_VALUES
 from tests.recorded_data import rows

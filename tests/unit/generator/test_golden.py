@@ -14,7 +14,7 @@ import yaml
 
 from generator.render.manifests import render
 from generator.values.files import parse_values
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from roost_core.placement.labels import popular_pull_name
 from tests.builders import HUB_RELEASE
 

@@ -6,7 +6,7 @@ import pytest
 
 from generator.checks import find_hints
 from generator.pipeline import find_faults
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from tests.recorded_data import rows
 from tests.unit.generator.linted import merged
 

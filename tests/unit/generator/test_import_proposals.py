@@ -14,10 +14,10 @@ from generator.importing.proposals import Proposal, print_proposals, propose
 from generator.pipeline import find_faults
 from generator.render.functions import placeholder_sets
 from generator.render.managed_images import profile_seats
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.lookups import child
 from generator.values.merge import merge_values
+from generator.values.release_name import Release
 from roost.__main__ import main
 from tests.builders import CHART_VALUES
 from tests.recorded_data import printed, rows

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.pipeline import find_faults
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from tests.recorded_data import rows
 from tests.unit.generator.linted import assert_refused, assert_warned, found, merged, said, table
 

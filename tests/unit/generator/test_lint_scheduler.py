@@ -8,8 +8,8 @@ import yaml
 from generator.checks.feature_gates import gates_of
 from generator.pipeline import render
 from generator.schema.check import find_faults
-from generator.values.helm_release import Release
 from generator.values.lookups import mapping
+from generator.values.release_name import Release
 from roost_core.scheduler.plugins import GATES, NEWEST_MINOR, OLDEST_MINOR
 from tests.recorded_data import rows
 from tests.unit.generator.linted import (

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.render.manifests import render
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from tests.unit.generator.linted import merged
 
 SWITCHES = ("controllers", "recorder")

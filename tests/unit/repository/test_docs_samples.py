@@ -11,9 +11,9 @@ import yaml
 
 from generator.importing.importer import import_layers
 from generator.pipeline import find_faults, render
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
+from generator.values.release_name import Release
 from roost.cli import cli
 from roost_core.release.bookings import Limits, parse_events
 from roost_core.release.reader import Reader

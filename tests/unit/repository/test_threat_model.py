@@ -3,7 +3,7 @@
 from typing import Any
 
 from generator.render.manifests import render
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from tests.builders import default_values, merged
 from tools.root import ROOT
 

@@ -11,9 +11,9 @@ import pytest
 
 from generator.importing.importer import import_layers
 from generator.pipeline import render
-from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
+from generator.values.release_name import Release
 from tests.builders import CHART_VALUES
 from tools.root import ROOT
 

@@ -21,8 +21,8 @@ from generator.faults import Fault, raise_errors
 from generator.render.manifests import Manifest, render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
-from generator.values.helm_release import Release
 from generator.values.merge import NO_SET_OPTIONS, Merged, SetOptions
+from generator.values.release_name import Release
 from roost.controllers.contract.planner import Planner
 from roost.controllers.controllers_settings import parse_settings
 from roost_core.objects.fields import JSONObject

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 import pytest
 import yaml
 
-from generator.values.helm_release import Release
+from generator.values.release_name import Release
 from lab.tests.e2e.simulator import played_hour
 from lab.tests.small_worlds import WatchedWorld
 from roost_core.objects.node import Node

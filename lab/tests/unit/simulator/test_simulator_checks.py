@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from generator.render.kube_scheduler import SCHEDULER_TAGS
-from generator.values.helm_release import kube_minor
+from generator.values.release_name import kube_minor
 from lab.tests.small_worlds import in_order, play, policy, small
 from lab.tests.told import cases
 from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS, Assumptions, Autoscaler

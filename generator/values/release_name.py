@@ -1,4 +1,4 @@
-"""Name what Helm calls the release: its name, namespace and the cluster's version."""
+"""A release's name, namespace and cluster version: their defaults, and which are refused."""
 
 import re
 from typing import Final, NamedTuple
