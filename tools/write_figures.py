@@ -360,14 +360,7 @@ def gains() -> str:
     pools = "docs/placement.md#nodes-that-hubs-share"
     rows = [
         ["classes at set times, no placeholders yet", *term.gains()],
-        [
-            "the same, with 25 placeholders at all times",
-            f"{term.late(FIXED):.0f} % wait over 30 s",
-            f"{term.late(IMPORTED):.1f} %",
-            _mean_nodes(term.hours(FIXED), 28),
-            term.change(FIXED),
-            term.money(FIXED),
-        ],
+        ["the same, with 25 placeholders at all times", *term.gains(FIXED)],
         [
             "a BinderHub, 13,000 starts a day, 25 placeholders, slow pulls (6 MB/s)",
             *public.gains(10),
@@ -398,17 +391,25 @@ def gains() -> str:
 
 
 def gains_short() -> str:
-    """README's first line of figures: what a hub with classes gains, and what a BinderHub."""
+    """README's first lines of figures: what hubs with classes gain, and what BinderHubs."""
     term = _Term()
     slow, fast = _public_binder().p95, _never_worse("never-worse", "mybinder.org").p95
+    small = _small_binder()
     return (
-        "- **Gain:** at classes from the second week on,"
-        f" {term.late(NONE):.0f} % of people wait longer than 30 s without Roost. With Roost,"
-        f" {term.late(IMPORTED):.1f} % do. It costs {term.change(NONE).lstrip('+')} more node-hours"
-        " ([your kind of hub](#what-your-hub-gains)). With slow pulls, the p95 of a BinderHub's"
-        f" waits falls from {slow[0]:.0f} to {slow[1]:.0f} s, with fast pulls from {fast[0]:.0f}"
-        f" to {fast[1]:.0f} s."
+        "- **Gain for classes:** from the second week on,"
+        f" {term.late(IMPORTED):.1f} % of people wait longer than 30 s. Without Roost,"
+        f" {term.late(NONE):.0f} % do. It costs {_more(term.change(NONE))}.\n"
+        "- **Gain for BinderHubs:** on a large hub with slow pulls, 95 of 100 people wait at most"
+        f" {slow[1]:.0f} s instead of {slow[0]:.0f} s. With fast pulls, it is"
+        f" {fast[1]:.0f} s instead of {fast[0]:.0f} s. On a small hub, it is"
+        f" {small.p95[1]:.0f} s instead of {small.p95[0]:.0f} s, for"
+        f" {_more(_change(*small.node_hours))} ([your kind of hub](#what-your-hub-gains))."
     )
+
+
+def _more(change: str) -> str:
+    """A change in percent that begins with a plus, as words."""
+    return f"{change.removeprefix('+')} more node-hours"
 
 
 def _mean_nodes(node_hours: float, days: int) -> str:
@@ -637,14 +638,14 @@ class _Term:
         """At once, in the median term, without the exam's week."""
         return self._later.number("most nodes", self._autoscaler, arm)
 
-    def gains(self) -> list[str]:
-        """README's cells from the wait to the money, against no placeholders."""
+    def gains(self, arm: str = NONE) -> list[str]:
+        """README's cells from the wait to the money, against this arm."""
         return [
-            f"{self.late(NONE):.0f} % wait over 30 s",
+            f"{self.late(arm):.0f} % wait over 30 s",
             f"{self.late(IMPORTED):.1f} % (worst term: {self.worst_late:.1f} %)",
-            _mean_nodes(self.hours(NONE), 28),
-            self._and_worst(self.change(NONE)),
-            self.money(NONE),
+            f"{_mean_nodes(self.hours(arm), 28)} (at most {self.most_nodes(arm):g})",
+            self._and_worst(self.change(arm), arm),
+            self.money(arm),
         ]
 
     def told(self, arm: str) -> str:
@@ -664,8 +665,8 @@ class _Term:
         """The change with Roost in the worst term."""
         return f"{self._against.number('worst, %', self._autoscaler, arm):+.1f} %"
 
-    def _and_worst(self, words: str) -> str:
-        return f"{words} (worst term: {self.worst_change(NONE)})"
+    def _and_worst(self, words: str, arm: str = NONE) -> str:
+        return f"{words} (worst term: {self.worst_change(arm)})"
 
 
 @dataclass(frozen=True, slots=True)
