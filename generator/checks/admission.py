@@ -31,6 +31,7 @@ def check(report: LintReport, release: Release) -> None:
 
 def _lint_left_out(report: LintReport, name: str, entry: object, part: LeftOut) -> None:
     key = ("podClasses", name, part.key)
-    is_used = part.reason and child(entry, part.key) is not None
-    if is_used and (part.says_of_defaults or not report.is_default(key)):
+    if not part.reason or child(entry, part.key) is None:
+        return
+    if part.says_of_defaults or not report.is_default(key):
         report.warn(key, part.reason, "Set it to null, or use admission.mode: webhook.")

@@ -1,8 +1,11 @@
-"""Lint what the controllers and the puller follow: images, and where they belong."""
+"""Lint the controllers' switch and the image gate's patience, the puller with its profiles and
+images, and popular images.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from generator.checks.contract import MOST_PULLERS, LintReport
@@ -31,6 +34,7 @@ _LABEL_KEY: Final = re.compile(
     re.ASCII,
 )
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_PROFILES: Final[KeyPath] = ("singleuser", "profileList")
 IMAGE: Final = (
     "an image's name in lower case, like quay.io/jupyter/base-notebook:2026-01-05, or NAME@sha256:"
     " and 64 hex digits"
@@ -38,10 +42,15 @@ IMAGE: Final = (
 
 
 def check(report: LintReport, release: Release) -> None:
-    """Check the keys of the image gate's facts, the puller, the mover, windows and popular
-    images.
-    """
-    for lint in (_lint_program, _lint_gate, _lint_size, _lint_references, _lint_popular):
+    """Check each part by itself: a faulty key ends its own part alone."""
+    for lint in (
+        _lint_program,
+        _lint_gate,
+        _lint_choices,
+        _lint_release_size,
+        _lint_references,
+        _lint_popular,
+    ):
         with report.part():
             lint(report)
     with report.part():
@@ -122,41 +131,49 @@ def _lint_puller(report: LintReport, release: Release) -> None:
         )
 
 
-def _lint_size(report: LintReport) -> None:
-    """Refuse what multiplies: choices with each other (as does the chart's
-    `roost.refuse_too_many`), and defaults.
+def _lint_choices(report: LintReport) -> None:
+    """Refuse choices of profiles that multiply each other, as does the chart's
+    `roost.refuse_too_many`.
     """
-    profiles: KeyPath = ("singleuser", "profileList")
-    if not report.pullers and are_too_many(
-        report.values.get("singleuser"), report.values.get("prePuller")
-    ):
-        reason = (
-            "its images, each with all that its users have, come to more than"
-            f" {MOST_BYTES // 2**20} MiB."
-        )
-        fix = (
-            "Give fewer choices or images, or fewer tolerations, terms, labels and containers to"
-            " all users."
-        )
-        report.refuse(
-            profiles if child(report.values, *map(str, profiles)) else ("prePuller", "extraImages"),
-            reason,
-            fix,
-        )
-    left = _MOST_BYTES
-    for path, written in (
-        (profiles, (list(group) for group in report.pullers)),
-        (
-            ("placeholders",),
-            (complete_placeholder_set(own.named, own.defaults) for own in placeholder_sets(report)),
-        ),
-    ):
-        for part in written:
-            left -= len(to_json(part).encode())
-            if left < 0:
-                reason = f"with what each of them inherits it takes more than {_MOST_BYTES} bytes."
-                report.refuse(path, reason, "Use fewer, or fewer tolerations, terms and labels.")
-                return
+    # Asked first, since `are_too_many` is slow: too many choices make no puller.
+    if report.pullers:
+        return
+    if not are_too_many(report.values.get("singleuser"), report.values.get("prePuller")):
+        return
+    path = _PROFILES
+    if not child(report.values, "singleuser", "profileList"):
+        path = ("prePuller", "extraImages")
+    reason = (
+        "its images, each with all that its users have, come to more than"
+        f" {MOST_BYTES // 2**20} MiB."
+    )
+    fix = (
+        "Give fewer choices or images, or fewer tolerations, terms, labels and containers to"
+        " all users."
+    )
+    report.refuse(path, reason, fix)
+
+
+def _lint_release_size(report: LintReport) -> None:
+    """Refuse pullers and placeholder sets that make release.json too large: each is written there
+    with all that it inherits.
+    """
+    size = 0
+    for group in report.pullers:
+        size += len(to_json(list(group)).encode())
+        if size > _MOST_BYTES:
+            _refuse_release_size(report, _PROFILES)
+            return
+    for own in placeholder_sets(report):
+        size += len(to_json(complete_placeholder_set(own.named, own.defaults)).encode())
+        if size > _MOST_BYTES:
+            _refuse_release_size(report, ("placeholders",))
+            return
+
+
+def _refuse_release_size(report: LintReport, path: KeyPath) -> None:
+    reason = f"with what each of them inherits it takes more than {_MOST_BYTES} bytes."
+    report.refuse(path, reason, "Use fewer, or fewer tolerations, terms and labels.")
 
 
 def _lint_profiles(report: LintReport) -> None:
@@ -165,52 +182,60 @@ def _lint_profiles(report: LintReport) -> None:
     puller = report.values.get("prePuller")
     if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
         return
-    path = ("singleuser", "profileList")
     for index, holder in enumerate(listing(child(singleuser, "profileList"))):
         for key, value in mapping(child(holder, "kubespawner_override", "node_selector")).items():
             # KubeSpawner would send it, and the API server refuse the pod.
             if value is not None and not isinstance(value, str):
-                where = (*path, index, "kubespawner_override", "node_selector", key)
+                where = (*_PROFILES, index, "kubespawner_override", "node_selector", key)
                 report.warn(
                     where,
                     f"{value!r} is not a string, so no pod can select it.",
                     "Write it in quotes.",
                 )
-    # Tolerations and terms of the values' own keys have faults of their own.
-    own = (
+    # What keys for all users say is checked by the schema. Here it is what profiles add.
+    of_all_users = (
         child(puller, "tolerations"),
         child(singleuser, "extraTolerations"),
         child(singleuser, "extraNodeAffinity", "required"),
     )
-    own_entries = {to_json(entry) for entries in own for entry in listing(entries)}
+    looked_at = {to_json(entry) for entries in of_all_users for entry in listing(entries)}
     for group in report.pullers:
-        for entries, why in (
-            (group.tolerations, lint_toleration),
-            (group.required_terms, lint_required_term),
-        ):
-            for entry in entries:
-                written = to_json(entry)
-                if written in own_entries:
-                    continue
-                own_entries.add(written)
-                wrong = why(entry)
-                if wrong:
-                    reason = f"a profile's {describe(entry)} {wrong}."
-                    report.refuse(path, reason, "The API server rejects such pods.")
+        _lint_entries(report, group.tolerations, lint_toleration, looked_at)
+        _lint_entries(report, group.required_terms, lint_required_term, looked_at)
     count = len(report.pullers)
-    if count > _MANY_PULLERS:
-        say, more = (
-            (report.refuse, f"more than {MOST_PULLERS}")
-            if count > MOST_PULLERS
-            else (report.warn, str(count))
-        )
-        reason = f"its node selectors make {more} DaemonSets of the puller."
-        say(path, reason, "Give profiles fewer different node_selector values.")
+    fix = "Give profiles fewer different node_selector values."
+    if count > MOST_PULLERS:
+        reason = f"its node selectors make more than {MOST_PULLERS} DaemonSets of the puller."
+        report.refuse(_PROFILES, reason, fix)
+    elif count > _MANY_PULLERS:
+        reason = f"its node selectors make {count} DaemonSets of the puller."
+        report.warn(_PROFILES, reason, fix)
     for key, value in sorted(
         {pair for group in report.pullers for pair in group.node_selector.items()}
     ):
         if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
-            report.error(path, {key: value}, "a node's label and its value")
+            report.error(_PROFILES, {key: value}, "a node's label and its value")
+
+
+def _lint_entries(
+    report: LintReport,
+    entries: Iterable[object],
+    why_wrong: Callable[[object], str],
+    looked_at: set[str],
+) -> None:
+    """Refuse tolerations or terms of profiles that no pod can have.
+
+    looked_at: entries as JSON that aren't looked at again. Those of this call are added.
+    """
+    for entry in entries:
+        written = to_json(entry)
+        if written in looked_at:
+            continue
+        looked_at.add(written)
+        wrong = why_wrong(entry)
+        if wrong:
+            reason = f"a profile's {describe(entry)} {wrong}."
+            report.refuse(_PROFILES, reason, "The API server rejects such pods.")
 
 
 def _lint_references(report: LintReport) -> None:
@@ -223,8 +248,7 @@ def _lint_references(report: LintReport) -> None:
     for index, profile in sound_entries(child(singleuser, "profileList")):
         with report.part():
             pulls = {"pullProfileListImages": child(puller, "pullProfileListImages")}
-            path: KeyPath = ("singleuser", "profileList", index)
-            _lint_images(report, path, {"profileList": [profile]}, pulls)
+            _lint_images(report, (*_PROFILES, index), {"profileList": [profile]}, pulls)
     for name, image in sound_items(child(puller, "extraImages")):
         with report.part():
             path = ("prePuller", "extraImages", name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import LintReport
@@ -27,17 +27,25 @@ def _moves(image: str) -> bool:
 
 def check(report: LintReport, _release: Release) -> None:
     """Hint at tags that move: puller, gate and warm set go by the reference."""
-    singleuser = mapping(report.values.get("singleuser"))
     found = moving(dict.fromkeys(image for group in report.pullers for image in group.images))
-    if not found:
-        return
-    name = child(singleuser, "image", "name")
-    tag = child(singleuser, "image", "tag")
-    usual = f"{name}:{tag}" if tag else name
-    tools = mapping(child(singleuser, "networkTools", "image"))
-    path: KeyPath = ("singleuser", "profileList")
-    if usual in found:
-        path = ("singleuser", "image", "tag")
-    elif f"{tools.get('name')}:{tools.get('tag')}" == found[0]:
-        path = ("singleuser", "networkTools", "image", "tag")
-    report.hint(path, f"{some(found)}: a tag that moves; {STALE}.", FIX)
+    if found:
+        where = _where(report, found)
+        report.hint(where, f"{some(found)}: a tag that moves; {STALE}.", FIX)
+
+
+def _where(report: LintReport, found: Sequence[str]) -> KeyPath:
+    """The key to mend: of the usual image if its tag moves, else of the first image found, which
+    the hint names first.
+    """
+    image = mapping(child(report.values, "singleuser", "image"))
+    tools = mapping(child(report.values, "singleuser", "networkTools", "image"))
+    if _reference(image) in found:
+        return ("singleuser", "image", "tag")
+    if _reference(tools) == found[0]:
+        return ("singleuser", "networkTools", "image", "tag")
+    return ("singleuser", "profileList")
+
+
+def _reference(image: Mapping[str, object]) -> str:
+    name, tag = image.get("name"), image.get("tag")
+    return f"{name}:{tag}" if tag else str(name)

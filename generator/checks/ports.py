@@ -38,11 +38,15 @@ def check(report: LintReport, _release: Release) -> None:
     # Port -> the first program that has it, and that program's key.
     taken: dict[object, tuple[_Program, str]] = {}
     for program in _PROGRAMS:
-        # Here and not before: a faulty key of the last program ends the check.
+        # One program at a time: `of_core_pod` ends the whole check at a faulty key, and what was
+        # found of earlier programs stays.
         if not _is_on_host_network(report, program):
             continue
         for key in program.ports:
-            port = of_core_pod(report, program.part, key) or child(report.values, program.part, key)
+            if key == "metricsPort":
+                port = of_core_pod(report, program.part, key)
+            else:
+                port = child(report.values, program.part, key)
             other, other_key = taken.setdefault(port, (program, key))
             # Two ports of one program are checked elsewhere.
             if other is not program:
