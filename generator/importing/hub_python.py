@@ -16,10 +16,16 @@ from generator.values.lookups import child, listing, mapping, text
 
 # The chart's configuration runs each file of this folder.
 _FOLDER: Final = "jupyterhub_config.d"
-# The file that an argument names: `-f x`, `--config x`, `--config=x`; of `-fx` only what ends as
-# configuration does, as other programs' flags look like it (`cut -f1.5`).
+# The file that an argument names.
 _NAMED: Final = re.compile(
-    r"(?<!\S)(?:-f|--config)(?:[\s=]+|(?<=-f)(?=\S*\.(?:py|json)\b))([^\s=]+)"
+    r"""
+    (?<!\S)
+    (?: (?:-f|--config) [\s=]+         # -f x, --config x, --config=x
+      | -f (?=\S*\.(?:py|json)\b)     # -fx.py; other programs' flags end otherwise: cut -f1.5
+    )
+    ([^\s=]+)
+    """,
+    re.VERBOSE,
 )
 # Where the chart mounts its own configuration. Nobody can mount another file there: Kubernetes
 # refuses two mounts at one path.
@@ -35,7 +41,7 @@ def python_of(hub: HubSection) -> list[tuple[HubPath, str]]:
     """
     files = mapping(child(hub.data, "hub", "extraFiles"))
     pieces: list[tuple[HubPath, object]] = [
-        (("hub", "extraFiles", name, *_key_of(file)), _text_of(file))
+        (("hub", "extraFiles", name, _key_of(file)), _text_of(file))
         for name, file in sorted(files.items())
         if _is_configuration(file)
     ]
@@ -71,13 +77,13 @@ def _is_configuration(mount: object) -> bool:
     return _FOLDER in path.split("/") or path.rstrip("/") == _CHARTS_FOLDER
 
 
-def _key_of(file: object) -> HubPath:
-    return ("stringData",) if child(file, "stringData") else ("binaryData",)
+def _key_of(file: object) -> str:
+    return "stringData" if child(file, "stringData") else "binaryData"
 
 
 def _text_of(file: object) -> str:
     """The text of an entry of `hub.extraFiles`; "": it has none that can be read."""
-    (key,) = _key_of(file)
+    key = _key_of(file)
     written = text(child(file, key))
     if key == "stringData":
         return written

@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
 SUFFIX: Final = ".yaml.j2"
-# Filters of constants are evaluated when a template is compiled, so a change to these files
-# compiles anew.
-_SOURCES = (
-    Path(__file__).with_name(name).read_text("utf-8") for name in ("environment.py", "functions.py")
+# Of what a compiled template is made, its own text apart. Filters of constants are evaluated when
+# a template is compiled, so a change to these files compiles anew.
+_COMPILED_BY: Final = "".join(
+    [
+        jinja2.__version__,
+        Path(__file__).read_text("utf-8"),
+        Path(__file__).with_name("functions.py").read_text("utf-8"),
+    ]
 )
-_COMPILERS: Final = "".join([jinja2.__version__, *_SOURCES])
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
@@ -51,7 +54,9 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
         return functions.read_key(obj, argument)
 
     def is_safe_callable(self, obj: object) -> bool:
-        """Return whether a template may call `obj`: macros and the functions of its context."""
+        """Return whether a template may call `obj`."""
+        # Templates see nothing callable but macros and the functions of their context: `getattr`
+        # reads keys of maps alone.
         return callable(obj)
 
 
@@ -64,7 +69,7 @@ class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
 
     def get_source_checksum(self, source: str) -> str:
         """Checksum of a template and of what compiles it."""
-        return super().get_source_checksum(_COMPILERS + source)
+        return super().get_source_checksum(_COMPILED_BY + source)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
         """Keep a compiled template, if possible."""

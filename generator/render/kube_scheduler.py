@@ -1,5 +1,5 @@
 """The kube-scheduler that Roost runs: the tag of its image by the cluster's minor, and its
-feature gates by its own.
+feature gates by kube-scheduler's minor.
 
 Templates read both tables as `keys.scheduler_tags` and `keys.scheduler_gates`, the chart as
 constants.

@@ -49,8 +49,8 @@ def _lines(bodies: Sequence[Object]) -> Iterator[str]:
     if others:
         counts = ", ".join(f"{kind} {number}" for kind, number in sorted(others.items()))
         yield f"  besides  {counts}"
-    for account, verbs in _rights(bodies, "Role"):
-        yield f"  rights   {account} may {verbs} here"
+    for role, verbs in _rights(bodies, "Role"):
+        yield f"  rights   {role} may {verbs} here"
     if cluster_wide:
         yield f"{count_of(len(cluster_wide), 'object')} for the whole cluster:"
         yield from _cluster_wide(bodies, cluster_wide)
@@ -91,24 +91,26 @@ def _memory(size: Fraction) -> str:
 
 
 def _rights(bodies: Sequence[Object], kind: str) -> Iterator[tuple[str, str]]:
-    """What each role of this kind allows: its writing verbs one by one, then what it reads.
+    """Each role of this kind by its name, with what it allows: its writing verbs one by one, then
+    what it reads.
 
     Reading is one phrase: its resources are many.
     """
     for body in bodies:
         if body["kind"] != kind:
             continue
-        changed: list[str] = []
+        parts: list[str] = []
         read: list[str] = []
         for rule in body["rules"]:
             resources = "/".join(rule["resources"])
             names = f" {some(rule['resourceNames'], 2)}" if rule.get("resourceNames") else ""
             writing = [verb for verb in rule["verbs"] if verb not in _READING]
             if writing:
-                changed.append(f"{'/'.join(writing)} {resources}{names}")
+                parts.append(f"{'/'.join(writing)} {resources}{names}")
             if len(writing) < len(rule["verbs"]) and resources not in read:
                 read.append(resources)
-        parts = [*changed, *([f"read {', '.join(read)}"] if read else [])]
+        if read:
+            parts.append(f"read {', '.join(read)}")
         yield body["metadata"]["name"], "; ".join(parts)
 
 
@@ -116,8 +118,8 @@ def _cluster_wide(bodies: Sequence[Object], cluster_wide: Sequence[Object]) -> I
     for body in cluster_wide:
         if body["kind"] == "MutatingWebhookConfiguration":
             yield f"  changes  {_changes(body)}"
-    for account, verbs in _rights(bodies, "ClusterRole"):
-        yield f"  rights   {account} may {verbs} everywhere"
+    for role, verbs in _rights(bodies, "ClusterRole"):
+        yield f"  rights   {role} may {verbs} everywhere"
     rendered = {body["metadata"]["name"] for body in bodies if body["kind"] == "ClusterRole"}
     for body in cluster_wide:
         if body["kind"] == "ClusterRoleBinding" and body["roleRef"]["name"] not in rendered:
@@ -166,19 +168,25 @@ def _labels(selector: Object) -> str:
 
 def _sum(bodies: Sequence[Object]) -> str:
     """What all of it requests, placeholders apart: users take their room."""
-    programs = [Fraction(0), Fraction(0)]
-    spare = [Fraction(0), Fraction(0)]
-    for body in bodies:
-        if body["kind"] not in _RUNS or body["kind"] == _PER_NODE:
-            continue
-        total = spare if body["kind"] == "StatefulSet" else programs
-        number = body["spec"].get("replicas", 1)
-        for index, amount in enumerate(_requests(body["spec"]["template"]["spec"])):
-            total[index] += number * amount
-    text = f"Programs request {_cpu(programs[0])} and {_memory(programs[1])} in all"
-    if any(spare):
+    cpu, memory = _total(bodies, "Deployment")
+    text = f"Programs request {_cpu(cpu)} and {_memory(memory)} in all"
+    # Roost has no other StatefulSets than sets of placeholders.
+    spare_cpu, spare_memory = _total(bodies, "StatefulSet")
+    if spare_cpu or spare_memory:
         text += (
-            f"; placeholders {_cpu(spare[0])} and {_memory(spare[1])}, which users take when they"
-            " come"
+            f"; placeholders {_cpu(spare_cpu)} and {_memory(spare_memory)}, which users take when"
+            " they come"
         )
     return f"{text}."
+
+
+def _total(bodies: Sequence[Object], kind: str) -> tuple[Fraction, Fraction]:
+    """CPUs and bytes that all pods of the workloads of a kind request."""
+    total_cpu = total_memory = Fraction(0)
+    for body in bodies:
+        if body["kind"] == kind:
+            number = body["spec"].get("replicas", 1)
+            cpu, memory = _requests(body["spec"]["template"]["spec"])
+            total_cpu += number * cpu
+            total_memory += number * memory
+    return total_cpu, total_memory
