@@ -34,7 +34,7 @@ def serve(options: SeatingOptions) -> int:
         return 1
     stop = threading.Event()
     stop_on_signals(stop)
-    metrics = SeatingMetrics(Result)
+    metrics = SeatingMetrics(results=Result)
     service = Service(
         Hub(options.hub_url, options.token_path),
         release,

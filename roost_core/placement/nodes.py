@@ -113,11 +113,6 @@ class Nodes(Mapping[str, Node]):
         """Return the node of that name, faster than Mapping.get."""
         return self._by_name.get(name)
 
-    def is_usable(self, name: str) -> bool:
-        """Whether the node exists, is Ready, not cordoned and not leaving."""
-        node = self._by_name.get(name)
-        return node is not None and node.is_usable
-
     @property
     def names(self) -> frozenset[str]:
         """All names."""

@@ -4,7 +4,7 @@ in.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Set
 from typing import Final, TypeVar
 
 from roost_core.objects.node import Node
@@ -23,9 +23,9 @@ class ReportedImages:
     def __init__(self) -> None:
         # Names that now belong to other machines, whose images are still to be forgotten.
         self._replaced: set[str] = set()
-        # Each node as it was when a report of its images was last taken in, and the nodes of the
-        # last time.
+        # Each node as it was when a report of its images was last taken in.
         self._reported: dict[str, Node] = {}
+        # All nodes as they were when reports were last taken in.
         self._reported_at: Nodes | None = None
 
     def note_replaced(self, known: Nodes, changes: Mapping[str, Node | None]) -> None:
@@ -45,22 +45,20 @@ class ReportedImages:
     ) -> dict[Key, WarmFacts]:
         """The facts without the images of nodes that went, and with what nodes report.
 
-        nodes: None: they can't be read, so images go with the last pod of their node, as those do
-        of classes outside `sets`. with_reports: what nodes say is recent. A fault loses nothing:
-        the next call takes in the same.
+        nodes: None: they can't be read. Then images go with the last pod of their node. So do, at
+        any time, images of classes outside `sets`. with_reports: what nodes say is recent. A fault
+        loses nothing: the next call takes in the same.
         """
-        known_names = nodes.names if nodes is not None else None
         followed: dict[Key, WarmFacts] = {}
         for key, known in warm.items():
-            held = known.nodes_with_images
-            gone = (
-                {node for node in held if not known.pods_on(node)}
-                if known_names is None or key not in sets
-                else held - known_names
-            )
+            gone: Set[str]
+            if nodes is not None and key in sets:
+                gone = known.nodes_with_images - nodes.names
+            else:
+                gone = {node for node in known.nodes_with_images if not known.pods_on(node)}
             followed[key] = known.without_nodes(gone | self._replaced)
-        if known_names is None:
-            # Their reports are taken in again once nodes can be read.
+        if nodes is None:
+            # Once nodes can be read, all reports are taken in again.
             self._reported, self._reported_at = {}, None
         for node in self._replaced:
             self._reported.pop(node, None)
@@ -72,6 +70,7 @@ class ReportedImages:
         return followed
 
     def _with_reports(self, warm: dict[Key, WarmFacts], nodes: Nodes) -> dict[Key, WarmFacts]:
+        """The facts with the images of nodes whose report changed since the last call."""
         if not warm or nodes is self._reported_at:
             return warm
         reports: list[tuple[str, tuple[Node | None, Node]]] = []
@@ -86,7 +85,7 @@ class ReportedImages:
             elif before is not None:
                 # A kubelet that starts reports no image at first.
                 reported[name] = before
-        # A few at a time, for what is kept meanwhile takes as much memory as the result.
+        # A part at a time: what `with_reports` works with takes as much memory as the result.
         for start in range(0, len(reports), _REPORTS_AT_ONCE):
             some = dict(reports[start : start + _REPORTS_AT_ONCE])
             warm = {key: known.with_reports(some) for key, known in warm.items()}

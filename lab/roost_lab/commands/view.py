@@ -67,7 +67,7 @@ def _write(
 
 
 def _live(kubeconfig: str | None, context: str | None, stack: contextlib.ExitStack) -> MomentSource:
-    # The page says it where a hub's log can't be read.
+    # No warnings on the terminal: if a hub's log can't be read, the page says so.
     logs.configure("Error")
     client = connect_as_user(kubeconfig, context)
     found = find_classes(client)

@@ -97,6 +97,7 @@ _SENTENCES: Final = {
     Cause.DISK: "the node's disk is full. Free some space, or use larger disks",
     Cause.NAME: "it is not a valid image name. Fix it in the values",
     Cause.NEVER: "its pull policy is Never. Change it to IfNotPresent",
+    # The image is named before: `_describe_fault` appends this to what admission changed it to.
     Cause.RENAMED: (
         "name that one in the values, or exempt Roost's puller from what renames images and"
         " restart it"
@@ -168,8 +169,8 @@ def find_warnings(observed: ObservedNode, facts: NodeFacts) -> Iterator[PullWarn
 
 
 def _describe_fault(fault: PullFault, cause: Cause, node: str, mode: GateMode) -> str:
-    """Say which image can't be pulled, to which node, and why; what to do; and the effect until
-    then: a sentence each.
+    """Say which image can't be pulled, to which node, why, what to do, and the effect until
+    then.
     """
     subject = f"Image {fault.reference} can't be pulled to node {node}"
     if fault.reference != fault.image.reference:

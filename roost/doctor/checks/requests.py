@@ -1,5 +1,5 @@
-"""Pods that a class gives requests get them, and no quota or LimitRange of their namespaces stands
-in the way.
+"""Requests that a class gives its pods: they get them. ResourceQuotas and LimitRanges refuse
+neither these pods nor Roost's own.
 """
 
 from roost.doctor.evidence import admits, labels_of, listed, namespace_of

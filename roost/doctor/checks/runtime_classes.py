@@ -36,23 +36,38 @@ def check(install: Install) -> CheckReport:
                 "Create it again, or take it out of singleuser.extraPodConfig and of profiles.",
             )
             continue
-        findings = [_misfit(name, runtime_class, pods, body) for body in sets]
-        # One set that fits is enough: others are for other pods.
-        if all(findings):
-            yield from [finding for finding in findings if finding][:1]
+        misfit = _misfit_of_all(name, runtime_class, pods, sets)
+        if misfit is not None:
+            yield misfit
+
+
+def _misfit_of_all(
+    name: str, runtime_class: JSONObject, pods: list[JSONObject], sets: list[JSONObject]
+) -> Finding | None:
+    """Why no set keeps room for these pods, told of the first set; None: a set does.
+
+    One set that fits is enough: the others are for other pods.
+    """
+    first = None
+    for body in sets:
+        misfit = _misfit(name, runtime_class, pods, body)
+        if misfit is None:
+            return None
+        first = first or misfit
+    return first
 
 
 def _misfit(
     name: str, runtime_class: JSONObject, pods: list[JSONObject], body: JSONObject
 ) -> Finding | None:
-    """Why placeholders of a set keep no room for such pods; None: they do."""
+    """Why placeholders of a set keep no room for these pods; None: they do."""
     template = body["spec"]["template"]["spec"]
     scheduling: Mapping[str, Any] = runtime_class.get("scheduling") or {}
     selector: Mapping[str, str] = scheduling.get("nodeSelector") or {}
     own: Mapping[str, str] = template.get("nodeSelector") or {}
     elsewhere = {key: value for key, value in selector.items() if own.get(key) != value}
     set_name = name_of(body).rpartition("-placeholder-")[2]
-    if elsewhere and template.get("runtimeClassName") != name:
+    if elsewhere:
         labels = ", ".join(f"{key}: {value!r}" for key, value in sorted(elsewhere.items()))
         tolerations = " and its scheduling.tolerations" if scheduling.get("tolerations") else ""
         return warning(
@@ -65,13 +80,13 @@ def _misfit(
     lacking = {
         key: amount for key, amount in needed.items() if key != PODS and amount > held.get(key, 0)
     }
-    overhead = (runtime_class.get("overhead") or {}).get("podFixed") or {}
-    without = dict(read_requests({"containers": [], "overhead": overhead}))
-    # Those that were too large before are told by the values' check.
+    fixed = (runtime_class.get("overhead") or {}).get("podFixed") or {}
+    overhead = dict(read_requests({"containers": [], "overhead": fixed}))
+    # What a placeholder lacks without the overhead, too, is told by the check of the values.
     caused = {
         key: amount
         for key, amount in lacking.items()
-        if amount - without.get(key, 0) <= held.get(key, 0)
+        if amount - overhead.get(key, 0) <= held.get(key, 0)
     }
     if not caused:
         return None

@@ -10,7 +10,6 @@ import yaml
 from roost.controllers.popular_images.node_disks import read_disk
 from roost_core.objects import selectors
 from roost_core.objects.node import Node, node_admits, read_node
-from roost_core.placement.nodes import Nodes
 from tests.builders import expression
 from tests.popular_builders import popular_settings
 from tests.recorded_data import rows
@@ -145,7 +144,7 @@ def test_webhook_and_controllers_plan_nothing_on_a_node_that_leaves(
     assert node.leaving is leaves
     assert node.unschedulable is False
     # As the webhook asks: may the ring, the warm set and the gate's holders name it?
-    assert Nodes([node]).is_usable("n") is not leaves
+    assert node.is_usable is not leaves
     # As the controllers ask: may anything be pulled to it?
     view = read_disk(node, popular_settings())
     assert (view.closed == "leaving") is (leaves or "DeletionCandidate" in taint)
