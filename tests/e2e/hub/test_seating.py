@@ -279,9 +279,18 @@ def test_hub_and_service_restart_meanwhile_and_one_can_not_start(
     others = [f"bob{number}" for number in range(11)]
     with hub_of(cluster, "restarted-hub", [*others, "mel"], extra_config=[hook]) as hub:
         seating = Seating(cluster, hub, tmp_path)
-        seating.book(booking(next_class(60.0)))
+        at = next_class(60.0)
+        seating.book(booking(at))
         first = seating.start(grace_seconds=GRACE_SECONDS)
-        wait_until(lambda: len(hub.servers()) >= 4, 60, "some to start", explain=first.tail)
+        wait_until(
+            lambda: len(hub.servers()) >= 4 and "ready" in hub.servers().values(),
+            60,
+            "some to start",
+            explain=first.tail,
+        )
+        before = {server for server, state in hub.servers().items() if state == "ready"}
+        # Seating writes what it saw at each turn.
+        time.sleep(2)
         hub.restart()
         first.kill()
         second = seating.start(grace_seconds=GRACE_SECONDS)
@@ -297,5 +306,15 @@ def test_hub_and_service_restart_meanwhile_and_one_can_not_start(
             )
             assert sorted(hub.servers()) == sorted(f"{name}/" for name in others)
             assert len(hub.user_pods()) == len(others)
+            # Nobody comes. Servers that started while the hub was away may stay (docs/seated.md).
+            wait_until(
+                lambda: not before & set(hub.servers()),
+                max(0.0, at.timestamp() - time.time()) + GRACE_SECONDS + 60,
+                "unused servers from before the restart to be stopped",
+                interval_seconds=1,
+                explain=lambda: second.tail(40),
+            )
+            left = sorted(hub.servers())
+            assert len(left) <= len(others) - len(before), second.tail(40)
         finally:
             second.stop()

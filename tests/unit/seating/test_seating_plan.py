@@ -353,6 +353,24 @@ def test_a_start_whose_stream_broke_off_is_ready_at_the_look_that_finds_it_so() 
         assert bool(plan_seating(late, [], memory, LIMITS).stops) == is_stopped
 
 
+def test_a_server_whose_route_came_after_it_was_ready_is_kept_as_if_it_was_used() -> None:
+    started = START - 300.0
+    mark = Mark("biology", START, started)
+    checked = HubUser("ada", started, Server(started, started, "check", False, mark), 1)
+    ready = HubUser("ada", started, Server(started, started, "", True, mark), 1)
+    # The hub that began anew gave the route after the look, or a teacher opened the server: both
+    # leave this.
+    routed = HubUser("ada", started + 9.0, Server(started, started + 9.0, "", True, mark), 1)
+    for last, is_stopped in ((ready, True), (routed, False)):
+        memory = Memory()
+        for seconds, user in ((6.0, checked), (7.0, ready), (10.0, last)):
+            look = view(started + seconds, user)
+            observe(dataclasses.replace(look, looked_at=started + seconds - 1.0), memory)
+        late = view(START + GRACE, last)
+        observe(late, memory)
+        assert bool(plan_seating(late, [], memory, LIMITS).stops) == is_stopped
+
+
 CROWD: Final = tuple(f"user{number}" for number in range(30))
 FAILURES: Final = st.lists(
     st.tuples(
