@@ -19,7 +19,7 @@ from roost_lab.recorder.answers.pod_story import Row
 from roost_lab.recorder.answers.sniffer_log import node_lines, pod_lines
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import DecisionKind, PodSource
+from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource
 from roost_lab.units import US
 
 LAUNCH_SCHEMA: Final = "roost.hub.jupyter.org/launch"
@@ -63,8 +63,9 @@ def launch_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     timestamp (of the creation, or when its user came to a server that seating had asked for; UTC,
     µs), class, hub (the namespace), repository, image, image_bytes
     (null: unknown), cpu_millicores, memory_bytes, ready_seconds and seconds (from then until
-    ready and until gone; null: not yet, or not seen), status. A server of seating's that nobody
-    opened is no launch.
+    ready and until gone; null: not yet, or not seen), idle_seconds (for how long nobody had used it
+    when it was gone; null: the hub's culler didn't end it, or its log wasn't read), status. A
+    server of seating's that nobody opened is no launch.
     """
     pod = schema.pod.c
     start = schema.start.c
@@ -80,7 +81,9 @@ def launch_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     sizes = _image_sizes(store)
     # Launches that came later than their pods, by time.
     later: list[tuple[int, str, str]] = []
-    for row in itertools.chain.from_iterable(_by_creation(store, query, since_us)):
+    for row in itertools.chain.from_iterable(
+        _with_last_uses(store, rows) for rows in _by_creation(store, query, since_us)
+    ):
         while later and later[0][0] < row["created_us"]:
             yield heapq.heappop(later)[-1]
         ready_us = row["ready_us"]
@@ -116,9 +119,30 @@ def _launch_line(row: Row, launched_us: int, ready_us: int | None, sizes: Mappin
         "memory_bytes": row["memory_bytes"],
         "ready_seconds": _after(launched_us, ready_us),
         "seconds": _after(launched_us, row["deleted_us"]),
+        "idle_seconds": _idle_seconds(row),
         "status": row["end_reason"] or "running",
     }
     return json.dumps(launch, separators=(",", ":"))
+
+
+def _with_last_uses(store: Store, pods: list[Row]) -> list[Row]:
+    """The pods, each with `used_us`: when it was last used, if the hub's culler said so."""
+    phase = schema.phase.c
+    query = sa.select(schema.phase).where(
+        phase.pod_uid.in_([pod["uid"] for pod in pods]), phase.phase == Phase.CULLED
+    )
+    # The culler may try again: the last word counts.
+    culled = _rows_by("pod_uid", store, query.order_by(phase.at_us))
+    used_us = {
+        uid: rows[-1]["at_us"] - int(rows[-1]["detail"]) * US for uid, rows in culled.items()
+    }
+    return [{**pod, "used_us": used_us.get(pod["uid"])} for pod in pods]
+
+
+def _idle_seconds(pod: Row) -> float | None:
+    """For how long nobody had used a server when it was gone; None: it isn't known."""
+    used_us: int | None = pod["used_us"]
+    return None if used_us is None else _after(used_us, pod["deleted_us"])
 
 
 def _by_creation(store: Store, query: sa.Select[Any], since_us: int) -> Iterator[list[Row]]:

@@ -27,6 +27,7 @@ from roost_lab.recorder.store.records import (
     PreemptionRecord,
     Record,
 )
+from roost_lab.units import US
 
 _NODE_GONE: Final = "node-gone"
 _EVICTION_REASONS: Final = {
@@ -224,6 +225,9 @@ def hub_records(uid: str, news: HubNews) -> list[Record]:
     if news.outcome in (Phase.SEATED, Phase.UNUSED):
         # What counts is when seating asked.
         return [phase_record(uid, news.outcome, asked, "hub")]
+    if news.outcome is Phase.CULLED:
+        idle_seconds = (news.span_us or 0) // US
+        return [phase_record(uid, news.outcome, news.when, "hub", str(idle_seconds))]
     records: list[Record] = [phase_record(uid, news.outcome, news.when, "hub")]
     if news.span_us is not None:
         records.append(phase_record(uid, Phase.ASKED, asked, "hub"))

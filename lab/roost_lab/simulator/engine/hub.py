@@ -281,6 +281,9 @@ class Hub:
                     return self._until_too_old(seconds)
                 seconds += assumed.cull_timeout_seconds
             return self._until_too_old(self._until_culled(seconds))
+        if assumed.cull_timeout_seconds and attempt.idle_seconds is not None:
+            active = recorded_seconds - attempt.idle_seconds
+            return self._until_too_old(self._until_culled(active + assumed.cull_timeout_seconds))
         if (
             not assumed.cull_timeout_seconds
             or recorded_seconds <= contained

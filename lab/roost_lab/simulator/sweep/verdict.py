@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -277,13 +277,15 @@ def culling_line(
     every = min(PROPOSED_EVERY, culling.every)
     if (timeout, every) == (culling.timeout, culling.every):
         return f"  idle servers: cull.timeout {timeout} and cull.every {every} stay\n"
+    culled = sum(attempt.idle_seconds is not None for attempt in period.played)
     earlier = replace(
         player,
         assumptions=replace(
             player.assumptions,
             cull_timeout_seconds=float(timeout),
             cull_every_seconds=float(every),
-            sessions_cull_timeout_seconds=float(culling.timeout),
+            # Where the culler's log says whom it ended, all others ended by themselves.
+            sessions_cull_timeout_seconds=inf if culled else float(culling.timeout),
             sessions_cull_every_seconds=float(culling.every),
         ),
     )
@@ -292,9 +294,15 @@ def culling_line(
     return (
         f"  idle servers: cull.timeout: {timeout} and cull.every: {every}, in place of"
         f" {culling.timeout} and {culling.every}, would change node-hours without Roost by"
-        f" {100 * change.more_share:+z.0f} %; less where people stop servers that ran for more than"
-        f" {culling.timeout} s\n"
+        f" {100 * change.more_share:+z.0f} %; {_source_of_idle_times(culled, period, culling)}\n"
     )
+
+
+def _source_of_idle_times(culled: int, period: _Period, culling: Culling) -> str:
+    """How it is known when servers were last used, in words. culled: of how many the log says."""
+    if culled:
+        return f"by the log of the culler, which ended {culled:,} of {len(period.played):,} servers"
+    return f"less where people stop servers that ran for more than {culling.timeout} s"
 
 
 def _booked(waves: Sequence[Sequence[Attempt]], events: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 that a trace tells stay, unless another idle time is asked for.
 """
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -18,11 +19,16 @@ EVERY = 600.0
 
 
 def ends(
-    seed: int, name: str = "z2jh", stays: float | None = None, every: float = EVERY, **assumed: Any
+    seed: int,
+    name: str = "z2jh",
+    stays: float | None = None,
+    every: float = EVERY,
+    idle: float | None = None,
+    **assumed: Any,
 ) -> dict[int, float]:
+    details: dict[str, Any] = {"session_seconds": stays, "idle_seconds": idle}
     said = [
-        attempt(number, 61.0 * number, image=f"i{number % 3}", session_seconds=stays)
-        for number in range(40)
+        attempt(number, 61.0 * number, image=f"i{number % 3}", **details) for number in range(40)
     ]
     found: dict[int, float] = {}
 
@@ -73,6 +79,16 @@ def test_another_idle_time_changes_each_drawn_length_by_the_difference() -> None
     assert {round(longer[number] - alone[number], 3) for number in alone} == {3000.0}
     shorter = ends(1, every=0.0, cull_timeout_seconds=1800.0)
     assert {round(longer[number] - shorter[number], 3) for number in alone} == {1800.0}
+
+
+def test_where_the_trace_tells_the_idle_time_a_server_ends_so_long_after_its_last_use() -> None:
+    limits: dict[str, Any] = {"every": 0.0, "sessions_cull_timeout_seconds": inf}
+    alone = ends(1, stays=7000.0, every=0.0)
+    earlier = ends(1, stays=7000.0, idle=4000.0, cull_timeout_seconds=1800.0, **limits)
+    assert {round(earlier[number] - alone[number], 3) for number in alone} == {-2200.0}
+    # Whom no culler ended, nor any asked for, stays.
+    assert ends(1, stays=7000.0, cull_timeout_seconds=1800.0, **limits) == alone
+    assert ends(1, stays=7000.0, idle=4000.0, **limits) == alone
 
 
 @given(

@@ -1,6 +1,7 @@
 """`roost rehearse --past`: whether Roost helps a hub, by its past alone."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -173,6 +174,20 @@ def test_an_earlier_end_of_idle_servers_is_played() -> None:
     # All stay for an hour and a half: with a limit of two hours nobody was culled.
     long = judge((launched, ()), (), NO_ROOM, SMALL, 1, culling=USUAL._replace(timeout=7200))
     assert _node_hours_by_culling(long) == 0
+
+
+@pytest.mark.slow
+def test_servers_end_earlier_as_the_cullers_log_says_when_they_were_last_used() -> None:
+    launched = past(7, [9 + 24 * day for day in range(7)])
+    usual = judge((launched, ()), (), NO_ROOM, SMALL, 1, culling=USUAL)
+    # Only every fourth was culled, just now: all others were stopped.
+    culled = [
+        attempt._replace(idle_seconds=None if attempt.number % 4 else 3600.0)
+        for attempt in launched
+    ]
+    told = judge((culled, ()), (), NO_ROOM, SMALL, 1, culling=USUAL)
+    assert re.search(r"; by the log of the culler, which ended [\d,]+ of [\d,]+ servers\n", told)
+    assert _node_hours_by_culling(usual) < _node_hours_by_culling(told) <= 0
 
 
 @pytest.mark.parametrize(
