@@ -38,6 +38,7 @@ QUESTIONS: Final[dict[str, str]] = {
     "ablation": "python -m benchmarks.ablation",
     "builds": "python -m benchmarks.builds",
     "disks": "python -m benchmarks.disks",
+    "any-cloud": "python -m benchmarks.any_cloud",
     "term": (
         "python -m benchmarks.term --seeds 1-20 --arms none fixed imported oracle"
         " --autoscalers cluster-autoscaler --results build/term.jsonl"
