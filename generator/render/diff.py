@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from generator.faults import KeyPath, describe, one_line, show_path
+from generator.faults import KeyPath, describe, one_line, printable_lines, show_path
 from generator.render.manifests import Identity
 from generator.render.order import rank
 
@@ -110,7 +110,7 @@ def sum_up(changes: list[ObjectChange]) -> str:
     rest = len(parts) - _MOST_IN_LINE
     if rest > 0:
         parts = [*parts[:_MOST_IN_LINE], f"and {rest} more"]
-    return "; ".join(parts)
+    return one_line("; ".join(parts))
 
 
 def show(changes: list[ObjectChange]) -> str:
@@ -128,7 +128,7 @@ def show(changes: list[ObjectChange]) -> str:
                 ["~ (changed; not shown)"] if is_secret else _field_lines(field.before, field.after)
             )
             lines.extend(f"      {line}" for line in shown)
-    return "".join(f"{line}\n" for line in lines)
+    return printable_lines("".join(f"{line}\n" for line in lines))
 
 
 def _field_lines(before: object, after: object) -> list[str]:
@@ -136,7 +136,7 @@ def _field_lines(before: object, after: object) -> list[str]:
         compared = difflib.unified_diff(
             before.split("\n"), after.split("\n"), lineterm="", n=_CONTEXT_LINES
         )
-        return [one_line(line) for line in list(compared)[2:] if not line.startswith("@@")]
+        return [line for line in list(compared)[2:] if not line.startswith("@@")]
     sides = (("-", before), ("+", after))
     return [
         f"{sign} {describe(value, longest=400)}" for sign, value in sides if value is not ABSENT

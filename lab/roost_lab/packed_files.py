@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import zlib
 from gzip import BadGzipFile, GzipFile
-from io import BufferedReader
-from typing import Final, NamedTuple
+from io import BufferedReader, RawIOBase
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 # What a GzipFile raises where its data breaks off or is damaged.
 DAMAGES: Final = (EOFError, BadGzipFile, zlib.error)
 _GZIP: Final = b"\x1f\x8b"
+# Text that is worth reading is packed to a thirtieth, at best: more is there to fill memory. A
+# little may be anything.
+_MOST_TIMES: Final = 100
+_LITTLE_BYTES: Final = 8 * 2**20
+UNPACKS_WITHOUT_END: Final = f"compressed data of which more than {_MOST_TIMES} times as much comes"
 # What a text in UTF-16 begins with: Windows PowerShell writes `>` so.
 UTF16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
 
@@ -46,6 +54,42 @@ def is_packed(file: BufferedReader) -> bool:
     return file.peek(2).startswith(_GZIP)
 
 
-def unpacked(file: BufferedReader) -> GzipFile | BufferedReader:
+def unpacked(file: BufferedReader) -> BufferedReader:
     """The file's content; reading it may raise DAMAGES if `is_packed`."""
-    return GzipFile(fileobj=file) if is_packed(file) else file
+    return BufferedReader(_Unpacking(file)) if is_packed(file) else file
+
+
+class UnpacksWithoutEndError(BadGzipFile):
+    """More comes out of the compressed data than of any text."""
+
+
+class _Unpacking(RawIOBase):
+    """What comes out of a file that is packed by gzip. Reading it may raise DAMAGES."""
+
+    def __init__(self, packed: BufferedReader) -> None:
+        self._packed = _Counted(packed)
+        self._content = GzipFile(fileobj=cast("BinaryIO", self._packed))
+        self._length = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        length: int = self._content.readinto1(buffer)
+        self._length += length
+        if self._length > _LITTLE_BYTES + _MOST_TIMES * self._packed.length:
+            raise UnpacksWithoutEndError(UNPACKS_WITHOUT_END)
+        return length
+
+
+class _Counted:
+    """As much of a file as GzipFile needs, and how much of it was read."""
+
+    def __init__(self, file: BufferedReader) -> None:
+        self._file = file
+        self.length = 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self.length += len(data)
+        return data

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from generator.faults import UsageError, raise_errors
+from generator.faults import UsageError, printable_lines, raise_errors
 from generator.render.manifests import render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
@@ -39,7 +39,8 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
         trial = try_until_placed(client, namespace, pod, wait)
         changes = changes_of(client, namespace, pod, trial) if trial.revision else []
     except ClusterError as error:
-        click.echo(f"roost doctor: no pod was tried in {namespace}: {error}", err=True)
+        text = f"roost doctor: no pod was tried in {namespace}: {error}"
+        click.echo(printable_lines(text), err=True)
         return 2
     labels = (
         ", ".join(f"{key}={value}" for key, value in pod["metadata"]["labels"].items())
@@ -58,9 +59,9 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
     )
     for change in changes:
         value = f" {json.dumps(change['value'])}" if "value" in change else ""
-        click.echo(f"  {change['op']} {change['path']}{value}")
+        click.echo(printable_lines(f"  {change['op']} {change['path']}{value}"))
     if text := left_out(pod):
-        click.echo(text)
+        click.echo(printable_lines(text))
     return 0
 
 
@@ -137,7 +138,8 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
         head = "Users start, but not as the values say." if has_errors else "Users aren't affected."
     if trees:
         head = f"{head} First: {trees[0].check}: {trees[0].finding.fix}"
-    return "\n".join([*lines, head])
+    # Names, taints and messages of others are among it.
+    return printable_lines("\n".join([*lines, head]))
 
 
 def _urgency(tree: CauseTree, felt: set[tuple[str, Finding]]) -> tuple[bool, int]:
@@ -162,9 +164,9 @@ def _now(namespace: str, client: Client) -> int:
     place = f"/api/v1/namespaces/{namespace}"
     pods = list(list_all(client, f"{place}/pods"))
     events = list_all(client, f"{place}/events", {"fieldSelector": "involvedObject.kind=Pod"})
-    click.echo(
-        show_waits(find_waits(pods, events), len(pods), time.time() + client.clock_difference())
-    )
+    # Registries and whoever writes Events choose some of these words.
+    text = show_waits(find_waits(pods, events), len(pods), time.time() + client.clock_difference())
+    click.echo(printable_lines(text))
     return 0
 
 
@@ -232,7 +234,7 @@ def command(
             return _now(options.release.namespace, client)
         version = str(client.get("/version")["gitVersion"])
     except ClusterError as error:
-        click.echo(f"roost doctor: {error}", err=True)
+        click.echo(printable_lines(f"roost doctor: {error}"), err=True)
         return 2
     release = options.release._replace(kube_version=version)
     check_release(release)

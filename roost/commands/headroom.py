@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import click
 
-from generator.faults import UsageError, raise_errors
+from generator.faults import UsageError, printable_lines, raise_errors
 from generator.pipeline import find_faults
 from generator.render.functions import complete_placeholder_set
 from generator.render.manifest_files import read_manifests
@@ -290,7 +290,8 @@ def _quota_line(
     cut = cut_by([demand], quotas, defaults, UseByStatus()).get(name)
     if cut is None:
         return f"  quotas: room for all {most}\n"
-    return f"  quotas: {cut.replicas} of {most} at most: {cut.why}\n"
+    # The file may be anybody's.
+    return printable_lines(f"  quotas: {cut.replicas} of {most} at most: {cut.why}\n")
 
 
 def _zone_of(placeholder_set: Mapping[str, Any], windows: Sequence[Window]) -> str:

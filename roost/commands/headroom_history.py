@@ -164,7 +164,7 @@ def _launches(path: str) -> Iterator[tuple[float, float, float, float]]:
                         float(pod.get("cpu_millicores") or 0),
                         float(pod.get("memory_bytes") or 0),
                     )
-                except (ValueError, KeyError, TypeError, AttributeError):
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                     raise UsageError(
                         f"--launches: {path}:{number}: found {line.strip()[:60]!r}, expected a line"
                         " of `roost records export`: JSON with timestamp and seconds"

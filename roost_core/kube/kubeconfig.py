@@ -51,8 +51,9 @@ def connect_by_files(
         raise unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML"), _FIX) from None
     except (ConfigException, OSError, ValueError) as error:
         raise unusable(f"kubeconfig {files}", error, _FIX) from None
-    except (TypeError, AttributeError, KeyError):
-        # What the client says where a list or a text stands for a mapping would help nobody.
+    except (TypeError, AttributeError, KeyError, RecursionError):
+        # What the client says where a list or a text stands for a mapping, or of a thousand
+        # brackets, would help nobody.
         raise unusable(f"kubeconfig {files}", ValueError("it isn't a kubeconfig"), _FIX) from None
 
     def authorization() -> str:

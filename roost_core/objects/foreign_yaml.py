@@ -54,7 +54,7 @@ def load_all_foreign(text: str | bytes) -> Iterator[Any]:
         raise ForeignTextError(f"a value that can't be read ({type(error).__name__})") from None
 
 
-def first_line_below(text: str, most_depth: int) -> int | None:
+def first_line_below(text: str | bytes, most_depth: int) -> int | None:
     """The first line whose list or mapping lies deeper than `most_depth`; None: there is none.
 
     A text without any has a depth of 0. Raises yaml.YAMLError.

@@ -18,7 +18,14 @@ from generator.values.merge import SetOptions
 from roost.commands.prometheus import read_usage
 from roost_lab.booking.entry import entry_of, event_options
 from roost_lab.commands.options import refuse
-from roost_lab.packed_files import DAMAGES, find_other_packing, is_packed, unpacked
+from roost_lab.packed_files import (
+    DAMAGES,
+    UNPACKS_WITHOUT_END,
+    UnpacksWithoutEndError,
+    find_other_packing,
+    is_packed,
+    unpacked,
+)
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
 from roost_lab.simulator.sweep.survey import trace_of
@@ -108,6 +115,11 @@ def _copy(packed: BufferedIOBase, copy: BufferedIOBase, source: str) -> None:
                     " unpacked, expected less: unpack it, and give the weeks that count"
                 )
             copy.write(chunk)
+    except UnpacksWithoutEndError:
+        raise UsageError(
+            f"--past: {source}: found {UNPACKS_WITHOUT_END}, expected text. If it is one, unpack it"
+            " yourself, and give that"
+        ) from None
     except DAMAGES:
         sys.stderr.write(
             f"{source}: the compressed data breaks off or is damaged; what comes before it is"

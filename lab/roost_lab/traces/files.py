@@ -4,29 +4,37 @@ off, or binary.
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Iterator
+from gzip import BadGzipFile
 from io import BufferedReader
 from pathlib import Path
 from typing import Final
 
-from roost_lab.packed_files import UTF16_MARKS, find_other_packing, unpacked
+from roost_lab.packed_files import (
+    UNPACKS_WITHOUT_END,
+    UTF16_MARKS,
+    UnpacksWithoutEndError,
+    find_other_packing,
+    unpacked,
+)
 from roost_lab.traces.counts import TraceError
 
 # Launches are far shorter; a longer line must not fill memory.
 MOST_LINE_BYTES: Final = 1 << 20
 _BOM: Final = b"\xef\xbb\xbf"
-# What stands for a line that can't be read -> why. With the last three the file ends early.
+# What stands for a line that can't be read -> why. With the last four the file ends early.
 _TOO_LONG: Final = b"\0too long"
 _CUT: Final = b"\0cut"
 _DAMAGED: Final = b"\0damaged"
 _BEHIND: Final = b"\0behind"
+_ENDLESS: Final = b"\0endless"
 UNREADABLE: Final = {
     _TOO_LONG: f"longer than {MOST_LINE_BYTES} bytes",
     _CUT: "the compressed data breaks off here",
     _DAMAGED: "the compressed data is damaged from here on",
     _BEHIND: "bytes behind the compressed data that aren't gzip's",
+    _ENDLESS: f"{UNPACKS_WITHOUT_END}; unpack it yourself",
 }
 
 
@@ -51,14 +59,16 @@ def read_lines(path: Path) -> Iterator[bytes]:
         yield _CUT
     except zlib.error:
         yield _DAMAGED
-    except gzip.BadGzipFile as error:
+    except UnpacksWithoutEndError:
+        yield _ENDLESS
+    except BadGzipFile as error:
         yield _BEHIND if str(error).startswith("Not a gzipped file") else _DAMAGED
     except OSError as error:
         found = (error.strerror or str(error)).lower()
         raise TraceError(str(path), 0, found, "readable files, or - for standard input") from error
 
 
-def _lines(file: gzip.GzipFile | BufferedReader) -> Iterator[bytes]:
+def _lines(file: BufferedReader) -> Iterator[bytes]:
     while line := file.readline(MOST_LINE_BYTES + 1):
         if len(line) <= MOST_LINE_BYTES or line.endswith(b"\n"):
             yield line.removesuffix(b"\n")
@@ -67,7 +77,7 @@ def _lines(file: gzip.GzipFile | BufferedReader) -> Iterator[bytes]:
             _skip_line(file)
 
 
-def _skip_line(file: gzip.GzipFile | BufferedReader) -> None:
+def _skip_line(file: BufferedReader) -> None:
     """Read on, a piece at a time, until the line or the file ends."""
     while rest := file.readline(MOST_LINE_BYTES):
         if rest.endswith(b"\n"):

@@ -17,7 +17,15 @@ from typing import Any, Final, cast
 import orjson
 import yaml
 
-from roost_lab.packed_files import DAMAGES, UTF16_MARKS, find_other_packing, unpacked
+from roost_core.objects.foreign_yaml import MOST_DEPTH, first_line_below
+from roost_lab.packed_files import (
+    DAMAGES,
+    UNPACKS_WITHOUT_END,
+    UTF16_MARKS,
+    UnpacksWithoutEndError,
+    find_other_packing,
+    unpacked,
+)
 from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
 
 # Its number, counted from 1, and its bytes.
@@ -195,6 +203,11 @@ _Loader.yaml_implicit_resolvers = {
 
 def _yaml_values(name: str, first: int, text: bytes, counts: Counts) -> Iterator[tuple[Any, str]]:
     try:
+        # PyYAML's recursion in C would end the process.
+        deep = first_line_below(text, MOST_DEPTH)
+        if deep is not None:
+            counts.skip("YAML that is nested too deep", f"{name}:{first + deep - 1}")
+            return
         # References could make a small file endless; kubectl writes none.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=_Loader)):
             counts.skip("YAML with references", f"{name}:{first}")
@@ -225,6 +238,9 @@ def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line
     while True:
         try:
             line = stream.readline(MOST_BYTES)
+        except UnpacksWithoutEndError:
+            counts.skip(f"{UNPACKS_WITHOUT_END}: unpack it yourself", f"{name}:{number + 1}")
+            return
         except DAMAGES:
             counts.skip(
                 "the compressed data breaks off or is damaged from here on", f"{name}:{number + 1}"

@@ -6,16 +6,19 @@ import bz2
 import gzip
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from roost import __main__ as entry
+from roost import cli
 from roost_lab.commands import rehearse
+from tools.stand_in_api import StandInApi
 
 ESCAPES = "\x1b]0;pwned\x07\x1b[2J\x1b[H\x9b31m"
 NAMES = json.dumps(ESCAPES)
@@ -124,6 +127,22 @@ def test_a_past_that_unpacks_without_end_is_refused(
     assert (code, "found more than 4 MiB once unpacked" in capsys.readouterr().err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "said", ["rehearse -n jhub --past FILE", "records import FILE --database DATABASE"]
+)
+def test_what_no_text_is_packed_to_is_read_no_further(
+    said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "packed.gz"
+    file.write_bytes(gzip.compress(b" " * 2**26))
+    names = {"FILE": str(file), "DATABASE": str(tmp_path / "records.db")}
+    code = entry.main([names.get(word, word) for word in said.split()])
+    said = capsys.readouterr().err
+    assert code == 2
+    assert "compressed data of which more than 100 times as much comes" in said
+    assert "unpack it yourself" in said
+
+
 def test_a_past_that_another_program_packed_is_told_with_the_command_that_unpacks_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,3 +152,152 @@ def test_a_past_that_another_program_packed_is_told_with_the_command_that_unpack
     said = capsys.readouterr().err
     assert code == 2
     assert f"{file}: found bzip2, expected text or gzip. Unpack it: bzip2 -dc FILE > past" in said
+
+
+# Each command that reads what others write, with FILE in place of what is read, and a file of the
+# kind that it reads besides.
+READERS: Final = {
+    "import": ["import FILE", "import VALUES --quotas FILE"],
+    "validate": [
+        "validate -f FILE",
+        "validate -f VALUES --quotas FILE",
+        "validate -f VALUES --pod FILE",
+    ],
+    "render": ["render -f FILE --summary"],
+    "diff": ["diff VALUES FILE"],
+    "doctor": ["doctor --now --kubeconfig FILE", "doctor --pod FILE --kubeconfig FILE"],
+    "images": ["images -f FILE"],
+    "headroom": [
+        "headroom -f VALUES --days 1 --history FILE",
+        "headroom -f VALUES --days 1 --launches FILE",
+        "headroom -f VALUES --days 1 --prometheus FILE",
+        "headroom -f VALUES --days 1 --quotas FILE",
+    ],
+    "top": ["top --once --settings FILE --kubeconfig FILE"],
+    "view": ["view --live --kubeconfig FILE"],
+    "records": ["records import FILE --database DATABASE"],
+    "simulate": ["simulate --policy roost --seeds 1 --trace FILE"],
+    "rehearse": ["rehearse -n jhub --past FILE"],
+    "book": ["book --zone UTC --timetable FILE", "book --calendar FILE"],
+}
+# These read what Roost or the operator wrote. Of why and report: test_recorder_why.py,
+# test_recorder_report.py.
+OTHERS: Final = {
+    *("webhook", "controllers", "seating", "cleanup", "record"),
+    *("help", "version", "completion", "why", "report"),
+}
+ESCAPED_OBJECTS: Final = f"""\
+apiVersion: v1
+kind: List
+items:
+- {{apiVersion: v1, kind: {NAMES}, metadata: {{name: {NAMES}, namespace: {NAMES}}}}}
+- apiVersion: v1
+  kind: ResourceQuota
+  metadata: {{name: {NAMES}, namespace: default}}
+  spec: {{hard: {{pods: "0", {NAMES}: "1"}}}}
+"""
+ESCAPED_VALUES: Final = f"""\
+{NAMES}: {NAMES}
+singleuser: {{image: {{name: {NAMES}, tag: {NAMES}}}, nodeSelector: {{{NAMES}: {NAMES}}}}}
+"""
+HOSTILE: Final[dict[str, bytes]] = {
+    "escapes in objects": ESCAPED_OBJECTS.encode(),
+    "escapes in values": ESCAPED_VALUES.encode(),
+    "escapes in a pod": json.dumps(
+        {
+            "kind": "Pod",
+            "metadata": {"name": ESCAPES, "labels": {ESCAPES: ESCAPES}},
+            "spec": {"containers": [{"name": ESCAPES, "image": ESCAPES}]},
+        }
+    ).encode(),
+    "aliases": BOMB.encode(),
+    "aliases in objects": f"items:\n{BOMB}".encode(),
+    "brackets": b"[" * 120_000,
+    "dashes": b"- " * 120_000,
+    "brackets in objects": b"items: " + b"[" * 120_000,
+    "dashes in objects": b"items:\n" + b"- " * 120_000,
+    "deep JSON": b'{"a":' * 120_000 + b"1" + b"}" * 120_000,
+    "no UTF-8": b'kind: "\xff\xfe\xc3\x28\x1b[2J"\n',
+    "gzip": gzip.compress(b" " * 2**26),
+}
+
+
+@pytest.mark.parametrize("said", [line for lines in READERS.values() for line in lines])
+def test_no_command_is_harmed_by_what_it_reads(
+    said: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    values = tmp_path / "values.yaml"
+    learns = "{min: 0, max: 5, timeZone: UTC}"
+    values.write_text(f"placeholders: [{{name: default, replicas: 1, learn: {learns}}}]\n")
+    read = tmp_path / "read"
+    names = {"VALUES": values, "FILE": read, "DATABASE": tmp_path / "records.db"}
+    for kind, content in HOSTILE.items():
+        read.write_bytes(content)
+        began = time.process_time()
+        code = entry.main([str(names.get(word, word)) for word in said.split()])
+        printed = capfd.readouterr()
+        assert code in (0, 1, 2), kind
+        for stream in (printed.out, printed.err):
+            assert stream.replace("\n", "").isprintable(), kind
+            assert "Traceback" not in stream
+        assert time.process_time() - began < 10, kind
+
+
+def test_each_command_is_known_to_read_what_others_write_or_not() -> None:
+    named = {name for group in cli.groups() for name in group.commands}
+    assert named == READERS.keys() | OTHERS
+
+
+def test_what_a_registry_or_a_stranger_says_of_a_pod_reaches_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kubernetes takes any text as an Event's message, or as a reason in a pod's status."""
+    about = {"namespace": "jhub", "creationTimestamp": "2026-11-30T01:00:00Z"}
+    waiting = {"reason": "ErrImagePull", "message": f"the registry says {ESCAPES}"}
+    with StandInApi(tmp_path) as api:
+        for name, state in (("pulls", {"waiting": waiting}), ("mounts", {})):
+            body = {
+                "metadata": {**about, "name": name, "uid": name},
+                "spec": {"nodeName": "a", "containers": [{"name": "c", "image": "i"}]},
+                "status": {
+                    "phase": "Pending",
+                    "containerStatuses": [{"name": "c", "image": "i", "state": state}],
+                },
+            }
+            api.put("/api/v1/pods", body)
+        event = {
+            "metadata": {**about, "name": "mounts.1", "uid": "1"},
+            "involvedObject": {"kind": "Pod", "name": "mounts", "uid": "mounts"},
+            "type": "Warning",
+            "reason": "FailedMount",
+            "message": f"nothing is there: {ESCAPES}",
+            "lastTimestamp": "2026-11-30T01:01:00Z",
+        }
+        api.put("/api/v1/events", event)
+        options = ["--namespace", "jhub", "--kubeconfig", str(api.kubeconfig)]
+        code = entry.main(["doctor", "--now", *options])
+    printed = capsys.readouterr().out
+    assert code == 0
+    assert "the registry says" in printed
+    assert "nothing is there" in printed
+    assert printed.replace("\n", "").isprintable()
+
+
+def test_a_taint_of_a_strangers_node_reaches_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text("placeholders: [{name: default, replicas: 1}]\n")
+    with StandInApi(tmp_path) as api:
+        node = {
+            "metadata": {"name": "a", "creationTimestamp": "2026-11-30T01:00:00Z"},
+            "spec": {"taints": [{"key": ESCAPES, "effect": "NoSchedule"}]},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        api.put("/api/v1/nodes", node)
+        options = ["-f", str(values), "--kubeconfig", str(api.kubeconfig)]
+        entry.main(["doctor", "--before-install", *options])
+    printed = capsys.readouterr().out
+    assert "nothing tolerates the taint" in printed
+    assert printed.replace("\n", "").isprintable()

@@ -24,6 +24,7 @@ from roost_lab.traces import recorder as trace_recorder
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.counts import MOST_REASONS, InputCounts, TraceError
+from roost_lab.traces.files import UNREADABLE, read_lines
 from roost_lab.traces.pushes import with_pushes
 from roost_lab.traces.reading import open_trace
 from tests.recorded_data import LAUNCHES
@@ -177,6 +178,16 @@ def test_damaged_gzip_gives_what_came_before_and_says_so(
     assert len(attempts) > 1000
     assert reasons(counts) == {reason: 1}
     assert counts.skipped[reason].line == len(attempts) + 1
+
+
+def test_gzip_of_which_more_comes_than_of_any_text_gives_what_came_before(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl.gz"
+    plain = as_bytes([launch(1, "o/r/m")]) + b"x" * 2**26
+    path.write_bytes(gzip.compress(plain))
+    *_, last = read_lines(path)
+    assert "more than 100 times as much" in UNREADABLE[last]
+    attempts, _ = read(path)
+    assert len(attempts) == 1
 
 
 @pytest.mark.parametrize(("content", "found"), cases("traces", "nothing"))
