@@ -33,6 +33,7 @@ _FIVE_DAYS: Final = '--scenarios "university: GPUs" "university: large memory" r
 # Name of a results file -> the command that measures it, from the top of a checkout.
 QUESTIONS: Final[dict[str, str]] = {
     "flagship": "python -m benchmarks.flagship --seeds 3 --results build/flagship.jsonl",
+    "felt-day": "python -m benchmarks.felt_day",
     "shared-pool": "python -m benchmarks.shared_pool",
     "culling": "python -m benchmarks.culling --seeds 8 --weeks 1",
     "ablation": "python -m benchmarks.ablation",
