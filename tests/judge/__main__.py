@@ -48,7 +48,7 @@ def main() -> int:
         for victim in victims:
             print(f"seed {seed}: {victim}")
         did += with_roost.did
-        worse += any(not victim.is_drift for victim in victims)
+        worse += any(victim.is_harm for victim in victims)
     seconds = time.process_time() - began
     print(f"{worse} of {last - first + 1} cases are worse; {seconds:.0f} s of processor time")
     print(

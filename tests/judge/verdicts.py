@@ -25,6 +25,11 @@ class Victim(NamedTuple):
     # An exception that docs/promises.md tells: placeholders stood where the only good room was.
     is_told: bool = False
 
+    @property
+    def is_harm(self) -> bool:
+        """Whether Roost may not do that to anybody."""
+        return not self.is_drift and not self.is_told
+
     def __str__(self) -> str:
         return (
             f"{'told: ' if self.is_told else 'drift: ' * self.is_drift}{self.kind}: {self.what}:"
