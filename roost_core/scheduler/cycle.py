@@ -53,11 +53,6 @@ class SchedulingDecision:
         """How many nodes each reason excluded."""
         return count_reasons(self.rejections)
 
-    @property
-    def note(self) -> str:
-        """The message as in an Event: cut after 1024 bytes."""
-        return as_note(self.message).decode(errors="ignore")
-
 
 def as_note(message: str) -> bytes:
     """A message as kube-scheduler's Event has it: UTF-8, cut after 1024 bytes, be it within a

@@ -89,11 +89,6 @@ class WarmFacts:
             self._change(pods, dict)
 
     @property
-    def running(self) -> int:
-        """Pods of the class, with a node and without."""
-        return len(self.pods)
-
-    @property
     def loads(self) -> Mapping[str, int]:
         """`pods_on`, of the nodes that have any."""
         return self._loads
@@ -241,7 +236,8 @@ class WarmFacts:
             # Before the first report nobody knows when images came. A digest is another name of
             # an image.
             brought += sum("@" not in image for image in new)
-        # First, as if not used for long: of too many, those that pods showed are remembered.
+        # New images stand first, as if not used for long: of too many images, those that pods
+        # showed are remembered.
         images = {**dict.fromkeys(new, brought), **known}
         moved += [_Move(image, node, True) for image in new]
         _drop(gone, images, node, moved)
@@ -323,7 +319,7 @@ class WarmFacts:
         self._images = everywhere
         self._brought = brought_to
         if not moved:
-            # So it is mostly: thousands of holders needn't be copied then.
+            # Mostly nothing has moved. Then thousands of holders needn't be copied.
             return
         holders = to_change(self._holders)
         # By image, at once: thousands of nodes may report the same ones.
@@ -399,7 +395,7 @@ class _PodChanges:
             self.used_on.setdefault(before.node, {}).update(dict.fromkeys(used))
 
     def _put_in(self, key: str, pod: PlacedPod, *, was_pulling: bool) -> None:
-        # Also at first sight, as after a list: what ran there before may be gone.
+        # Noted at first sight, too, as after a list: what ran there before may be gone.
         if pod.failing:
             self.failed.setdefault(pod.node, []).extend(pod.failing)
         self.pods[key] = pod

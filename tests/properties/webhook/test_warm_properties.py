@@ -155,7 +155,6 @@ def _read(facts: WarmFacts) -> list[object]:
     images = [*IMAGES, *MORE_IMAGES]
     return [
         dict(facts.pods),
-        facts.running,
         [facts.pods_on(node) for node in ("", *NAMES)],
         [facts.holders(image) for image in images],
         [facts.images_since(node, image) for node in NAMES for image in images],

@@ -9,7 +9,7 @@ import yaml
 from roost_core.objects.node import read_node
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Requirement
-from roost_core.scheduler.cycle import NO_NODES, feasible_wanted, schedule
+from roost_core.scheduler.cycle import NO_NODES, as_note, feasible_wanted, schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.preemption import preempt
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
@@ -74,8 +74,8 @@ class TestCycles:
         resources = {f"example.com/{index:03d}-{'x' * 40}": "1" for index in range(30)}
         decision = schedule(pod("p", requests=resources), ClusterState([node("a")]), DEFAULT)
         assert len(decision.message) > 1024
-        assert len(decision.note) == 1024
-        assert decision.note.endswith(" ...")
+        assert len(as_note(decision.message)) == 1024
+        assert as_note(decision.message).endswith(b" ...")
 
     @pytest.mark.parametrize(
         ("nodes", "percent", "expected"),

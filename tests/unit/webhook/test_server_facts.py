@@ -429,7 +429,9 @@ def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(
     ]
     kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
     kept.wait(
-        lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 3
+        lambda: (
+            kept.keeper.facts.nodes is not None and len(kept.keeper.facts.warm["user"].pods) == 3
+        )
     )
     facts = kept.keeper.facts
     assert facts.nodes is not None
@@ -614,14 +616,14 @@ def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(
         lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods)
     )
     warm = kept.keeper.facts.warm["user"]
-    assert (warm.running, warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (2, 1, 1, 0)
+    assert (len(warm.pods), warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (2, 1, 1, 0)
     assert warm.holders(IMAGE) == {"a", "b"}
     assert not warm.holders("docker.io/team/y:latest")
     # Only our own pods are ours to place: those two came without the webhook, and so did one of
     # ours.
     assert kept.metric("roost_webhook_unplaced_pods", "user") == 1
     server.objects[EVERYWHERE] = [user("one", "a", "team/x")]
-    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 1)
+    kept.wait(lambda: len(kept.keeper.facts.warm["user"].pods) == 1)
     assert kept.holders() == {"a", "b"}
 
 
