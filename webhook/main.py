@@ -200,7 +200,7 @@ class _Replica:
         now = time.monotonic()
         if not self._page or now - self._page_at >= METRICS_SECONDS:
             show(self._metrics.ring_nodes, self._reviewer.ring_sizes())
-            # By the facts that reviews read, not by the last look at the Lease.
+            # Parts are away by the facts that reviews read, not by the last look at the Lease.
             leases = self._current_facts().leases
             show(self._metrics.part_away, {part: lease.is_away for part, lease in leases.items()})
             self._page = self._metrics.text()

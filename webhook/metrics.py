@@ -128,7 +128,7 @@ class WebhookMetrics(ProgramMetrics):
         class has.
         """
         if is_dry_run:
-            # It creates nothing: alerts and graphs are about pods.
+            # A dry run creates no pod: alerts and graphs are about pods.
             return
         pod_class = decision.pod_class or NO_CLASS
         key = (pod_class, decision.result)

@@ -93,8 +93,8 @@ def node_rule(preference: object) -> object | None:
     if type(preference) is dict and not preference.get("matchExpressions"):
         fields = preference.get("matchFields")
         if type(fields) is list and len(fields) == 1:
-            # Which node it names is the usual question, and a field has one value: worth a short
-            # way.
+            # A short way for the usual preference, which names a node: its field is the whole
+            # rule.
             return fields
     term = read_node_term(preference)
     return None if term is None else tuple(map(frozenset, term))
@@ -395,7 +395,7 @@ def _patch_requests(
         child_object(resources, "requests", "spec.containers[].resources")
         for resources in resources_by_container
     ):
-        # Its author has thought of what the pod needs.
+        # The pod's author has thought of what it needs.
         return
     for index, resources in enumerate(resources_by_container):
         path = f"/spec/containers/{index}/resources"

@@ -99,7 +99,7 @@ def _lint_program(report: LintReport) -> None:
 def _lint_gate(report: LintReport) -> None:
     """Warn of what makes users wait longer than they would without Roost."""
     gate = mapping(report.values.get("imageGate"))
-    # Elsewhere the gate requires nothing.
+    # In all other cases the gate requires nothing.
     if (
         gate.get("mode") != "requireLabel"
         or child(report.values, "admission", "mode") != "webhook"

@@ -49,6 +49,6 @@ def _lint_booked(report: LintReport, booked: list[object]) -> None:
     for fault in reader.faults:
         path = entry_key(fault.key)
         if path:
-            # Its index is among the sound entries.
+            # The reader read the sound entries alone, so its index counts these.
             path = (places[int(path[0])], *path[1:])
         report.error(("events", "booked", *path), Phrase(fault.found), fault.expected)

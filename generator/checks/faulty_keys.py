@@ -43,7 +43,7 @@ class _Map(dict[str, Any]):
         if key in self._names:
             return True
         if key in self._faulty:
-            # That it is missing is its fault, which is said already.
+            # A required key that is missing: the schema has said so.
             raise FaultyKeyError
         return False
 

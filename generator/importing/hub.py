@@ -177,7 +177,8 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
     settings = config if isinstance(config, list) else _CHART_PLUGIN_CONFIG
     if merged == _CHART_PLUGINS and settings == _CHART_PLUGIN_CONFIG:
         return
-    # It works against packing, so it goes, unless the hub says how to spread or has no settings.
+    # PodTopologySpread's default works against packing. So Roost takes it away, unless the hub says
+    # how to spread, or has no settings.
     keeps_default_spreading = bool(settings) and all(
         child(plugin, "name") != "PodTopologySpread" for plugin in settings
     )

@@ -64,8 +64,8 @@ _HOOK: Final = (
     "of the pods with which the hub's upgrade waits for images; Roost holds no upgrade up"
 )
 
-# What has no place in Roost's values, and why. A longer path wins. The first is for any key below
-# `scheduling` that isn't known here.
+# What has no place in Roost's values, and why. A longer path wins: ("scheduling",) is for any key
+# below `scheduling` that isn't known here.
 _UNMAPPED: Final[Mapping[HubPath, str]] = {
     ("scheduling",): _NO_COUNTERPART,
     ("scheduling", "userScheduler", "extraPodSpec"): _OWN_DEPLOYMENT,

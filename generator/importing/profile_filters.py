@@ -69,7 +69,7 @@ def leaves_out(tree: ast.Module, value: ast.expr) -> bool:
     if function is None or function.decorator_list:
         return False
     parameters = [argument.arg for argument in function.args.args]
-    # Those that are given the list.
+    # The parameters that are given the list.
     list_parameters = {
         name for name, item in zip(parameters, given, strict=False) if _is_of(item, list_names)
     }

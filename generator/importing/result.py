@@ -83,7 +83,7 @@ class ImportResult:
     places: Places = field(default_factory=lambda: Places([]))
     # How users fare, line by line, if that was tried.
     tried: list[str] = field(default_factory=list)
-    # Those of these lines that say that something isn't known.
+    # The lines of `tried` that say that something isn't known.
     not_known: list[str] = field(default_factory=list)
     # By which shares of node-hours are said in money, too; None: they aren't.
     node_hour_price: float | None = None

@@ -30,7 +30,7 @@ class TrialFindings(NamedTuple):
     promises: frozenset[str]
     # How users fare: a line for each way.
     lines: list[str]
-    # Those of the lines whose users have something that isn't known, as only a run would show it.
+    # The lines about users who have something that isn't known: only a run would show it.
     not_known: list[str]
     # What must be so before Roost's scheduler gets users that the hub's had.
     unplaced: list[str]

@@ -367,7 +367,7 @@ def _required_terms(
     own = _terms_in(hub.items("singleuser.extraNodeAffinity.required"))
     affinity = pod_config_of(set_traits).get("affinity")
     if isinstance(affinity, Mapping):
-        # It takes the place of all that the chart says of affinity.
+        # extra_pod_config's affinity takes the place of all that the chart says of affinity.
         terms = child(affinity, "nodeAffinity", REQUIRED, "nodeSelectorTerms")
         source = (*set_traits["extra_pod_config"][1], "affinity")
         return _terms_in(terms), (*hub.path, *source)

@@ -108,8 +108,8 @@ def _find(client: Client, release: str, namespace: str) -> Iterator[Action]:
         client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector}
     ):
         metadata = item["metadata"]
-        # Those of the controllers' ServiceAccount go with it; while popular images and events are
-        # off, there is no right to delete them.
+        # Pods that the controllers' ServiceAccount owns go with it. While popular images and events
+        # are off, there is no right to delete them.
         owners = {owner.get("kind") for owner in metadata.get("ownerReferences") or ()}
         if not metadata.get("deletionTimestamp") and "ServiceAccount" not in owners:
             yield DeletePod(

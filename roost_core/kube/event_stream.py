@@ -196,8 +196,8 @@ class EventStream:
                     and error.status == GONE
                     and self.age_seconds() > LAST_BACKOFF_SECONDS
                 ):
-                    # It answers again, and has only forgotten our place. Who lists is heard, so
-                    # this happens once.
+                    # The API server answers again, and has only forgotten our place. A list is a
+                    # sign of life, so this happens once.
                     backoff_seconds = FIRST_BACKOFF_SECONDS
             except Exception as error:  # noqa: BLE001 - whatever it is: a thread that ends leaves a consumer that is deaf
                 self._doubt()
@@ -321,7 +321,7 @@ class EventStream:
             self._hear()
             self._send(WatchEventType.BOOKMARK)
         elif 0 < _number(version) <= _number(self._version) and not self._is_gapless:
-            # It comes again, or late: what is known is newer.
+            # The change comes again, or late: what is known is newer.
             self._hear()
         elif change in _WATCHED:
             read = self._read(item)

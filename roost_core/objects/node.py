@@ -218,7 +218,7 @@ def read_node(body: object, *, with_images: bool = True) -> Node:
     listed = (status.get("images") or []) if with_images else []
     info = status.get("nodeInfo") or NOTHING
     return Node(
-        # The same object as in the node's pods: thousands of names are looked up quicker.
+        # The string object that the node's pods have: thousands of names are looked up quicker.
         name=intern(name),
         labels=intern_labels(metadata.get("labels") or NOTHING),
         taints=tuple(

@@ -225,7 +225,7 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
             moment = end
             break
         if not _holds(window, start):
-            # It is an end, too. The next start may come before the next end.
+            # This start is an end, too. The next start may come before the next end.
             moment = start
             continue
         stop = min(next_time(window.end, zone, start) or end, end)

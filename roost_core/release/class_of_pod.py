@@ -25,8 +25,8 @@ def namespace_matches(
         return False
     labels = known.get(namespace) if known is not None else None
     if labels is None:
-        # Its labels aren't known (yet), except the one that Kubernetes sets on every namespace. A
-        # requirement on any other label then doesn't match, whatever its operator.
+        # The namespace's labels aren't known (yet), except the one that Kubernetes sets on every
+        # namespace. A requirement on any other label then doesn't match, whatever its operator.
         if any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements):
             return False
         labels = {}

@@ -124,7 +124,7 @@ class FailedPulls:
             key: {pull for pull in pulls if (pull.node, pull.image) not in started}
             for key, pulls in self._failing.items()
         }
-        # It fails for as long as the pod says so: its status need not change meanwhile.
+        # A pull fails for as long as its pod says so: the pod's status need not change meanwhile.
         failing_now = frozenset[FailedPull]().union(*self._failing.values())
         last_failed |= dict.fromkeys(failing_now, math.inf)
         recent = {

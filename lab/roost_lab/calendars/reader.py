@@ -217,7 +217,7 @@ class _Reader:
             of_uid = by_uid.setdefault(event.uid or f"event {number}", [])
             is_second = any(not is_moved(other.component) for other in of_uid)
             if is_second and not is_moved(component):
-                # Otherwise each of them would lose what is moved in the others.
+                # Of two events with one UID, each would lose what is moved in the other.
                 self._fault(
                     event, EventFaultError("UID", event.uid, "a UID that no other event has")
                 )
@@ -305,7 +305,7 @@ class _Reader:
     def _fault(self, event: _CalendarEvent, fault: EventFaultError | SettingsFault) -> None:
         since = datetime.fromtimestamp(self._rules.since, UTC)
         if ends_before(event.component, since):
-            # It would be told again and again, and nobody mends what is past.
+            # Each run would tell this fault again, and nobody mends what is past.
             return
         self._faulty.add(event.summary)
         self._faults.append(one_line(f"{self._rules.source}: {event.place}, {fault}"))
@@ -348,7 +348,7 @@ def _parse(text: str, source: str) -> icalendar.Calendar:
     tzp.use_default()
     try:
         with warnings.catch_warnings():
-            # That a zone behind a path is a guess: zones.py finds the same.
+            # icalendar warns that it guesses a zone behind a path. zones.py finds the same zone.
             warnings.simplefilter("ignore")
             return icalendar.Calendar.from_ical(text)
     except Exception as error:  # noqa: BLE001 - a stranger's text, in a library
@@ -361,7 +361,7 @@ def _descriptions(event: icalendar.Component) -> Iterator[str]:
         found = event.get(name, [])
         texts = found if isinstance(found, list) else [found]
         for text in texts:
-            # icalendar doesn't know the second, and leaves its escapes.
+            # icalendar doesn't know X-ALT-DESC, and leaves its escapes.
             yield str(text) if name == "DESCRIPTION" else _unescaped(str(text))
 
 

@@ -229,7 +229,7 @@ def command(
         elif order:
             text, faults = _book_calendar(bookings, order, data, now)
         elif timetable:
-            # Otherwise each line would report the same.
+            # Asked once, or each line of the timetable would report that nobody reads bookings.
             bookings.require_reader()
             rules = TimetableRules(
                 file=timetable,

@@ -26,7 +26,7 @@ def book_calendar(
 
     Raises UsageError, ClusterError.
     """
-    # Otherwise each event would report the same.
+    # Asked once, or each event would report that nobody reads bookings.
     bookings.require_reader()
     held = len(bookings.entries)
     # What is over isn't cancelled.

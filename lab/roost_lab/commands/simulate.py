@@ -89,7 +89,7 @@ def _simulate(
     jobs = make_jobs(
         chosen, range(1, seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace
     )
-    # Before the first replay, and once for all seeds.
+    # Policies are checked before the first replay, and once for all seeds.
     for job in {(job.policy.name, job.assumptions): job for job in jobs}.values():
         check_policy(job.policy, job.assumptions)
     files: list[Path] = []

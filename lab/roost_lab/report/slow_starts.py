@@ -90,7 +90,7 @@ class StartTimes:
     others: Spans = field(default_factory=Spans)
     # What the images of those took that waited for one.
     pulled: Spans = field(default_factory=Spans)
-    # Those in steps with too few for percentiles.
+    # Starts in steps that have too few for percentiles.
     single: list[OneStart] = field(default_factory=list)
     # The slowest first.
     slowest: list[SlowStart] = field(default_factory=list)

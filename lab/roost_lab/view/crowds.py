@@ -18,7 +18,7 @@ from roost_lab.units import MINUTE_US, US
 CROWD_US: Final = 15 * MINUTE_US
 # Fewer people in that time are no crowd.
 FEWEST_PEOPLE: Final = 20
-# Nor are fewer than so many times the people of a usual stretch of that length.
+# A crowd has at least so many times the people of a usual stretch of that length.
 TIMES_USUAL: Final = 3
 MOST_CROWDS: Final = 12
 # Classes begin at such a minute: the middle of the arrivals is rounded to it.

@@ -54,7 +54,7 @@ FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SYNC_SECONDS: Final = 30.0
 _DEFAULT: Final = "pods have the default values' classes here"
 _OWN: Final = "labelSelector=app.kubernetes.io%2Fname%3Droost"
-# For hubs' logs, so that the first moment knows who has answered.
+# How long hubs' logs are awaited, so that the first moment knows who has answered.
 LOG_SECONDS: Final = 5.0
 
 
@@ -273,7 +273,7 @@ def _progress(pod: PodReading, node: NodeReading | None) -> tuple[PodState, str]
         return PodState.RUNNING, ""
     present = frozenset(node.state.image_names) if node is not None else frozenset()
     for container in _next_containers(containers):
-        # Otherwise it waits for something else: a volume, its network.
+        # A container whose image is there waits for something else: a volume, its network.
         if container.image and normalise_reference(container.image) not in present:
             is_failing = container.waiting_reason in FAILING_REASONS
             return PodState.FAILING if is_failing else PodState.PULLING, container.image

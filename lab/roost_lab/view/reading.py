@@ -200,7 +200,7 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
             and since
             and max(int(since), at_us - LONGEST_US) <= row["created_us"]
         ):
-            # Its hub has told nothing yet.
+            # The hub has told nothing of this start yet.
             row["ended_us"] = at_us + 1
     return pods
 

@@ -69,7 +69,7 @@ class BookingSource:
     faults: tuple[str, ...] = ()
     # The hub's namespace that it books for; "": the release's own.
     hub: str = ""
-    # It changed, and there was no time yet to read how: it counts as it was before.
+    # The ConfigMap changed, and there was no time yet to read how: it counts as it was before.
     is_unread: bool = False
 
 

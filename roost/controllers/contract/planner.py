@@ -68,7 +68,8 @@ class Controller(Generic[Settings, Memory]):
         lambda memory, _done, _settings, _now: memory
     )
     gauges: Sequence[PlanGauge] = ()
-    # It plans no more often than this: the cluster changes more often than it needs to know.
+    # The least time between two plans: the cluster changes more often than this planner needs to
+    # know.
     pace_seconds: float = 0.0
 
     def planner(self, release: ReleaseDocument) -> Planner[Memory] | None:

@@ -78,9 +78,9 @@ class NodeFacts(NamedTuple):
     images are named by their normalised references.
     """
 
-    # It is Ready: only then does its kubelet report the present state.
+    # The node is Ready: only then does its kubelet report the present state.
     is_reporting: bool
-    # It was, in an earlier plan.
+    # The node was Ready in an earlier plan.
     was_ready: bool
     # As first read: later jumps of the clock don't move it.
     ready_since: float | None
@@ -269,7 +269,7 @@ def _weigh_images(
             seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
             is_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
             if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
-                # Then its absence from the list becomes proof, or is told.
+                # After that time, its absence from the list is proof, or is told.
                 reported.waits.append(max(0.0, seconds_left))
             elif is_elsewhere:
                 reported.unlisted.append(image)
@@ -314,7 +314,7 @@ def _observe_image(
     for spelling in image.spellings:
         if spelling in node.images:
             return _ImageReport(Listing.YES, node.images[spelling], tokens, labelled)
-    # It would be above the cut.
+    # Were the image there, the node's list would show it: it is larger than others in the list.
     is_too_large = (
         bool(node.images) and known_bytes is not None and known_bytes > min(node.images.values())
     )

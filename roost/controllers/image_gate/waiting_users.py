@@ -66,7 +66,7 @@ class _Candidates(NamedTuple):
 
     # Nodes that cover what the pod requests.
     due: list[str]
-    # Those of them where the pod could have been bound for longer than patience lasts.
+    # Nodes of `due` where the pod could have been bound for longer than patience lasts.
     overdue: list[str]
     # Nodes that may yet report the devices that the pod requests.
     unsure: list[str]

@@ -147,7 +147,7 @@ class NodeJudge:
         elif (
             sight := self._sight(node)
         ).ready_since is not None and sight.ready_since - sight.created > flap_seconds:
-            # It became ready long after it joined, so it was ready before.
+            # The node became ready long after it joined. So it was ready before.
             seconds_left = flap_seconds - self._ready_seconds(node)
         else:
             return None

@@ -66,7 +66,7 @@ class SchedulerModel:
             self.undo()
             return self._follow(snapshot)
         except Exception:
-            # It may have been done by half: the next plan starts from scratch.
+            # The state may have been changed by half: the next plan starts from scratch.
             self._reset()
             raise
 

@@ -39,7 +39,7 @@ class NodeDisk(NamedTuple):
     managed: frozenset[str]
     # Why nothing may be pulled here, by the node's own state; "" if something may be.
     closed: str
-    # The same, by its disk.
+    # Why nothing may be pulled here, by the node's disk; "" if something may be.
     full: str
 
     @property

@@ -251,7 +251,7 @@ class _Plan:
             disk = self.disks.get(pull.node)
             is_done = pull_pods.has_pulled(pod)
             if disk is not None and not is_done and not pod.is_finished:
-                # Also while it is being deleted: the kubelet may still be pulling.
+                # Under way, too, while the pod is being deleted: the kubelet may still be pulling.
                 self.under_way.setdefault(pull.node, []).append(pull)
                 self.waits.append(WATCH_PULLS_SECONDS)
             if (

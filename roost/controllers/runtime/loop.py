@@ -256,7 +256,7 @@ class Loop:
     def _note_failure(self, name: str, now: float) -> None:
         since = self._failing_since.setdefault(name, now)
         if now - since >= UNFIT_SECONDS:
-            # It was retried after the pause and failed again: the period starts again.
+            # The controller was tried again after the pause, and failed: the period starts again.
             self._failing_since[name] = now
 
 

@@ -64,7 +64,7 @@ class Starts:
                     if led_before:
                         self._count(start, result, now)
                 wait = 0.0 if start.is_over else now - _waits_since(pod)
-                # Both causes, so that the other one shows 0.
+                # The pod waits for one cause. The other is written, too, so that it shows 0.
                 for cause in (NODE_OR_IMAGE, VOLUME_OR_ADDRESS):
                     key = (*start.whose, cause)
                     seconds = wait if cause == _waits_for(pod) else 0.0

@@ -92,7 +92,7 @@ def follow_pulls(
         if any(container.waiting_reason in PULL_FAULTS for container in pod.containers):
             failing.add(pod.uid)
         if pod.uid in held_up and pod.uid in bound:
-            # Its pulls begin when that is over.
+            # The pod's pulls begin when the hold-up is over.
             bound[pod.uid] = replace(bound[pod.uid], since=now)
     if new:
         bound |= _bind_new(new, snapshot, before, now, takes_over=takes_over)

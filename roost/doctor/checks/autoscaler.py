@@ -67,6 +67,6 @@ def _is_evictable(pod: JSONObject) -> bool:
     says = annotation_of(pod, SAFE_TO_EVICT_ANNOTATION)
     if says in ("true", "false"):
         return says == "true"
-    # It spares pods without a controller.
+    # cluster-autoscaler spares pods without a controller.
     owners = pod["metadata"].get("ownerReferences") or []
     return any(owner.get("controller") for owner in owners)

@@ -175,7 +175,7 @@ def _find_strangers(
     strangers = {
         _subjects(bundle)
         for bundle in map(_bundle_of, entries)
-        # One that is no certificate, or has ended, is told by itself.
+        # A bundle that is no certificate, or has ended, has a finding that says so.
         if (bundle_end_seconds(bundle) or 0.0) > now and not is_trusted(served.chain, bundle)
     }
     if strangers:

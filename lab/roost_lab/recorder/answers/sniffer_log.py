@@ -409,8 +409,8 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
     for row in phases:
         phase = row["phase"]
         at_us = row["at_us"]
-        # A binding known to the second is known from the pod's condition, and no scheduler has told
-        # of it.
+        # A binding whose time is in whole seconds is from the pod's condition: no scheduler
+        # has told of it.
         if phase in _LINES and not (phase == Phase.SCHEDULED and row["resolution_us"] >= SECOND_US):
             yield line(*_LINES[Phase(phase)], at_us, row["resolution_us"])
         if phase in _RUNS and reached.keys().isdisjoint(_RUNS):

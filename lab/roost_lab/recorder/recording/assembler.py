@@ -136,7 +136,7 @@ class Assembler:
         if known is None:
             return changes
         last = known.pod
-        # It was there at least until its deletion was requested. Unknown times are 0 or None.
+        # The pod was there at least until its deletion was requested. Unknown times are 0 or None.
         there_until_us = max(last.created_us or 0, last.accepted_us or 0, last.deletion_us or 0)
         late = max(MICRO_US, min(seen.late, seen.at - there_until_us))
         changes.append(self._pod_gone(key, Seen(seen.at, late), end_reason(last)))

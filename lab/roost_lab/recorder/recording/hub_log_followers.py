@@ -33,8 +33,8 @@ REFUSED_SECONDS: Final = 60.0
 _REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 # JupyterHub says more than this at its start; if none is in its format, none will be.
 FIRST_LINES: Final = 50
-# Nor if none is in a log that has stood so long; in a newer one there may be only what comes before
-# JupyterHub.
+# A log that is so old and has no line of JupyterHub's format gets none. A newer log may have only
+# what comes before JupyterHub.
 OLD_SECONDS: Final = 60.0
 
 

@@ -51,7 +51,7 @@ class _Start:
     answer: HubNews | None = None
     # Seating asked for it before a class: nobody waited.
     is_seated: bool = False
-    # Also of one that may have ended before the recorder began, and counts for nothing.
+    # True, too, of a start that may have ended before the recorder began: it isn't counted.
     has_ended: bool = False
 
 
@@ -217,7 +217,7 @@ class LiveStarts:
             and not start.has_ended
             and namespace not in self._logs
         ):
-            # Its hub's log can no longer be read.
+            # The hub's log can no longer be read, so Ready is all that will be known.
             self._end(start, now_us)
         if start is not None and not start.has_ended:
             self._fail(start)

@@ -25,9 +25,9 @@ class StartResult(StrEnum):
 
     # Ready (answering, where the hub's log is read), and its node had its images.
     WARM = "warm"
-    # The same, after a pull.
+    # Ready, after a pull.
     COLD = "cold"
-    # The same; the kubelet's Events about its images did not arrive.
+    # Ready; the kubelet's Events about its images did not arrive.
     UNKNOWN = "unknown"
     # Its hub gave it up, or it was gone before.
     FAILED = "failed"

@@ -17,7 +17,7 @@ class How(Enum):
     WATCHED = auto()
     # A list shows it. Its changes since the stream's last news were not watched.
     LISTED = auto()
-    # The same, and it is the first list of this run: it may have been so before the recorder began.
+    # The first list of this run shows it: it may have been so before the recorder began.
     FOUND = auto()
 
 

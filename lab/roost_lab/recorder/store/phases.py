@@ -14,9 +14,9 @@ NODE: Final = "node"
 PULL: Final = "pull"
 # From its binding until its containers run.
 CONTAINERS: Final = "containers"
-# From then until it is ready.
+# From when its containers run until it is ready.
 READY: Final = "ready"
-# From then, likewise, until the server answers.
+# From when its containers run, too, until the server answers.
 ANSWER: Final = "answer"
 # In the order of tables and figures.
 PHASES: Final = (WHOLE, HUB, NODE, PULL, CONTAINERS, READY, ANSWER)

@@ -137,5 +137,5 @@ def _read(among: str) -> tuple[sa.TextClause, ...]:
     return tuple(map(sa.text, text.split(";\n")[:-1]))
 
 
-# The last one forgets estimates.
+# By dialect. The last statement of start_rows.sql forgets estimates.
 _STATEMENTS: Final = {dialect: _read(among) for dialect, among in _AMONG.items()}

@@ -24,7 +24,7 @@ ROUNDING: Final = 1e-6
 class Booting(NamedTuple):
     """Requested nodes that haven't joined."""
 
-    # They are given up now.
+    # Nodes that are given up now.
     late: tuple[str, ...]
     coming: tuple[str, ...]
     # When each of `coming` will be given up.

@@ -33,7 +33,7 @@ class Build(NamedTuple):
     seconds: float
     # The node held layers of the repository.
     hit: bool
-    # It also held the current environment, which isn't built again.
+    # The node also held the current environment, which isn't built again.
     quick: bool
 
 

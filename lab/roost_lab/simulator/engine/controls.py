@@ -280,7 +280,7 @@ class Controls:
             case actions.KeepHistory():
                 self._kept |= action.data
             case actions.Notice():
-                # They change nothing in a replay.
+                # Events change nothing in a replay.
                 pass
             case _:
                 assert_never(action)

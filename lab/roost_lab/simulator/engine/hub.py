@@ -323,7 +323,7 @@ class Hub:
 
     def _end(self, pod: SimPod) -> None:
         if self._cluster.sim_pods.get(pod.key) is not pod:
-            # It was removed before.
+            # The pod was removed before its end.
             return
         if pod.launch is not None:
             self._forget(pod.launch)

@@ -103,7 +103,7 @@ class Karpenter(NodeScaler):
         self, state: ClusterState, unschedulable: Iterable[Pod], coming: Sequence[str]
     ) -> int:
         """How many nodes to request."""
-        # It has no priority cutoff.
+        # Karpenter has no priority cutoff.
         pods = pods_waiting(unschedulable, -(2**31))
         if not pods:
             return 0
@@ -256,7 +256,7 @@ class _Demands:
             for room in candidates:
                 if self._meets(room, near, far, nodes):
                     return room
-            # One demand is given up: the heaviest of the first kind that has any.
+            # A demand is given up: the heaviest of the first kind that has demands.
             demands = next((kind for kind in (near, far, nodes) if kind), None)
             if demands is None:
                 return None
@@ -277,7 +277,7 @@ class _Demands:
     def _starts_or_finds(self, query: PodQuery, room: Room) -> bool:
         if self._number(query, room):
             return True
-        # The first of its kind has no pods to join.
+        # The first pod of its kind has no pods to join.
         return query.finds(self._pod) and not any(
             self._number(query, other) for other in self._rooms
         )

@@ -91,7 +91,7 @@ class Kubelets:
 
     def _collect(self, node: SimNode) -> None:
         if node.name not in self._cluster.nodes or node.collects_at != self._cluster.now:
-            # It went, or an earlier look took the place of this one.
+            # The node went, or an earlier look took the place of this look.
             return
         node.collects_at = None
         removed = node.images.collect(self._cluster.now)

@@ -47,7 +47,7 @@ class PlaceholderSets:
         for index in range(len(pods) - 1, replicas - 1, -1):
             surplus = pods.pop(f"{name}-{index}", None)
             if surplus is not None:
-                # It isn't created again.
+                # Without an owner, a pod that is removed isn't created again.
                 surplus.owner = None
                 self._remove(surplus)
 
