@@ -72,6 +72,10 @@ def show_plain(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() else " " if char.isspace() else _REPLACEMENT for char in text
-    )
+    return "".join(map(_show_plain_character, text))
+
+
+def _show_plain_character(character: str) -> str:
+    if character.isprintable():
+        return character
+    return " " if character.isspace() else _REPLACEMENT

@@ -121,16 +121,13 @@ def describe_waits(store: Store) -> list[str]:
     if not waits.count:
         return []
     lines = [f"Users waited {until(starts)}, in {waits.count:,} starts: {_percentiles(waits)}"]
-    # Creation and containers' starts have whole seconds, which exact times of schedulers are
-    # counted from and to.
-    for phase, less_us, more_us in ((NODE, US, 0), (CONTAINERS, 0, US), (ANSWER, US, 0)):
-        spans = _of_users(starts, phase)
-        if phase == ANSWER and not spans:
-            continue
-        is_exact = any(edge_us % US for edge_us in spans.counts)
-        lines.append(
-            f"  {PHASE_NAMES[phase]}: {_percentiles(spans, less_us * is_exact, more_us * is_exact)}"
-        )
+    # Creation and containers' starts have whole seconds, rounded down. Where the other end of a
+    # phase is exact, the phase may be up to a second shorter or longer.
+    lines.append(_phase_line(NODE, _of_users(starts, NODE), less_us=US))
+    lines.append(_phase_line(CONTAINERS, _of_users(starts, CONTAINERS), more_us=US))
+    answers = _of_users(starts, ANSWER)
+    if answers:
+        lines.append(_phase_line(ANSWER, answers, less_us=US))
     cold = sum((phases[PULL] for phases in starts.by_image.values() if PULL in phases), Spans())
     if cold.count:
         lines.append(f"  {pulls.cold:,} of {pulls.number:,} pulls were cold: {_percentiles(cold)}")
@@ -143,6 +140,13 @@ def _of_users(starts: WindowStarts, phase: str) -> Spans:
         (of[phase] for (pod_class, _), of in groups if pod_class == USER_CLASS and phase in of),
         Spans(),
     )
+
+
+def _phase_line(phase: str, spans: Spans, less_us: int = 0, more_us: int = 0) -> str:
+    """less_us, more_us: by how much each may be shorter and longer, if their times are exact."""
+    is_exact = any(edge_us % US for edge_us in spans.counts)
+    percentiles = _percentiles(spans, less_us, more_us) if is_exact else _percentiles(spans)
+    return f"  {PHASE_NAMES[phase]}: {percentiles}"
 
 
 def _percentiles(spans: Spans, less_us: int = 0, more_us: int = 0) -> str:

@@ -40,7 +40,7 @@ def title(report: Report) -> str:
     """The page's title, which names hub and cluster where they are known."""
     hubs = [report.scope.hub] if report.scope.hub is not None else list(report.hubs)
     names = ", ".join(hubs) if len(hubs) <= MAX_NAMED_HUBS else f"{len(hubs)} hubs"
-    where = f"{names} on {report.cluster}" if names and report.cluster else names or report.cluster
+    where = " on ".join(filter(None, [names, report.cluster]))
     return f"{where}: {TITLE[0].lower()}{TITLE[1:]}" if where else TITLE
 
 

@@ -37,19 +37,17 @@ def sentence(report: Report) -> str:
 
 def _failed(report: Report) -> str:
     starts = report[WindowStarts]
-    ended = report[WindowStarts].whole.count
-    failed = (
-        [f"{plural(starts.failed, 'more start' if ended else 'start')} failed."]
-        if starts.failed
-        else []
-    )
-    # A few are under way whenever a period ends, and Events alone don't tell whose start ended.
-    few = ended == 0 or report[Imported].pods or starts.unended * FEWEST < ended
-    return " ".join(
-        failed
-        if few
-        else [*failed, f"{plural(starts.unended, 'more start')} didn't end in this period."]
-    )
+    ended = starts.whole.count
+    sentences = []
+    if starts.failed:
+        noun = "more start" if ended else "start"
+        sentences.append(f"{plural(starts.failed, noun)} failed.")
+    # A few are under way whenever a period ends.
+    are_many = ended > 0 and starts.unended * FEWEST >= ended
+    # Events alone don't tell whose start ended.
+    if are_many and not report[Imported].pods:
+        sentences.append(f"{plural(starts.unended, 'more start')} didn't end in this period.")
+    return " ".join(sentences)
 
 
 def _starts(report: Report) -> str:

@@ -243,7 +243,6 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
         else:
             pending.append(pod)
     nodes = list(_nodes(rows, bound, chips))
-    unknown = sum(node.state is NodeState.UNKNOWN for node in nodes)
     pending.sort(key=lambda pod: (pod["created_us"], pod["name"]))
     # Of a pod's reasons the last one counts.
     reasons = {row["pod_uid"]: row for row in rows.reasons}
@@ -267,17 +266,25 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
         _waits(pending),
         changes[:MAX_CHANGES],
         Counter(change.kind for change in changes),
-        [
-            *([_LIVE.format(rows.wait)] if rows.wait else []),
-            *([_UNKNOWN_NODES.format(plural(unknown, "node"))] if unknown else []),
-            *(
-                f"Changes of {row['kind']} may be missing at this moment: {row['why']}."
-                for row in rows.gaps
-            ),
-        ],
+        _notes(rows, nodes),
         rows.wait,
         sum(pod["uid"] in gated and _kind(pod["pod_class"]) == USER for pod in pending),
     )
+
+
+def _notes(rows: Rows, nodes: Sequence[NodeBox]) -> list[str]:
+    """What isn't known of this moment, in words."""
+    notes = []
+    if rows.wait:
+        notes.append(_LIVE.format(rows.wait))
+    unknown = sum(node.state is NodeState.UNKNOWN for node in nodes)
+    if unknown:
+        notes.append(_UNKNOWN_NODES.format(plural(unknown, "node")))
+    notes += [
+        f"Changes of {row['kind']} may be missing at this moment: {row['why']}."
+        for row in rows.gaps
+    ]
+    return notes
 
 
 def _waits(pending: Sequence[Row]) -> dict[str, tuple[int, int]]:

@@ -40,7 +40,7 @@ class Wait(NamedTuple):
     message: str = ""
     # When its volume was attached.
     attached_us: int | None = None
-    # It goes on at the time until which anything is known.
+    # Whether the wait still goes on when the record ends.
     goes_on: bool = False
 
     @property
@@ -52,7 +52,9 @@ class Wait(NamedTuple):
     def what(self) -> str:
         """What it waited for, in words: its volume, init container x."""
         is_named = self.kind in (WaitKind.INIT, WaitKind.IMAGE, WaitKind.CONTAINER)
-        return f"{_WORDS[self.kind]}{f' {self.subject}' if is_named and self.subject else ''}"
+        if is_named and self.subject:
+            return f"{_WORDS[self.kind]} {self.subject}"
+        return _WORDS[self.kind]
 
     @property
     def cause(self) -> str:
@@ -206,11 +208,13 @@ class _Story:
             from_us = self._bound_us if is_late else row["at_us"]
             end = attached.pop(row["subject"], None)
             is_attached = end is not None and end >= row["at_us"]
-            ends = [*self.volumes_done, *([end] if end is not None and is_attached else [])]
+            ends = list(self.volumes_done)
+            if end is not None and is_attached:
+                ends.append(end)
             wait = self._wait(WaitKind.VOLUME, row, from_us, ends)
             waits.append(wait._replace(attached_us=end if is_attached else None))
         for subject, at_us in attached.items():
-            # It took so long, and nothing failed.
+            # No Event tells of a failure: attaching the volume took so long.
             row = {"subject": subject, "message": ""}
             wait = self._wait(WaitKind.VOLUME, row, self._bound_us, [at_us])
             waits.append(wait._replace(attached_us=at_us))

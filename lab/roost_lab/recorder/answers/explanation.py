@@ -72,20 +72,16 @@ def _head(story: PodStory) -> Iterator[str]:
         who = "seating" if is_seated else "its user"
         yield f"{created}; it answered {show_range(*answer)} after {who} had asked for it."
     elif failure is not None:
-        how = (
-            "its hub gave the start up"
-            if failure is Phase.FAILED
-            else "it was gone before it had answered its hub"
-        )
+        how = "it was gone before it had answered its hub"
+        if failure is Phase.FAILED:
+            how = "its hub gave the start up"
         yield (
             f"{created}; the start failed: {how} {_show_wait(story, Phase.CREATED, failure)} later."
         )
     elif ready_us is None and pod["source"] == PodSource.EVENT:
-        ran = (
-            f", its containers ran {show_span(started_us - pod['created_us'])} later"
-            if started_us
-            else ""
-        )
+        ran = ""
+        if started_us:
+            ran = f", its containers ran {show_span(started_us - pod['created_us'])} later"
         yield f"First Event {show_time(pod['created_us'])}{ran}."
     elif ready_us is not None:
         # All three times are in whole seconds.
@@ -96,13 +92,13 @@ def _head(story: PodStory) -> Iterator[str]:
             f"{created}, {what}"
             f" {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
         )
+    elif gone:
+        yield f"{created}; it never became ready."
     else:
-        until = (
-            f" at {show_time(story.heard_us)}, the last news recorded"
-            if story.heard_us is not None
-            else ""
-        )
-        yield f"{created}; {'it never became ready' if gone else f'not ready yet{until}'}."
+        until = ""
+        if story.heard_us is not None:
+            until = f" at {show_time(story.heard_us)}, the last news recorded"
+        yield f"{created}; not ready yet{until}."
     if is_seated:
         yield _seated(story)
 
@@ -117,7 +113,7 @@ def _seated(story: PodStory) -> str:
     if unused_us is not None:
         return f"{begin} Nobody used it: seating stopped it {show_time(unused_us)}."
     if story.failure is not None:
-        # It never became a server that anybody could come to.
+        # Its start failed, so nobody could come.
         return begin
     return f"{begin} Whether its user came isn't recorded."
 

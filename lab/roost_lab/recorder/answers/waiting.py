@@ -214,7 +214,10 @@ def advise(story: PodStory) -> list[tuple[str, str]]:
     soon = list(_of_nodes(nodes))
     volumes = list(_of_reasons(failures))
     if volumes or any(code in _SOON for code, _ in soon):
-        return [*volumes, *soon, *([_autoscaler_says(story)] if story.autoscaler else ())]
+        advice = [*volumes, *soon]
+        if story.autoscaler:
+            advice.append(_autoscaler_says(story))
+        return advice
     return [*soon, *_room(nodes), _autoscaler_says(story)]
 
 
@@ -242,17 +245,19 @@ def _too_large(story: PodStory, nodes: Sequence[Row]) -> Iterator[tuple[str, str
 def _of_nodes(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Nodes that lack one kind of thing only, and not room; those that lack the same together."""
     for kind, of_kind in _HELP.items():
+        # "" is the kind of nodes that lack nothing.
+        only_kind = {kind} if kind else set()
         alike: dict[str, list[Row]] = {}
         for row in nodes:
-            if {lack["kind"] for lack in row["lacks"]} == ({kind} if kind else set()):
-                what = (
-                    ", ".join(lack[_WHAT[kind]] for lack in row["lacks"]) if kind in _WHAT else ""
-                )
+            if {lack["kind"] for lack in row["lacks"]} == only_kind:
+                what = ""
+                if kind in _WHAT:
+                    what = ", ".join(lack[_WHAT[kind]] for lack in row["lacks"])
                 alike.setdefault(what, []).append(row)
         for what, rows in alike.items():
-            code, text = (
-                _HELP_NOT_READY if kind == TAINT and what.startswith(_NOT_READY) else of_kind
-            )
+            code, text = of_kind
+            if kind == TAINT and what.startswith(_NOT_READY):
+                code, text = _HELP_NOT_READY
             yield code, text.format(names=names_of(rows), node=rows[0]["node_name"], what=what)
 
 

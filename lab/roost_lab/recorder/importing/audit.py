@@ -84,11 +84,9 @@ def _object(value: object) -> JSONObject:
 
 def _read(item: JSONObject, clocks: Clocks) -> PodReading | None:
     pod = read_pod(item, KEY_SOURCES, {})
-    return (
-        pod_corrected(pod, clocks)
-        if pod and pod.state.uid and 0 < pod.created_us <= MAX_US
-        else None
-    )
+    if pod is None or not pod.state.uid or not 0 < pod.created_us <= MAX_US:
+        return None
+    return pod_corrected(pod, clocks)
 
 
 def _uid_of(about: JSONObject, request: JSONObject, pod: PodReading | None) -> str:

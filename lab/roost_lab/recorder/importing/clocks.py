@@ -74,8 +74,6 @@ def _clock_of(event: JSONObject) -> _Clock | None:
     metadata = event.get("metadata")
     host = source.get("host") if isinstance(source, dict) else None
     created = micros(metadata.get("creationTimestamp")) if isinstance(metadata, dict) else None
-    return (
-        (host, created // HOUR_US)
-        if isinstance(host, str) and host and created is not None
-        else None
-    )
+    if not isinstance(host, str) or not host or created is None:
+        return None
+    return host, created // HOUR_US

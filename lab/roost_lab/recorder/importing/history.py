@@ -95,13 +95,18 @@ class ImportedHistory:
                 self._failures_us.setdefault(news.who, []).append(news.when.at_us)
         for failures_us in self._failures_us.values():
             failures_us.sort()
-        # What became of seating's servers is told of those that are stored as seating's.
-        is_later = (Phase.OPENED, Phase.UNUSED)
-        for later in (False, True):
-            for news, place in self._news:
-                if (news.outcome in is_later) == later:
-                    self._take(HUB_NEWS, news, place)
-            self._store()
+        # What became of seating's servers comes last: it is told of those that are stored as
+        # seating's.
+        later: list[tuple[HubNews, str]] = []
+        for news, place in self._news:
+            if news.outcome in (Phase.OPENED, Phase.UNUSED):
+                later.append((news, place))
+            else:
+                self._take(HUB_NEWS, news, place)
+        self._store()
+        for news, place in later:
+            self._take(HUB_NEWS, news, place)
+        self._store()
 
     def _take_dated(self) -> None:
         self._clocks |= clocks_behind(item for kind, item, _ in self._dated if kind == EVENTS)

@@ -70,11 +70,9 @@ class Unusable(Exception):  # noqa: N818 - it is counted, not told as an error
 
 def class_of(labels: Mapping[str, str], namespace: str) -> str:
     """The class of a pod with these labels; "" for none."""
-    return (
-        ""
-        if namespace == SYSTEM_NAMESPACE
-        else CLASS_OF_COMPONENT.get(labels.get(COMPONENT_LABEL, ""), "")
-    )
+    if namespace == SYSTEM_NAMESPACE:
+        return ""
+    return CLASS_OF_COMPONENT.get(labels.get(COMPONENT_LABEL, ""), "")
 
 
 def class_of_name(name: str, namespace: str) -> str:
@@ -153,11 +151,9 @@ def _as_new_event(item: JSONObject) -> JSONObject:
 
 
 def _image(event: EventReading) -> str:
-    match = (
-        _IMAGE.search(event.note)
-        if event.reason in ("Pulling", "Pulled", "Failed", "BackOff")
-        else None
-    )
+    if event.reason not in ("Pulling", "Pulled", "Failed", "BackOff"):
+        return ""
+    match = _IMAGE.search(event.note)
     return normalise_reference(match[1]) if match else ""
 
 
@@ -168,11 +164,9 @@ def _end_reason(event: EventReading) -> str:
         return "deleted" if event.note.startswith("Stopping container") else ""
     if event.reason == "Preempted":
         return "preempted"
-    return (
-        "evicted"
-        if event.reason in _EVICTED and event.note.startswith(_EVICTED[event.reason])
-        else ""
-    )
+    if event.reason in _EVICTED and event.note.startswith(_EVICTED[event.reason]):
+        return "evicted"
+    return ""
 
 
 def pod_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:

@@ -237,11 +237,9 @@ def hub_records(uid: str, news: HubNews) -> list[Record]:
 def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:
     """A record when a pod's condition says for the first time that it is pre-empted or evicted."""
     disruption = pod.condition("DisruptionTarget")
-    kind = (
-        _EVICTION_REASONS.get(disruption.reason, _NODE_GONE)
-        if disruption.status == "True"
-        else _NODE_GONE
-    )
+    if disruption.status != "True":
+        return
+    kind = _EVICTION_REASONS.get(disruption.reason, _NODE_GONE)
     if kind != _NODE_GONE and (before is None or "DisruptionTarget" not in before.conditions):
         at_us = disruption.since_us or pod.created_us
         yield PreemptionRecord(

@@ -122,15 +122,10 @@ class Store:
             engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
             if not only_reads:
                 sa.event.listen(engine, "connect", _set_up_sqlite)
+        elif backend == SQLITE:
+            raise _refusal(parsed, driver, "SQLite's own driver")
         else:
-            found, accepted = (
-                (driver, "SQLite's own driver")
-                if backend == SQLITE
-                else (backend, "SQLite or PostgreSQL")
-            )
-            # Other databases' parameters may be secrets of any name.
-            shown = _shown(parsed.set(query={}))
-            raise StoreError(f"database {shown}: found {found!r}, expected {accepted}: {_ACCEPTED}")
+            raise _refusal(parsed, backend, "SQLite or PostgreSQL")
         sa.event.listen(engine, "do_connect", _connect)
         return engine
 
@@ -196,13 +191,14 @@ class Store:
             before = self._revision(connection)
             try:
                 if before is None:
-                    # It makes the tables as they are today: later revisions have nothing to do.
+                    # The first revision makes the tables as they are today: the later revisions
+                    # have nothing to do.
                     command.upgrade(config, _FIRST)
                     command.stamp(config, "head")
                 else:
                     command.upgrade(config, "head")
             except CommandError:
-                # Its revision is unknown.
+                # The database has a revision that this recorder doesn't know.
                 raise StoreError(f"database {self.shown_url}: {_NEWER}") from None
             if self._revision(connection) != before:
                 make_views(connection)
@@ -510,6 +506,12 @@ def _shown(url: sa.URL) -> str:
         key: "hidden" if "password" in key.lower() else value for key, value in url.query.items()
     }
     return url.set(query=query).render_as_string(hide_password=True)
+
+
+def _refusal(url: sa.URL, found: str, accepted: str) -> StoreError:
+    # Other databases' parameters may be secrets of any name.
+    shown = _shown(url.set(query={}))
+    return StoreError(f"database {shown}: found {found!r}, expected {accepted}: {_ACCEPTED}")
 
 
 def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any:  # noqa: ANN401 - the library's

@@ -140,13 +140,11 @@ class World(Cluster):
         floats differ.
         """
         assumed = self.assumed
+        if assumed.concurrent_spawn_limit:
+            # Who is told to come again may be told so for long.
+            return MOST_AFTERMATH_SECONDS
         tries_seconds = (assumed.retries + 1) * assumed.start_timeout_seconds + 1.0
-        # Who is told to come again may be told so for long.
-        return (
-            MOST_AFTERMATH_SECONDS
-            if assumed.concurrent_spawn_limit
-            else min(MOST_AFTERMATH_SECONDS, tries_seconds)
-        )
+        return min(MOST_AFTERMATH_SECONDS, tries_seconds)
 
     def _step(self) -> None:
         self.make_next()

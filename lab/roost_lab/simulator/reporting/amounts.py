@@ -43,7 +43,9 @@ def show_range(least: float, greatest: float, unit: Unit) -> str:
     if low == high:
         return high
     if unit is Unit.SECONDS and round(greatest, 1) >= 60:
-        size, word = (1, "s") if round(greatest) < 3600 else (60, "min")
+        size, word = 1, "s"
+        if round(greatest) >= 3600:
+            size, word = 60, "min"
         return f"{_show_number(least / size)}{DASH}{_show_number(greatest / size)} {word}"
     number, _, word = low.partition(" ")
     return f"{number if word == high.partition(' ')[2] else low}{DASH}{high}"
