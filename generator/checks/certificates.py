@@ -23,14 +23,10 @@ def _lint_own_certificates(report: LintReport, certificates: dict[str, object]) 
     The chart's `roost.refuse_uncertified` reports the same to Helm, in the same words.
     """
     path = ("webhook", "certificates", "mode")
-    for key, off, on in (("enabled", "false", "true"), ("replicas", "0", "2")):
-        if not child(report.values, "controllers", key):
-            mode = f"self with controllers.{key}: {off}"
-            reason = f"{mode}: the controllers create the certificate, so the webhook gets none."
-            report.refuse(
-                path, reason, f"Use mode certManager or secret, or controllers.{key}: {on}."
-            )
-            break
+    if not child(report.values, "controllers", "enabled"):
+        _refuse_without_controllers(report, "enabled: false", "enabled: true")
+    elif not child(report.values, "controllers", "replicas"):
+        _refuse_without_controllers(report, "replicas: 0", "replicas: 2")
     if report.values.get("clusterResources") is False:
         reason = (
             "self with clusterResources: false: nothing can write the caBundle, and without the"
@@ -49,6 +45,14 @@ def _lint_own_certificates(report: LintReport, certificates: dict[str, object]) 
             reason,
             "Use another name, or leave it empty.",
         )
+
+
+def _refuse_without_controllers(report: LintReport, cause: str, mend: str) -> None:
+    """cause, mend: a key below `controllers` with its value, as it is and as it would do."""
+    mode = f"self with controllers.{cause}"
+    reason = f"{mode}: the controllers create the certificate, so the webhook gets none."
+    fix = f"Use mode certManager or secret, or controllers.{mend}."
+    report.refuse(("webhook", "certificates", "mode"), reason, fix)
 
 
 def _lint_certificates(report: LintReport, certificates: dict[str, object]) -> None:

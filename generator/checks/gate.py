@@ -35,11 +35,9 @@ def check(report: LintReport, _release: Release) -> None:
     placeholders = any(map(is_wanted, placeholder_sets(report)))
     is_pulled = child(report.values, "prePuller", "enabled") is True
     if mode in {"prefer", "off"} and is_pulled and placeholders:
-        moved = (
-            ", to which placeholderMover attracts them"
-            if child(report.values, "placeholderMover", "enabled")
-            else ""
-        )
+        moved = ""
+        if child(report.values, "placeholderMover", "enabled"):
+            moved = ", to which placeholderMover attracts them"
         reason = (
             f"{text(mode)} with placeholders: a user who pre-empts one is put on its node whether"
             " that holds the image or not, since pre-emption ignores scores and takes the newest"

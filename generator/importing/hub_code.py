@@ -413,7 +413,8 @@ class _HubCode:
             return "" if makes_object else str(part.arg or "")
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             is_given = isinstance(around, ast.Call) and part in around.args
-            return part.value if is_given and not self._is_looked_up(around) else ""
+            if is_given and not self._is_looked_up(around):
+                return part.value
         return ""
 
     def _is_looked_up(self, call: ast.AST | None) -> bool:

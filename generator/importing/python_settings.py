@@ -75,7 +75,7 @@ def statements_of(
     """The statements below a node. owners, scopes and is_sure: as of a Statement, of the node
     itself.
     """
-    # Until one of these statements may have returned.
+    # False from the statement on that may have returned.
     runs_for_all = is_sure
     for line in ast.iter_child_nodes(node):
         if not isinstance(line, ast.stmt | ast.excepthandler | ast.match_case):
@@ -295,15 +295,15 @@ def _added_to(target: ast.expr, value: ast.expr) -> ast.expr | None:
     assignment.
     """
     name = ast.unparse(target)
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add | ast.BitOr):
-        for same, more in ((value.left, value.right), (value.right, value.left)):
-            if isinstance(value.op, ast.BitOr):
-                # The right one's entries win.
-                is_written_out = same is value.left and items_of(more) is not None
-            else:
-                is_written_out = _is_listed(more)
-            if is_written_out and _is_same(same, name):
-                return more
+    if isinstance(value, ast.BinOp):
+        left, right = value.left, value.right
+        # `y | x` isn't among these: entries of x would win over those of y.
+        if isinstance(value.op, ast.BitOr) and _is_same(left, name) and items_of(right) is not None:
+            return right
+        if isinstance(value.op, ast.Add) and _is_same(left, name) and _is_listed(right):
+            return right
+        if isinstance(value.op, ast.Add) and _is_same(right, name) and _is_listed(left):
+            return left
     if isinstance(value, ast.List) and value.elts:
         same, *rest = value.elts
         if isinstance(same, ast.Starred) and _is_same(same.value, name):

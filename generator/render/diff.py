@@ -96,11 +96,13 @@ def sum_up(changes: list[ObjectChange]) -> str:
     if not changes:
         return ""
     kinds = Counter(change.kind for change in changes)
-    counted = ", ".join(
-        f"{kinds[kind]} {what}" for kind, what in (("+", "new"), ("-", "gone")) if kinds[kind]
-    )
+    counts = []
+    if kinds["+"]:
+        counts.append(f"{kinds['+']} new")
+    if kinds["-"]:
+        counts.append(f"{kinds['-']} gone")
     objects = "1 object" if len(changes) == 1 else f"{len(changes)} objects"
-    parts = [f"{objects} ({counted})" if counted else objects]
+    parts = [f"{objects} ({', '.join(counts)})" if counts else objects]
     parts += [
         f"{change.identity.name.rpartition('-placeholder-')[2]} {field.before} → {field.after}"
         for change in changes

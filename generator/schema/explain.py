@@ -217,11 +217,9 @@ class _Explainer:
             return title
         enum = resolved.get("enum")
         if isinstance(enum, list):
-            return (
-                "one of " + ", ".join(value or '""' for value in enum)
-                if len(enum) > 1
-                else str(enum[0])
-            )
+            if len(enum) == 1:
+                return str(enum[0])
+            return "one of " + ", ".join(value or '""' for value in enum)
         for keyword in ("anyOf", "allOf"):
             parts = resolved.get(keyword)
             if isinstance(parts, list):

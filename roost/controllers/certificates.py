@@ -281,7 +281,9 @@ class CertificateKeeper:
 
 def _pems(current: pki.Certificate, previous: pki.Certificate | None) -> list[bytes]:
     """Both CAs in PEM, the present one first."""
-    return [current.certificate_pem, *([] if previous is None else [previous.certificate_pem])]
+    if previous is None:
+        return [current.certificate_pem]
+    return [current.certificate_pem, previous.certificate_pem]
 
 
 def _read_pair(

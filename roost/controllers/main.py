@@ -103,11 +103,13 @@ def _certificate_keeper(
         found = f"--webhook-configuration={options.webhook_configuration} alone"
         expected = "--ca-secret, --leaf-secret and --webhook-service (or --webhook-url) beside it"
         raise SettingsError([SettingsFault("--webhook-configuration", found, expected)])
-    names = (
-        service_names(options.webhook_service, options.namespace) if options.webhook_service else ()
-    )
+    names: tuple[str, ...] = ()
+    if options.webhook_service:
+        names += service_names(options.webhook_service, options.namespace)
+    if host:
+        names += (host,)
     return CertificateKeeper(
-        names=(*names, *([host] if host else [])),
+        names=names,
         ca_name=f"roost-ca.{options.release}.{options.namespace}",
         lifetimes=Lifetimes(
             ca=options.ca_days * DAY_SECONDS, leaf=options.leaf_hours * HOUR_SECONDS

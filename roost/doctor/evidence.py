@@ -203,14 +203,10 @@ def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any
 
 def unreadable_log(pod: str, error: ApiError) -> Finding:
     """What is said of a log that can't be read."""
-    return unknown(
-        f"The log of pod {pod} can't be read: {error}",
-        (
-            "Run it with an account that may get pods/log, or read it yourself."
-            if error.status in (401, 403)
-            else f"kubectl logs --previous {pod} may still have what an earlier container said."
-        ),
-    )
+    fix = f"kubectl logs --previous {pod} may still have what an earlier container said."
+    if error.status in (401, 403):
+        fix = "Run it with an account that may get pods/log, or read it yourself."
+    return unknown(f"The log of pod {pod} can't be read: {error}", fix)
 
 
 def replaced(install: Install, schedulers: Sequence[str]) -> str:

@@ -54,6 +54,9 @@ def find_refused(install: Install) -> CheckReport:
     path = f"/api/v1/namespaces/{install.release.namespace}/limitranges"
     workloads = install.of_kind("DaemonSet") + install.of_kind("StatefulSet")
     for limit_range, body in product(list_all(install.client, path), workloads):
+        whose = "placeholder.defaults (or of the set's own)"
+        if body["kind"] == "DaemonSet":
+            whose = "prePuller"
         resources = body["spec"]["template"]["spec"]["containers"][0].get("resources") or {}
         limits = resources.get("limits") or {}
         requests = resources.get("requests") or {}
@@ -66,19 +69,16 @@ def find_refused(install: Install) -> CheckReport:
         ):
             for name, amount in bounds(limit_range, bound).items():
                 more = parse_quantity(given.get(name, amount)) - parse_quantity(amount)
-                if more < 0 if bound == "min" else more > 0:
-                    key = (
-                        "prePuller"
-                        if body["kind"] == "DaemonSet"
-                        else "placeholder.defaults (or of the set's own)"
-                    )
-                    part = "limits" if bound == "max" and name in limits else "requests"
-                    yield error(
-                        f"{named('LimitRange', [limit_range])} refuses pods of {name_of(body)}: its"
-                        f" {bound} of {name} is {amount}, and theirs {given[name]}.",
-                        f"Set resources.{part}.{name} of {key} to {amount}, or have its author"
-                        " change it.",
-                    )
+                is_refused = more < 0 if bound == "min" else more > 0
+                if not is_refused:
+                    continue
+                part = "limits" if bound == "max" and name in limits else "requests"
+                yield error(
+                    f"{named('LimitRange', [limit_range])} refuses pods of {name_of(body)}: its"
+                    f" {bound} of {name} is {amount}, and theirs {given[name]}.",
+                    f"Set resources.{part}.{name} of {whose} to {amount}, or have its author"
+                    " change it.",
+                )
 
 
 def find_counted(install: Install) -> CheckReport:

@@ -17,7 +17,8 @@ def claimable_resources(device_class: JSONObject) -> frozenset[str]:
     """Extended resources for which the scheduler claims devices of this class on nodes that list
     none of them.
     """
+    names = {_IMPLICIT + device_class["metadata"]["name"]}
     explicit = (device_class.get("spec") or {}).get("extendedResourceName")
-    return frozenset(
-        {_IMPLICIT + device_class["metadata"]["name"], *([str(explicit)] if explicit else [])}
-    )
+    if explicit:
+        names.add(str(explicit))
+    return frozenset(names)

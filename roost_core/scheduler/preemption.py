@@ -129,19 +129,22 @@ def _victims_on(
     if verdict is not None:
         return verdict
     protected, others = _by_budget(sorted(lower, key=_importance), budgets)
-    victims: list[Pod] = []
-    violations = 0
-    for group in (protected, others):
-        for pod in group:
+
+    def put_back(pods: Sequence[Pod]) -> list[Pod]:
+        """Put back each pod that still fits, and return those that don't."""
+        victims: list[Pod] = []
+        for pod in pods:
             room.add(pod)
             trial.count(pod, row, 1)
-            if trial.check_with_nominated(room) is None:
-                continue
-            room.remove(pod)
-            trial.count(pod, row, -1)
-            victims.append(pod)
-            violations += group is protected
-    return Nomination(row.name, tuple(sorted(victims, key=_importance)), violations)
+            if trial.check_with_nominated(room) is not None:
+                room.remove(pod)
+                trial.count(pod, row, -1)
+                victims.append(pod)
+        return victims
+
+    protected_victims = put_back(protected)
+    victims = sorted([*protected_victims, *put_back(others)], key=_importance)
+    return Nomination(row.name, tuple(victims), len(protected_victims))
 
 
 def _importance(pod: Pod) -> tuple[int, float]:

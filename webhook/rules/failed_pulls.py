@@ -6,7 +6,7 @@ and a pod with such nodes gets no `avoid` terms. `webhook/watching/failed_pulls.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from roost_core.objects.image_references import normalise_reference
@@ -54,15 +54,20 @@ def prefer_others(case: Case) -> Iterator[PreferNode]:
     """Terms against nodes that fail: the nodes that other rules prefer may be full.
 
     After a start that was given up, the pull may only have been slow. So nodes of which a pod said
-    that the pull failed come last.
+    that the pull failed get a second term, and come last.
     """
-    for ignored in ((), case.facts.given_up):
-        failing = failing_nodes(case, ignored)[:MAX_NODES]
-        if failing:
-            fields = [
-                {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing
-            ]
-            yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
+    yield from _others_than(failing_nodes(case))
+    yield from _others_than(failing_nodes(case, ignored=case.facts.given_up))
+
+
+def _others_than(failing: Sequence[str]) -> Iterator[PreferNode]:
+    """A term for all nodes but these; none if there are none."""
+    fields = [
+        {"key": "metadata.name", "operator": "NotIn", "values": [name]}
+        for name in failing[:MAX_NODES]
+    ]
+    if fields:
+        yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
 
 
 # Where Roost draws a class's pods together, one failing node would draw each of them again.

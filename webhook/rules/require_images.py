@@ -127,9 +127,11 @@ class HolderQuestion(NamedTuple):
 
     def answer(self, node: Node) -> bool | None:
         """True, or None for no."""
-        holds = all(node.labels.get(label) == HELD for label in self.labels)
-        is_able = holds and node.ready and node_covers(self.requests, node.allocatable)
-        return True if is_able and node_admits(self.rules, node) else None
+        if not node.ready or any(node.labels.get(label) != HELD for label in self.labels):
+            return None
+        if not node_covers(self.requests, node.allocatable) or not node_admits(self.rules, node):
+            return None
+        return True
 
 
 def _is_held(

@@ -25,7 +25,8 @@ class PodCounts:
     def update(self, pod_class: str, changes: Mapping[str, WatchedPod | None]) -> None:
         """Take in the changes of a class's pods."""
         for key, pod in changes.items():
-            self._note_waiting(key, pod_class if pod is not None and pod.is_waiting else None)
+            is_waiting = pod is not None and pod.is_waiting
+            self._note_waiting(key, pod_class if is_waiting else None)
             if pod is not None and pod.is_unplaced:
                 self._note_unplaced(key, pod.uid, pod_class)
             elif key in self._unplaced:

@@ -156,7 +156,9 @@ def _target_before_ready(
         # No puller comes. The taint may be a startup taint unknown to us that Karpenter ignores
         # (startupTaints of its NodePool): then the gate alone would keep off the very user that the
         # node is for.
-        return _NO_LABEL if not facts.was_ready and label == PULLING else LabelTarget(label)
+        if label == PULLING and not facts.was_ready:
+            return _NO_LABEL
+        return LabelTarget(label)
     if (
         label is None
         and not facts.was_ready

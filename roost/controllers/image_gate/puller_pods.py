@@ -199,12 +199,9 @@ def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
     named = image_in_message(container.waiting_message)
     if named and normalise_reference(named) == image.normalised:
         named = image.reference
-    runs_it = normalise_reference(container.image) == image.normalised
-    reference = named or (container.image if container.init and not runs_it else image.reference)
+    if not named:
+        runs_it = normalise_reference(container.image) == image.normalised
+        named = container.image if container.init and not runs_it else image.reference
     return PullFault(
-        reference,
-        image,
-        container.waiting_reason,
-        container.waiting_message,
-        container.pulls_always,
+        named, image, container.waiting_reason, container.waiting_message, container.pulls_always
     )

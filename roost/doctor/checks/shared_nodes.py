@@ -13,8 +13,6 @@ _JOIN = (
     "One release can serve all of them (podClasses.user.match.namespaceSelector), or the same "
     "sharedPools.namespaceSelector in each hub's release joins them: docs/many-hubs.md."
 )
-# What selects the namespaces of hubs that are joined, by whether each has its own release.
-_SELECTS = ("podClasses.user.match.namespaceSelector", "sharedPools.namespaceSelector")
 
 
 def check(install: Install) -> CheckReport:
@@ -62,13 +60,15 @@ def check(install: Install) -> CheckReport:
             beside.update({name: count for name, count in on_node.items() if not is_joined(name)})
     if beside:
         others = some([f"{name} ({count})" for name, count in sorted(beside.items())])
+        if own is not None:
+            fix = "Label these namespaces as podClasses.user.match.namespaceSelector asks."
+        elif shared is not None:
+            fix = "Label these namespaces as sharedPools.namespaceSelector asks."
+        else:
+            fix = _JOIN
         yield warning(
             "Users of other hubs run on nodes of this one's users, and nothing joins them:"
             f" {others}. Each hub gathers its own users, and takes nodes that others fill for empty"
             " ones.",
-            (
-                _JOIN
-                if own is None and shared is None
-                else f"Label these namespaces as {_SELECTS[own is None]} asks."
-            ),
+            fix,
         )
