@@ -101,7 +101,10 @@ def node_rule(preference: object) -> object | None:
 
 
 def pod_rule(term: object) -> object | None:
-    """The same of a pod affinity term; None also for one with keys that aren't compared."""
+    """What a pod affinity term asks for, as `node_rule` says it of a node term.
+
+    None, too, for a term with keys that aren't compared.
+    """
     if type(term) is not dict or term.get("matchLabelKeys") or term.get("mismatchLabelKeys"):
         return None
     namespaces = term.get("namespaces")

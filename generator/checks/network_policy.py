@@ -86,6 +86,8 @@ def _without_mapping(network: _Network) -> _Network:
 
 
 def _is_within(part: _Network, whole: _Network) -> bool:
-    """As API servers compare them: addresses without their mapping, and lengths as written."""
+    """Whether a block is a part of another, as API servers compare them: addresses without their
+    mapping, and lengths as written.
+    """
     inner = _without_mapping(part).network_address
     return part.prefixlen > whole.prefixlen and inner in _without_mapping(whole)

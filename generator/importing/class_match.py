@@ -93,8 +93,8 @@ def _reject_runtime_class(draft: Draft, hub: HubSection, traits: SetTraits) -> N
 
 
 def _namespace_labels(traits: SetTraits) -> tuple[Mapping[str, object], HubPath]:
-    """Labels of the namespaces that users' pods are in, and the key that says so; {}: users are in
-    the hub's own, or nobody can say.
+    """Labels of the namespaces that users' pods are in, and the key that sets these namespaces; {}:
+    users are in the hub's own, or nobody can say.
     """
     each_user_has_one, switch_at = traits.get("enable_user_namespaces", UNSET)
     if each_user_has_one is True:

@@ -235,8 +235,8 @@ def puller_method(method: object, cluster: tuple[int, int]) -> object:
 
 
 def in_registry(registry: object, image: str) -> str:
-    """An image that Roost runs, as `imageRegistry` has it: its whole name, registry included, below
-    that one.
+    """An image that Roost runs, with its whole name below `registry` (`imageRegistry`), if that is
+    set.
     """
     return f"{registry}/{image}" if registry else image
 

@@ -126,7 +126,7 @@ class Node:
 
     @property
     def reports_all_images(self) -> bool:
-        """Likewise, each by one of its names at least."""
+        """Whether `images` has all of its images, each by one of its names at least."""
         return bool(self.images) and (self.image_count or len(self.images)) < LISTED_IMAGES
 
     @property
@@ -147,7 +147,8 @@ class Node:
     @property
     def resolves_short_names_elsewhere(self) -> bool:
         """Whether its runtime may take an image's name without a registry to another registry than
-        Docker Hub, and list the image under that one's name. So it may while it isn't known.
+        Docker Hub, and list the image under that registry's name. True while the runtime isn't
+        known.
         """
         return not self.runtime_version.startswith(_ALWAYS_DOCKER_HUB)
 

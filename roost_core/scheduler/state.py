@@ -389,9 +389,7 @@ class ClusterState:
     # Questions
 
     def needs_of(self, spec: PodSpec) -> Needs:
-        """The spec's needs; equal ones are one object, to be told by its identity (while whoever
-        does so keeps it).
-        """
+        """The spec's needs. Equal needs are one object: who keeps it may compare by identity."""
         # Specs that are copies of one share these parts.
         key = (
             id(spec.requests),

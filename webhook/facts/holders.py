@@ -21,7 +21,7 @@ class ImageHolders(NamedTuple):
         return len(self.known) + len(self.labelled)
 
     def among(self, names: Iterable[str]) -> Iterable[str]:
-        """Those of `names` that hold it, found as they are asked for."""
+        """The nodes of `names` that hold the image, found as they are asked for."""
         if not self.labelled:
             return filter(self.known.__contains__, names)
         if not self.known:
@@ -50,7 +50,7 @@ class Holders:
         )
 
     def among(self, names: Iterable[str]) -> Iterable[str]:
-        """Those of `names`, in their order, found as they are asked for."""
+        """The holders among `names`, in their order, found as they are asked for."""
         if not self._images:
             return ()
         for image in self._images:

@@ -162,7 +162,7 @@ class Bookings:
 
     @property
     def seats_people(self) -> bool:
-        """Whether it does so for these bookings: it reads one ConfigMap alone."""
+        """Whether seating starts servers for these bookings: it reads one ConfigMap alone."""
         seating = self.document.get("seating") or {}
         return self.has_seating and self.name == seating.get("bookings")
 

@@ -94,7 +94,7 @@ class Seated:
 
     @property
     def all(self) -> SeatedOfHub:
-        """Those of all hubs, without how long they took."""
+        """The counts of all hubs together, without how long starts took."""
         hubs = self.by_hub.values()
         return SeatedOfHub(
             sum(hub.number for hub in hubs),

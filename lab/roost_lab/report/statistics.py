@@ -206,7 +206,7 @@ class Span(NamedTuple):
 
 
 def unite(spans: Iterable[Span]) -> list[Span]:
-    """The same time as stretches that neither overlap nor touch, in order."""
+    """The time of all spans, as stretches that neither overlap nor touch, in order."""
     united: list[Span] = []
     for span in sorted(spans):
         if united and span.from_us <= united[-1].to_us:

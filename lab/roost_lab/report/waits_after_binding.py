@@ -102,7 +102,7 @@ class WaitsAfterBinding:
 
     @property
     def explained(self) -> Sequence[WaitsOfKind]:
-        """Those of which the cause is known."""
+        """The kinds of waits whose cause is known."""
         return [of_kind for of_kind in self.kinds if of_kind.kind != UNEXPLAINED]
 
 

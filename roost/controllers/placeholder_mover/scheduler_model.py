@@ -71,7 +71,7 @@ class SchedulerModel:
             raise
 
     def follow_once(self, snapshot: Snapshot) -> bool:
-        """The same, but only for the first time in a plan, which ends with `undo`."""
+        """`follow` the snapshot, but only the first time in a plan, which ends with `undo`."""
         if self._has_followed is None:
             self._has_followed = self.follow(snapshot)
         return self._has_followed

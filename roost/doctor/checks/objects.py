@@ -296,8 +296,8 @@ def _of_values(found: JSONObject, body: JSONObject) -> JSONObject:
 
 
 def _applier(live: JSONObject) -> str:
-    """Who applied an object, server-side: what that one has applied, and the values no longer
-    render, is drift too.
+    """Who applied an object, server-side. What this manager has applied, and the values no longer
+    render, is drift, too.
     """
     entries: list[Any] = live["metadata"].get("managedFields") or []
     applied = [

@@ -123,10 +123,10 @@ def _is_mended(install: Install, line: str) -> bool:
 
 
 def _is_stale(install: Install, pod: JSONObject, config_map: JSONObject) -> bool:
-    """Whether it started with another configuration than the ConfigMap's.
+    """Whether a pod's kube-scheduler started with another configuration than the ConfigMap's.
 
-    The checksum on the pod says for which one it was created; a container that started after the
-    last change of the data read that, whatever the pod was created for.
+    The checksum on the pod says for which configuration it was created. A container that started
+    after the last change of the data read the new data, whatever the pod was created for.
     """
     text = str((config_map.get("data") or {}).get(evidence.CONFIG_KEY, ""))
     if evidence.annotation_of(pod, _CHECKSUM) == sha256(text.rstrip("\n").encode()).hexdigest():

@@ -218,7 +218,7 @@ def similar_names(store: Store, name: str) -> list[str]:
 
 
 def _best_first(candidates: Iterable[Row]) -> list[Row]:
-    """Those without a score come last."""
+    """The highest score first; candidates without a score come last."""
     return sorted(
         candidates,
         key=lambda row: (row["score_total"] is None, -(row["score_total"] or 0), row["node_name"]),

@@ -303,7 +303,7 @@ class Hub:
         return share < self._cluster.assumed.stopped_share
 
     def _until_too_old(self, seconds: float) -> float:
-        """The same, or until the culler's first run after the greatest age."""
+        """`seconds`, or until the culler's first run after the greatest age if that is sooner."""
         oldest = self._cluster.assumed.cull_max_age_seconds
         return min(seconds, self._until_culled(oldest)) if oldest else seconds
 

@@ -388,13 +388,16 @@ class NodeImages:
         return max(now, self._since + age, min(last_used) + age)
 
     def _last_used(self, held: _HeldImage, now: float) -> float:
-        """As the kubelet has it: pods that come and go between two of its looks, it never sees."""
+        """When the image was last used, as the kubelet knows it.
+
+        A kubelet never sees pods that come and go between two of its looks.
+        """
         used_since = self._used_since.get(held.image.name)
         if used_since is None:
             return held.last_used
         period = self._world.gc_period_seconds
         look = self._since + period * floor((now - self._since) / period)
-        # Its container is there from when the image is.
+        # The pod's container is there from when the image is.
         return look if look >= max(used_since, held.first_seen) else held.last_used
 
     def collect(self, now: float) -> list[str]:

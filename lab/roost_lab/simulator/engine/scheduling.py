@@ -29,13 +29,13 @@ class Binding(Protocol):
     """What becomes of a pod that was tried."""
 
     def bind(self, pod: SimPod, node_name: str) -> None:
-        """It goes to a node."""
+        """The pod goes to a node."""
 
     def preempt(self, pod: SimPod) -> None:
-        """It is a victim of pre-emption."""
+        """The pod is a victim of pre-emption."""
 
     def pod_waits(self, pod: SimPod) -> None:
-        """No node fits it."""
+        """The pod fits no node."""
 
 
 class Scheduling:
