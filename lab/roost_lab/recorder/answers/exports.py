@@ -7,7 +7,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -24,6 +24,8 @@ from roost_lab.units import US
 
 LAUNCH_SCHEMA: Final = "roost.hub.jupyter.org/launch"
 LAUNCH_VERSION: Final = 3
+# A server that the culler ends is gone after so long at most.
+_ENDING_US: Final = 300 * US
 # Pods whose rows are fetched together.
 CHUNK: Final = 500
 
@@ -126,17 +128,25 @@ def _launch_line(row: Row, launched_us: int, ready_us: int | None, sizes: Mappin
 
 
 def _with_last_uses(store: Store, pods: list[Row]) -> list[Row]:
-    """The pods, each with `used_us`: when it was last used, if the hub's culler said so."""
+    """The pods, each with `used_us`: when it was last used, if the hub's culler ended it."""
     phase = schema.phase.c
     query = sa.select(schema.phase).where(
         phase.pod_uid.in_([pod["uid"] for pod in pods]), phase.phase == Phase.CULLED
     )
     # The culler may try again: the last word counts.
     culled = _rows_by("pod_uid", store, query.order_by(phase.at_us))
-    used_us = {
-        uid: rows[-1]["at_us"] - int(rows[-1]["detail"]) * US for uid, rows in culled.items()
-    }
-    return [{**pod, "used_us": used_us.get(pod["uid"])} for pod in pods]
+    return [{**pod, "used_us": _last_use_us(pod, culled.get(pod["uid"], ()))} for pod in pods]
+
+
+def _last_use_us(pod: Row, culled: Sequence[Row]) -> int | None:
+    """When a server was last used; None: the culler didn't end it, or it is still there."""
+    if not culled or pod["deleted_us"] is None:
+        return None
+    at_us: int = culled[-1]["at_us"]
+    if pod["deleted_us"] - at_us > _ENDING_US:
+        # The hub didn't stop it then, and people may have come again.
+        return None
+    return at_us - int(culled[-1]["detail"]) * US
 
 
 def _idle_seconds(pod: Row) -> float | None:

@@ -63,6 +63,8 @@ def test_a_culled_servers_launch_tells_how_long_nobody_had_used_it(tmp_path: Pat
         culled(10, "ada", "00:02:00"),
         culled(10, "bob-x/second", "00:02:00"),
         culled(10, "nobody", "00:02:00"),
+        # The hub didn't stop it then.
+        culled(4, "eve@uni.org", "00:01:00"),
     ]
     store = Store.open(imported(tmp_path, lines))
     launches = {launch["name"]: launch for launch in map(json.loads, launch_lines(store))}
