@@ -293,6 +293,7 @@ def test_nodes_can_be_cleaned_with_kubectl_alone(
     environment = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
         "KUBECONFIG": str(control_plane.kubeconfig),
+        "NS": "jhub",
     }
     done = subprocess.run(
         # In a folder of its own: without a HOME, kubectl's caches come into where it works.
@@ -315,7 +316,7 @@ def test_the_page_lists_only_pods_that_have_no_node_and_name_roosts_scheduler(
 ) -> None:
     """Whoever deletes what docs/uninstall.md lists ends no start that succeeds by itself."""
     section = UNINSTALL.partition("## 4. Delete pods that still wait")[2]
-    listing = section.partition("```sh\n")[2].partition("```")[0].replace("jhub", namespace)
+    listing = section.partition("```sh\n")[2].partition("```")[0]
     fake_nodes.create("pulls-for-long", cpu="4", memory="8Gi")
     roosts = f"roost.{namespace}.user"
     specs: dict[str, dict[str, Any]] = {
@@ -331,6 +332,7 @@ def test_the_page_lists_only_pods_that_have_no_node_and_name_roosts_scheduler(
         env={
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
             "KUBECONFIG": str(control_plane.kubeconfig),
+            "NS": namespace,
         },
         capture_output=True,
         text=True,
