@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -15,6 +14,7 @@ from generator.faults import UsageError, one_line
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, PAST_SECONDS
 from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.client import ApiError, Client, ClusterError, list_all
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.foreign_yaml import load_foreign
 from roost_core.objects.node import Node, node_or_none
 from roost_core.placement.headroom_windows import local_datetime, local_time
@@ -35,6 +35,7 @@ from roost_core.release.bookings import (
     bookable_sets,
     first_start_after,
 )
+from roost_core.release.reader import SettingsError, parse_document
 from roost_lab.booking.entry import checked, repeats_in_words
 
 # For what seating says, and its lines.
@@ -62,7 +63,7 @@ class Bookings:
                 raise
             found = {}
         # release.json; empty where it isn't known.
-        self.document: Mapping[str, Any] = json.loads(found["data"][RELEASE_KEY]) if found else {}
+        self.document = _release_of(found, f"{namespace}/{settings.rpartition('/')[2]}")
         self.events: Mapping[str, Any] = self.document.get("events") or {}
         if found is None and name is None:
             raise UsageError(
@@ -111,7 +112,7 @@ class Bookings:
         if not self.document:
             return Limits((str(entry.get("set") or "the first set"),), _MOST_PEOPLE)
         self.require_reader()
-        return Limits(bookable_sets(self.document), int(self.events["maxPeople"]))
+        return Limits(bookable_sets(self.document), int(self.events.get("maxPeople", 0)))
 
     def forget_past(self, now: float) -> None:
         """Leave out what began a day ago and more, and doesn't come again."""
@@ -193,6 +194,27 @@ class Bookings:
             if placeholder_set["name"] == set_name
         )
         return PlaceholderRoom(entry, [node for node in nodes if node])
+
+
+def _release_of(found: JSONObject | None, name: str) -> Mapping[str, Any]:
+    """What release.json says; nothing without its ConfigMap. Raises UsageError.
+
+    In a hub's namespace the ConfigMap may be the hub's own, and say anything.
+    """
+    if not found:
+        return {}
+    text = str((found.get("data") or {}).get(RELEASE_KEY) or "")
+    try:
+        document = parse_document(text.encode(), RELEASE_KEY)
+    except SettingsError as error:
+        raise UsageError(f"ConfigMap {name}, {error}") from None
+    events = document.get("events") or {}
+    if not isinstance(events, Mapping) or not isinstance(document.get("seating") or {}, Mapping):
+        raise UsageError(f"ConfigMap {name}, {RELEASE_KEY}: found no settings of a release")
+    most = events.get("maxPeople", 0)
+    if not isinstance(most, int | float) or not 0 <= most <= _MOST_PEOPLE:
+        raise UsageError(f"ConfigMap {name}, {RELEASE_KEY}: found no number of events.maxPeople")
+    return document
 
 
 def not_checked(bookings: Bookings) -> str:

@@ -96,6 +96,29 @@ def test_a_hub_admins_bookings_are_listed_or_refused_in_plain_text(
     assert printed.out or printed.err
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "x", "[]", "[" * 120_000, '{"events": [1]}', '{"events": {}, "seating": [1]}'),
+        *(f'{{"events": {{"maxPeople": {most}}}}}' for most in ('"x"', "1e999", "9" * 4000)),
+    ],
+)
+def test_what_a_hubs_admin_calls_a_release_is_refused_in_a_sentence(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a hub's own namespace, its admin may write a ConfigMap with the name of a release's."""
+    about = {"name": "roost-release", "namespace": "chem"}
+    with StandInApi(tmp_path) as api:
+        api.put("/api/v1/configmaps", {"metadata": about, "data": {"release.json": text}})
+        options = ["--kubeconfig", str(api.kubeconfig), "-n", "chem"]
+        code = entry.main(["book", "--config-map", "roost-events", *options])
+    said = capsys.readouterr().err
+    assert code == 2
+    assert said.startswith("ConfigMap chem/roost-release, ")
+    assert said.count("\n") == 1
+    assert len(said) < 200
+
+
 def test_a_prometheus_label_reaches_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     metric = {"__name__": "kube_pod_created", "pod": "jupyter-a", "namespace": ESCAPES}
     series = {"metric": metric, "values": [[1790000000, "1790000000"]]}
