@@ -27,7 +27,7 @@ from benchmarks.term_playing import FIXED_PLACEHOLDERS
 from roost_lab.simulator.engine.bounds import BOUNDS
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import list_assumptions
-from roost_lab.simulator.setup.shipped import describe, policy_files
+from roost_lab.simulator.setup.shipped_policies import describe, policy_files
 from tools.generated_file import write_or_check
 from tools.root import ROOT
 

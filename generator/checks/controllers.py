@@ -11,7 +11,7 @@ from typing import Final
 from generator.checks.contract import MOST_PULLERS, LintReport
 from generator.checks.faulty_keys import sound_entries, sound_items
 from generator.checks.placeholders import placeholder_sets
-from generator.checks.terms import lint_required_term, lint_toleration
+from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
 from generator.faults import KeyPath, describe
 from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json

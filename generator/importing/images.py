@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from generator.checks.moving_tags import FIX, STALE, moving
-from generator.checks.terms import lint_required_term, lint_toleration
+from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
 from generator.faults import some
 from generator.importing.lost_overrides import note_lost
 from generator.importing.object_names import object_name

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from generator.checks.controllers import IMAGE
-from generator.checks.terms import lint_required_term, lint_toleration
+from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
 from generator.faults import KeyPath
 from generator.importing.not_carried_over import (
     POD_KEEPS_IT,

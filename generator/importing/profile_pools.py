@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from generator.checks.placeholders import is_gpu
-from generator.checks.terms import lint_required_term, lint_toleration
+from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
 from generator.importing.quantities import quantity, user_size
 from generator.importing.result import free_name
 from generator.importing.traits import (

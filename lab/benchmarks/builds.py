@@ -27,7 +27,7 @@ from roost_lab.simulator.engine.builds import Build, BuildWorld
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped_policies import policy_files
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.pushes import with_pushes

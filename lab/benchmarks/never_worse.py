@@ -41,7 +41,7 @@ from roost_lab.simulator.engine.results import TOTAL
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped_policies import policy_files
 from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.attempt import other_scheduler

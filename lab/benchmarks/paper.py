@@ -29,7 +29,7 @@ from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import make_assumptions, read_assumption
 from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped_policies import policy_files
 from roost_lab.simulator.sweep.run import code_fingerprint
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.units import DAY_SECONDS

@@ -31,8 +31,8 @@ from roost_core.objects.fields import JSONObject
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.metrics import RecorderMetrics
-from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.recorder import PATHS, Recording
+from roost_lab.recorder.recording.scheduler_model import Model
 from roost_lab.recorder.recording.settings import parse_settings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store

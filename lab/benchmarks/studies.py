@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from roost_lab.simulator.setup import shipped
+from roost_lab.simulator.setup import shipped_policies
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def studies() -> dict[str, Path]:
 
 def policy_files() -> dict[str, Path]:
     """Name -> values file: the shipped policies, then the studies."""
-    return shipped.policy_files() | studies()
+    return shipped_policies.policy_files() | studies()
 
 
 def values_files(name: str) -> list[str]:
@@ -48,8 +48,8 @@ def values_files(name: str) -> list[str]:
 
 
 def describe(name: str) -> str:
-    """As `shipped.describe`, of studies too."""
-    return shipped.description_in(_text(name))
+    """As `shipped_policies.describe`, of studies too."""
+    return shipped_policies.description_in(_text(name))
 
 
 def assumptions_of(name: str) -> Mapping[str, Any]:

@@ -28,7 +28,6 @@ from roost_core.release.bookings import (
     hub_limits,
 )
 from roost_core.release.seating_pace import SEATING_START_SECONDS, seating_seconds
-from roost_lab.booking.beyond import say_beyond
 from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked
 from roost_lab.booking.entry import (
     checked,
@@ -38,6 +37,7 @@ from roost_lab.booking.entry import (
     read_zone,
     with_profile,
 )
+from roost_lab.booking.exceeded_limits import say_beyond
 from roost_lab.booking.timetable import (
     TimetableRules,
     WeeklyClass,

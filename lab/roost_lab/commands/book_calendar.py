@@ -11,9 +11,9 @@ from generator.faults import UsageError, one_line, some
 from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_windows import local_time
 from roost_core.release.bookings import SETTLE_MINUTES, Event, ListedStarts, first_start_after
-from roost_lab.booking.beyond import say_beyond
 from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked
 from roost_lab.booking.entry import checked, read_zone
+from roost_lab.booking.exceeded_limits import say_beyond
 from roost_lab.booking.timetable import busiest
 from roost_lab.calendars.reader import CalendarBooking, CalendarRules, Reading, read_calendar
 from roost_lab.calendars.source import CalendarOrder

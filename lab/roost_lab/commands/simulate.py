@@ -30,7 +30,7 @@ from roost_lab.simulator.reporting.formats import to_json
 from roost_lab.simulator.reporting.page import make_page
 from roost_lab.simulator.reporting.terminal import to_text
 from roost_lab.simulator.setup.checks import AssumptionsError, check_images
-from roost_lab.simulator.setup.shipped import describe, policy_files
+from roost_lab.simulator.setup.shipped_policies import describe, policy_files
 from roost_lab.simulator.setup.worlds import WORLDS
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy

@@ -22,7 +22,7 @@ from roost_lab.pages.dates import as_date
 from roost_lab.pages.phrases import show_bytes, show_time
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.statistics import Span
-from roost_lab.simulator.setup.shipped import policy_files, title_of
+from roost_lab.simulator.setup.shipped_policies import policy_files, title_of
 from roost_lab.units import HOUR_US
 from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.reading import RecordSource

@@ -24,8 +24,8 @@ from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_each_profile
 from roost_lab.recorder.options import RecorderOptions
 from roost_lab.recorder.recording.metrics import RecorderMetrics
-from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.recorder import Recording, RecordingError
+from roost_lab.recorder.recording.scheduler_model import Model
 from roost_lab.recorder.recording.settings import RecorderSettings, load_settings
 from roost_lab.recorder.store.database import Store, StoreError, Unavailable
 from roost_lab.units import DAY_US

@@ -16,7 +16,7 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import split_reference
 from roost_lab.pages.drawing import Figure, Stack
 from roost_lab.pages.table import Unit, show
-from roost_lab.recorder.recording.model import PLACEHOLDER
+from roost_lab.recorder.recording.scheduler_model import PLACEHOLDER
 from roost_lab.recorder.store import schema
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import Query, count

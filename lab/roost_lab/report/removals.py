@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Unit
-from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+from roost_lab.recorder.recording.scheduler_model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.store import schema
 from roost_lab.report.query import Query, count
 from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf

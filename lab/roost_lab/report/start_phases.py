@@ -15,7 +15,7 @@ from roost_lab.pages import table
 from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, log_axis
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
-from roost_lab.recorder.recording.model import PLACEHOLDER, USER
+from roost_lab.recorder.recording.scheduler_model import PLACEHOLDER, USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.phases import (
     ANSWER,

@@ -15,7 +15,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from roost_lab.pages.phrases import plural, show_span
-from roost_lab.recorder.recording.model import USER
+from roost_lab.recorder.recording.scheduler_model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.start_times import is_peoples, told_end, wait_from, wait_to

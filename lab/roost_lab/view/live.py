@@ -27,10 +27,10 @@ from roost_core.release.reader import Document, Reader, SettingsError, load_docu
 from roost_core.release.release_settings import ReleaseSettings
 from roost_lab.recorder.recording.assembler import Classify
 from roost_lab.recorder.recording.hub_log_followers import HubLogs
-from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.recording.node_records import node_record
 from roost_lab.recorder.recording.pod_records import disruptions, pod_record, steps_of
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
+from roost_lab.recorder.recording.scheduler_model import USER
 from roost_lab.recorder.store.records import Phase, PreemptionRecord
 from roost_lab.report.statistics import Span
 from roost_lab.units import MINUTE_US, US

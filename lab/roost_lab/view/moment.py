@@ -28,7 +28,7 @@ from roost_core.placement.labels import (
 )
 from roost_lab.pages.names import shorten
 from roost_lab.pages.phrases import plural
-from roost_lab.recorder.recording.model import USER
+from roost_lab.recorder.recording.scheduler_model import USER
 from roost_lab.units import MINUTE_US
 
 Row = Mapping[str, Any]

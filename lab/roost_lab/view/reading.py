@@ -13,7 +13,7 @@ from roost_core.placement.labels import PULLED_LABEL_PREFIX
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import nodes_there, read_story, spellings
 from roost_lab.recorder.recording.hub_log import LONGEST_US, log_checkpoint
-from roost_lab.recorder.recording.model import USER
+from roost_lab.recorder.recording.scheduler_model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase

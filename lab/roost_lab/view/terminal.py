@@ -20,7 +20,7 @@ from rich.text import Text
 from roost_lab.pages.dates import as_date
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import plural, show_plain, show_span
-from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+from roost_lab.recorder.recording.scheduler_model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.store.phases import CONTAINERS
 from roost_lab.report.start_phases import PHASE_NAMES
 from roost_lab.units import US

@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import chain
 
 from roost_lab.recorder.recording.changes import Change, ListEnd, NodeChange, PodChange
-from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.reading import PodReading
+from roost_lab.recorder.recording.scheduler_model import Model
 from roost_lab.recorder.store.records import (
     NODES,
     PODS,

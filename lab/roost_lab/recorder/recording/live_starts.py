@@ -18,9 +18,9 @@ from roost_core.start_counts import Whose
 from roost_lab.recorder.recording.changes import Change, PodChange
 from roost_lab.recorder.recording.hub_log import MILLI_US, HubNews, server_of
 from roost_lab.recorder.recording.metrics import RecorderMetrics, StartResult
-from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.pod_records import hub_records, phase_record
 from roost_lab.recorder.recording.reading import MICRO_US, PodReading, Step
+from roost_lab.recorder.recording.scheduler_model import PLACEHOLDER
 from roost_lab.recorder.recording.seated_starts import SeatedStarts
 from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, HUB, NODE, PULL, READY, WHOLE

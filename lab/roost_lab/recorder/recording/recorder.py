@@ -31,7 +31,7 @@ from roost_lab.recorder.recording.hub_log_followers import HUB_LOG, HubLogs, Log
 from roost_lab.recorder.recording.judging import Judging
 from roost_lab.recorder.recording.live_starts import LiveStarts
 from roost_lab.recorder.recording.metrics import RecorderMetrics
-from roost_lab.recorder.recording.model import Model
+from roost_lab.recorder.recording.scheduler_model import Model
 from roost_lab.recorder.recording.settings import RecorderSettings
 from roost_lab.recorder.store.database import Refused, Store, StoreError
 from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, Record

@@ -10,7 +10,7 @@ a node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.p
 looks like: `node_template.py`; when it is requested, joins and drains: `scaling.py`, which runs
 `cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:
 `group_template.py`, `free_room.py`). Placeholders: `placeholder_sets.py`. Controllers:
-`controls.py`. `bounds.py`: what no policy can beat.
+`controllers.py`. `bounds.py`: what no policy can beat.
 
 What is drawn at random belongs to what it is drawn for, so it is the same under every policy
 (`Cluster.chance`): of nodes in `world.py`, of people in `hub.py`, of images in `node_pulls.py`, of

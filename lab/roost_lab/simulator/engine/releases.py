@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from roost_lab.simulator.engine.controls import ClusterChanges, Controls
+from roost_lab.simulator.engine.controllers import ClusterChanges, Controls
 from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
 from roost_lab.simulator.engine.pods import PLACEHOLDER, PodMaker
 from roost_lab.simulator.engine.results import HubResult

@@ -26,7 +26,7 @@ from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
-from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped_policies import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.seated_days import SeatedDays, play_seated, seat, with_sessions
 from roost_lab.traces.attempt import Attempt

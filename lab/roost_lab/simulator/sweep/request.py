@@ -19,7 +19,7 @@ from roost_lab.simulator.setup.checks import (
     show_assumption,
 )
 from roost_lab.simulator.setup.policy import Policy, load_policy
-from roost_lab.simulator.setup.shipped import describe, policy_files
+from roost_lab.simulator.setup.shipped_policies import describe, policy_files
 from roost_lab.simulator.setup.worlds import WORLDS
 from roost_lab.simulator.sweep.summary import WorldSetting
 

@@ -25,7 +25,7 @@ from roost_core.placement.headroom_windows import local_datetime
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped_policies import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.rehearsal import USUAL_VALUES, Days, play_days
 from roost_lab.traces.attempt import Attempt

@@ -14,8 +14,8 @@ from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import Change
 from roost_lab.recorder.recording.judging import Judging
-from roost_lab.recorder.recording.model import UNSEEN_US, Model
 from roost_lab.recorder.recording.reading import PodReading
+from roost_lab.recorder.recording.scheduler_model import UNSEEN_US, Model
 from roost_lab.recorder.recording.streams import Seen
 from roost_lab.recorder.store.records import (
     NODES,

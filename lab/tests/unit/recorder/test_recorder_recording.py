@@ -31,10 +31,10 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.judging import Judging
 from roost_lab.recorder.recording.metrics import RecorderMetrics
-from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.pod_records import pod_record
 from roost_lab.recorder.recording.reading import MICRO_US, read_event, read_pod
 from roost_lab.recorder.recording.recorder import PATHS, Recording, RecordingError
+from roost_lab.recorder.recording.scheduler_model import Model
 from roost_lab.recorder.recording.settings import parse_settings
 from roost_lab.recorder.recording.streams import How, Seen
 from roost_lab.recorder.store import schema

@@ -15,8 +15,8 @@ from roost_lab.recorder.answers.pod_story import find_pods, read_story
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import Change
 from roost_lab.recorder.recording.judging import Judging
-from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.reading import read_node, read_pod
+from roost_lab.recorder.recording.scheduler_model import Model
 from roost_lab.recorder.store.records import NODES, PODS, Record, StoredState, WaitingRecord
 
 IMAGE = "quay.io/me/image:1"

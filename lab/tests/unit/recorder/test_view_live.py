@@ -23,8 +23,8 @@ from roost_core.release.reader import SettingsError
 from roost_lab.commands import top, view
 from roost_lab.recorder.recording.hub_log import USER_ANNOTATION, read_hub_line
 from roost_lab.recorder.recording.hub_log_followers import LogNotice
-from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
+from roost_lab.recorder.recording.scheduler_model import BUILD, PLACEHOLDER, USER
 from roost_lab.units import US
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ClusterMoment, as_json, moment_of, tell_moment

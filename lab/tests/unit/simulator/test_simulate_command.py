@@ -15,7 +15,7 @@ from lab.tests.trace_lines import launch, recorded, write
 from roost.__main__ import main
 from roost_lab.recorder.store.database import Store
 from roost_lab.simulator.setup.checks import AssumptionsError
-from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped_policies import policy_files
 from roost_lab.simulator.setup.worlds import MYBINDER, WORLDS
 from roost_lab.simulator.sweep.request import make_worlds
 

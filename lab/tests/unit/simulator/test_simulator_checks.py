@@ -19,7 +19,7 @@ from roost_lab.simulator.setup.checks import (
     read_assumption,
 )
 from roost_lab.simulator.setup.policy import load_policy
-from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped_policies import policy_files
 from roost_lab.simulator.sweep.run import make_jobs
 from roost_lab.simulator.sweep.survey import trace_of
 

@@ -31,7 +31,7 @@ from roost_lab.simulator.setup import policy as policies
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.policy import Policy, load_policy
-from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.setup.shipped_policies import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.traces.binderhub_launches import read_launch
 from roost_lab.traces.synthetic import synthetic_attempts
