@@ -65,7 +65,7 @@ class ImportResult:
     # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
     keep: list[str] = field(default_factory=list)
     summary: HubSummary = field(
-        default_factory=lambda: HubSummary([], [], [], [], is_inert=False, promises=frozenset())
+        default_factory=lambda: HubSummary([], [], [], [], promises=frozenset())
     )
     # The hub's own values; None: there is no hub.
     hub: HubSection | None = None

@@ -50,8 +50,6 @@ class HubSummary(NamedTuple):
     verdict: list[str]
     # How the classes of the first week find room, where placeholders are learned.
     first_week: list[str]
-    # Whether nothing changes for users.
-    is_inert: bool
     # What is promised; the orders of what to switch off in the hub follow it.
     promises: frozenset[str]
 
@@ -104,7 +102,6 @@ def summary_of(
         wont=[*_listed("What it won't:", wont), *_beside_others(values)],
         verdict=verdict,
         first_week=_first_week(values),
-        is_inert=is_inert,
         promises=promises,
     )
 

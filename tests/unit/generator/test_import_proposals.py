@@ -23,6 +23,7 @@ from tests.builders import CHART_VALUES
 from tests.recorded_data import printed, rows
 from tests.unit.generator.imported_hubs import hub, imported, merged
 
+INERT = "Nothing changes for users with these values."
 OFF = """
 scheduling: {userScheduler: {enabled: false}, userPlaceholder: {enabled: false}}
 prePuller: {hook: {enabled: false}, continuous: {enabled: false}}
@@ -225,7 +226,7 @@ def test_the_report_of_an_inert_import_says_that_nothing_changes_and_where_the_p
 ) -> None:
     (tmp_path / "hub.yaml").write_text(OFF)
     assert main(["import", str(tmp_path / "hub.yaml")]) == 0
-    said = capsys.readouterr().err.partition("Nothing changes for users with these values.")[2]
+    said = capsys.readouterr().err.partition(INERT)[2]
     assert "chart/examples/observe-only.yaml" in said
     below = said.partition("What would help this hub most stands below the values, as comments:\n")[
         2
@@ -256,13 +257,13 @@ def test_one_thing_that_users_notice_is_enough_not_to_be_inert() -> None:
         text = "\n".join(
             [on, *(line for line in OFF.strip().splitlines() if not line.startswith(key))]
         )
-        assert not import_layers([("hub.yaml", text)], "hub").summary.is_inert, on
-    assert import_layers([("hub.yaml", OFF)], "hub").summary.is_inert
+        assert INERT not in import_layers([("hub.yaml", text)], "hub").summary.verdict, on
+    assert INERT in import_layers([("hub.yaml", OFF)], "hub").summary.verdict
     binder = import_layers(
         [("hub.yaml", "binderhub: {config: {BinderHub: {}}, jupyterhub: {}}\n")], "hub"
     )
     off = import_layers([("hub.yaml", f"{OFF}\nbinderhub-service: {{}}")], "hub")
-    assert not binder.summary.is_inert
+    assert INERT not in binder.summary.verdict
     # Builds go elsewhere, under a heading of their own.
     expected = [
         "What Roost will do for this hub:",
