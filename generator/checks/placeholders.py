@@ -305,7 +305,11 @@ def covers(toleration: Values, other: Values) -> bool:
 
 def show_toleration(toleration: Values) -> str:
     """A toleration as `kubectl taint` writes the taint."""
-    key = text(toleration.get("key")) or "*"
+    shown = text(toleration.get("key")) or "*"
     value = text(toleration.get("value"))
     effect = text(toleration.get("effect"))
-    return f"{key}{f'={value}' if value else ''}{f':{effect}' if effect else ''}"
+    if value:
+        shown += f"={value}"
+    if effect:
+        shown += f":{effect}"
+    return shown

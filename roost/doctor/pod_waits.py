@@ -138,13 +138,11 @@ def show_waits(waits: list[Wait], pods: int, now: float) -> str:
         newest = group[0]
         oldest = group[-1]
         nodes = sorted({wait.node for wait in group} - {""})
+        where = f" (on {some(nodes)})" if nodes else ""
         names = some([wait.pod for wait in group])
         lines += [
             "",
-            (
-                f"{count(len(group), f'{kind} pod')}:"
-                f" {newest.cause}{f' (on {some(nodes)})' if nodes else ''}"
-            ),
+            f"{count(len(group), f'{kind} pod')}: {newest.cause}{where}",
             f"    newest {_span(now - newest.since)}, oldest {_span(now - oldest.since)}: {names}",
         ]
         autoscaler = next((wait.autoscaler for wait in group if wait.autoscaler), "")

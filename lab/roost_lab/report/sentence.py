@@ -56,7 +56,8 @@ def _starts(report: Report) -> str:
     number = times.cold.count + times.others.count
     if not number:
         begun = report[WindowStarts].unended + report[WindowStarts].failed
-        return f"{f'None of {begun:,} starts' if begun > 1 else 'No start'} ended in this period."
+        none = f"None of {begun:,} starts" if begun > 1 else "No start"
+        return f"{none} ended in this period."
     # The record has none where Events about images were not there to be read.
     is_told = bool(report[Pulls].total.number)
     took = show_seconds(_middle(times.cold + times.others))
@@ -89,11 +90,11 @@ def _show_percent(percent: float) -> str:
 
 def _waits_of_one(report: Report) -> str:
     """What the only start waited for after its binding; "" for nothing but images."""
-    return " and ".join(
-        f"{show_span(of_kind.longest_us)} for {of_kind.what}"
-        f"{f': {of_kind.cause}' if of_kind.cause else ''}"
-        for of_kind in report[WaitsAfterBinding].explained
-    )
+    waits = []
+    for of_kind in report[WaitsAfterBinding].explained:
+        cause = f": {of_kind.cause}" if of_kind.cause else ""
+        waits.append(f"{show_span(of_kind.longest_us)} for {of_kind.what}{cause}")
+    return " and ".join(waits)
 
 
 def _other_waits(report: Report) -> str:

@@ -28,8 +28,8 @@ def check(install: Install) -> CheckReport:
         }
         answer = install.client.create(f"/apis/{_API}/selfsubjectaccessreviews", review)
         if not answer["status"].get("allowed"):
-            where = f" in {namespace}" if namespace else ""
-            lacking[f"{resource}{f'.{group}' if group else ''}{where}"] = None
+            named = f"{resource}.{group}" if group else resource
+            lacking[f"{named} in {namespace}" if namespace else named] = None
     if lacking:
         fix = (
             "Install with an account that may, or see"

@@ -70,11 +70,10 @@ def _find_waiting_users(install: Install) -> CheckReport:
     waits = [wait for wait in waits if not (wait.is_expected or wait.ignored_by)]
     for group in by_cause(waits):
         nodes = some(sorted({wait.node for wait in group} - {""}))
+        where = f" on {nodes}" if nodes else ""
         names = some([wait.pod for wait in group])
-        evidence = (
-            f"{count(len(group), 'user pod')} waiting{f' on {nodes}' if nodes else ''} ({names}):"
-            f" {group[0].cause}."
-        )
+        waiting = f"{count(len(group), 'user pod')} waiting{where} ({names})"
+        evidence = f"{waiting}: {group[0].cause}."
         yield warning(evidence, what_to_do(group[0]))
 
 

@@ -45,20 +45,15 @@ def explain(story: PodStory) -> str:
 
 def _head(story: PodStory) -> Iterator[str]:
     pod = story.pod
+    name = "/".join(filter(None, (pod["namespace"], pod["name"])))
     kind = f"a pod of class {pod['pod_class']}" if pod["pod_class"] else "a pod of no class"
-    origin = ", ".join(
-        filter(
-            None,
-            (
-                f"image {pod['image']}" if pod["image"] else "",
-                f"of {pod['repo']}" if pod["repo"] else "",
-            ),
-        )
-    )
-    yield (
-        f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}:"
-        f" {kind}{f' ({origin})' if origin else ''}"
-    )
+    origin = []
+    if pod["image"]:
+        origin.append(f"image {pod['image']}")
+    if pod["repo"]:
+        origin.append(f"of {pod['repo']}")
+    in_brackets = f" ({', '.join(origin)})" if origin else ""
+    yield f"{name}: {kind}{in_brackets}"
     ready_us = story.at(Phase.READY)
     started_us = story.at(Phase.STARTED)
     failure = story.failure
@@ -88,10 +83,8 @@ def _head(story: PodStory) -> Iterator[str]:
         span_us = ready_us - pod["created_us"]
         is_probed = ready_us - (started_us or ready_us) > US
         what = "its containers ran" if pod["pod_class"] == USER_CLASS and not is_probed else "ready"
-        yield (
-            f"{created}, {what}"
-            f" {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
-        )
+        later = f"{show_span(span_us)} later" if span_us >= US else "within the same second"
+        yield f"{created}, {what} {later}."
     elif gone:
         yield f"{created}; it never became ready."
     else:
@@ -386,8 +379,9 @@ def _show_wait(story: PodStory, begin: Phase, end: Phase) -> str:
 def _gates(names: Sequence[str]) -> str:
     if not names:
         return ""
+    gates = "its scheduling gate" if len(names) == 1 else "its scheduling gates"
     named = ", ".join(filter(None, names))
-    return f"its scheduling gate{'s' if len(names) > 1 else ''}{f' {named}' if named else ''}"
+    return f"{gates} {named}" if named else gates
 
 
 def _some(lines: Sequence[str], what: str) -> Iterator[str]:
@@ -450,7 +444,8 @@ def _end(story: PodStory) -> Iterator[str]:
         "deleted": "it was deleted",
     }
     why = reasons.get(pod["end_reason"], pod["end_reason"])
-    yield f"Gone {show_time(pod['deleted_us'])}{f': {why}' if why else ''}."
+    gone = f"Gone {show_time(pod['deleted_us'])}"
+    yield f"{gone}: {why}." if why else f"{gone}."
 
 
 def _preemptor(row: Row | None) -> str:

@@ -148,7 +148,8 @@ def _stood(row: Row) -> str:
         for kind in ("user", "placeholder", "build")
         if row[f"{kind}s"]
     )
-    return f" ({f'{pods}, ' if pods else ''}{'has' if row['has_image'] else 'lacks'} the image)"
+    image = "has the image" if row["has_image"] else "lacks the image"
+    return f" ({pods}, {image})" if pods else f" ({image})"
 
 
 # Roost's part in it

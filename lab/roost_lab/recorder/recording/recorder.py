@@ -143,10 +143,8 @@ class Recording:
         """Whether every stream has listed and is alive, and the database accepts rows."""
         for stream in self._streams:
             if not stream.is_listed:
-                return Readiness(
-                    False,
-                    f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}",
-                )
+                why = f": {stream.fault}" if stream.fault else ""
+                return Readiness(False, f"{stream.kind} not listed yet{why}")
             if stream.age_seconds() > STALE_SECONDS:
                 return Readiness(
                     False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s"
