@@ -361,9 +361,18 @@ def test_addresses_with_an_unfinished_request_each_starve_no_probe() -> None:
 PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\nAccept: */*\r\nConnection: close\r\n\r\n"
 
 
-@pytest.mark.parametrize("is_whole", [True, False], ids=["a probe", "a probe in two parts"])
-def test_a_probe_is_answered_though_hundreds_connect_in_the_same_moment(*, is_whole: bool) -> None:
-    """All are there before the first is accepted, the probe among the first of them."""
+@pytest.mark.parametrize(
+    ("is_whole", "places"),
+    [(True, OPS_CONNECTIONS), (False, OPS_CONNECTIONS), (True, 4)],
+    ids=["a probe", "a probe in two parts", "a probe, with few places"],
+)
+def test_a_probe_is_answered_though_hundreds_connect_in_the_same_moment(
+    monkeypatch: pytest.MonkeyPatch, *, is_whole: bool, places: int
+) -> None:
+    """All are there before the first is accepted, the probe among the first of them. One that is
+    whole takes no place.
+    """
+    monkeypatch.setattr("roost_core.http.ops_server.MAX_CONNECTIONS", places)
     bound = bind("127.0.0.1", 0)
     bound.listen(1000)
     ops = OpsServer(bound, metrics_text=lambda: b"", readiness=lambda: (True, "ok"))
