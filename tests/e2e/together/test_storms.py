@@ -17,7 +17,7 @@ from typing import Self
 import pytest
 
 from roost_core.objects.fields import JSONObject
-from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
+from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, pulled_label
 from tests.e2e.controllers.test_gate_never_hides import VALUES, Hub
 from tests.e2e.pods import IMAGE, pod
 from tests.e2e.relays import POLL_SECONDS, Balancer, CuttableProxy
@@ -310,3 +310,44 @@ def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_e
             ]
             assert [term for term in terms if terms.count(term) > 1] == []
             assert stack.wait_for_node(f"seen-twice-{turn}") == "holds"
+
+
+def test_old_and_new_controllers_lead_one_after_the_other_and_refuse_nobody(world: World) -> None:
+    """As in an upgrade: the new ones bring an image that the old ones don't know."""
+    stack, hub = world.stack, world.hub
+    settings = next(
+        argument
+        for argument in stack.arguments("controllers")
+        if argument.startswith("--settings=")
+    )
+    old_settings = stack.folder / "old-controllers.json"
+    old_settings.write_text(Path(settings.partition("=")[2]).read_text())
+    stack.controllers[0].process.stop()
+    through = world._through("controllers")
+    old = stack.start_controllers(through, f"--settings={old_settings}")
+    old.wait_leading()
+    course = "quay.io/me/course:1"
+    profile = {"display_name": "course", "kubespawner_override": {"image": course}}
+    label = pulled_label("hub", world.namespace, course)
+
+    def value() -> str | None:
+        found: JSONObject = world.cluster.api.get("/api/v1/nodes/holds")["metadata"]["labels"]
+        return found.get(label)
+
+    with world.storm() as storm:
+        stack.apply({"singleuser": {"profileList": [profile]}})
+        hub.nodes.set_images("holds", {IMAGE: 10**9, course: 10**9})
+        new = stack.start_controllers(through)
+        new.wait_ready()
+        storm.wait_for_more()
+        leads = "roost_controllers_leader"
+        assert (old.metric(leads), new.metric(leads)) == (1.0, 0.0)
+        assert (hub.value("holds"), value()) == ("true", None)
+        old.process.stop()
+        new.wait_leading()
+        wait_until(lambda: value() == "true", 60, "the new ones to know the new image")
+        assert hub.value("holds") == "true"
+        storm.wait_for_more()
+    storm.check()
+    for replica in (old, new):
+        assert "Traceback" not in replica.process.log()
