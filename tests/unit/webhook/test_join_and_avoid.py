@@ -9,6 +9,7 @@ import pytest
 
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.pod import PREFERRED
+from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     PLACEHOLDER_SET_LABEL,
@@ -40,6 +41,7 @@ from tests.builders import (
 from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
 from webhook.facts.facts import Facts
+from webhook.facts.placed_pod import FailedPull
 from webhook.patch import node_rule
 from webhook.rules.join_and_avoid import MOST_CLUSTER_NODES
 
@@ -64,6 +66,20 @@ def test_whom_pods_join_and_avoid(
         assert pod_terms(placed, kind) == [
             pair({"component": one}, weight) for one, weight in expected.items()
         ]
+
+
+def test_beside_a_node_that_fails_to_pull_the_image_users_avoid_nobody() -> None:
+    """Those whom they avoid may be on the only other nodes."""
+    rules = settings(podClasses={"user": {"avoid": {"placeholder": 100}}})
+    failed = {IMAGE: {FailedPull("n1", IMAGE): 990.0}}
+    desk = Desk(rules, replace(HERE, failed_pulls=failed))
+    assert pod_terms(desk.place(user_pod(IMAGE)), "podAntiAffinity") == []
+    # Users of another image, and all once it is long ago.
+    placeholders = pair({"component": "user-placeholder"}, 100)
+    others = desk.place(user_pod("quay.io/me/another:1"))
+    assert placeholders in pod_terms(others, "podAntiAffinity")
+    desk.now = 990.0 + FAILED_PULL.age_seconds
+    assert placeholders in pod_terms(desk.place(user_pod(IMAGE)), "podAntiAffinity")
 
 
 EACH_CLASS = [user_pod(), build_pod(), placeholder_pod()]
