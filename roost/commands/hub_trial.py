@@ -372,12 +372,14 @@ def _doubts(unknown: Mapping[str, str]) -> list[_Doubt]:
             " and placeholders give way isn't known"
         )
         doubts.append(_Doubt(frozenset({GATE, PLACEHOLDERS}), text))
-    for part, what in ((SIZE, "how large they are"), (BESIDE, "beside which pods they go")):
-        if part in unknown:
-            text = f"{what} is set {unknown[part]}: whether placeholders fit isn't known"
-            doubts.append(_Doubt(frozenset({PLACEHOLDERS}), text))
-            # One doubt about placeholders is enough.
-            break
+    # One doubt about whether placeholders fit is enough.
+    if SIZE in unknown:
+        text = f"how large they are is set {unknown[SIZE]}: whether placeholders fit isn't known"
+        doubts.append(_Doubt(frozenset({PLACEHOLDERS}), text))
+    elif BESIDE in unknown:
+        where = f"beside which pods they go is set {unknown[BESIDE]}"
+        text = f"{where}: whether placeholders fit isn't known"
+        doubts.append(_Doubt(frozenset({PLACEHOLDERS}), text))
     return doubts
 
 

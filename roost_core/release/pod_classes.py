@@ -284,10 +284,10 @@ def read_pod_classes(read: Reader, value: object) -> dict[str, PodClass]:
     }
     known = ", ".join(classes)
     for pod_class in classes.values():
-        for side, weights in (("join", pod_class.join), ("avoid", pod_class.avoid)):
-            for other in weights.keys() - classes.keys():
-                # The chart's own, for a class that the operator removed.
-                if side == "avoid" and weights[other] == TIE_BREAK:
-                    continue
-                read.fault(f"podClasses.{pod_class.name}.{side}.{other}", other, f"one of {known}")
+        for other in pod_class.join.keys() - classes.keys():
+            read.fault(f"podClasses.{pod_class.name}.join.{other}", other, f"one of {known}")
+        for other in pod_class.avoid.keys() - classes.keys():
+            # A weight of TIE_BREAK is the chart's own, and the operator removed that class.
+            if pod_class.avoid[other] != TIE_BREAK:
+                read.fault(f"podClasses.{pod_class.name}.avoid.{other}", other, f"one of {known}")
     return classes

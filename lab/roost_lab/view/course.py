@@ -77,9 +77,10 @@ def read_course(store: Store, span: Span) -> Course:
     waits: list[Wait] = []
 
     def stay(edges: Edges, begin_us: int, end_us: int) -> None:
-        for sign, at_us in ((1, max(begin_us, steps.from_us)), (-1, end_us)):
-            step, after_us = divmod(at_us - steps.from_us, steps.step_us)
-            edges.add(step, sign, sign * after_us)
+        begin_step, after_us = divmod(max(begin_us - steps.from_us, 0), steps.step_us)
+        edges.add(begin_step, 1, after_us)
+        end_step, after_us = divmod(end_us - steps.from_us, steps.step_us)
+        edges.add(end_step, -1, -after_us)
 
     with consistent_reads(store) as connection:
         for row in connection.execute(_starts(span)):
