@@ -324,3 +324,40 @@ def test_a_taint_of_a_strangers_node_reaches_no_terminal(
     printed = capsys.readouterr().out
     assert "nothing tolerates the taint" in printed
     assert printed.replace("\n", "").isprintable()
+
+
+def test_what_an_imported_history_says_reaches_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    about = {"namespace": "jhub", "creationTimestamp": "2026-11-30T02:00:00Z"}
+    pod = {
+        "kind": "Pod",
+        "metadata": {
+            **about,
+            "name": "jupyter-ada",
+            "uid": "1",
+            "labels": {"component": "singleuser-server", "release": ESCAPES},
+        },
+        "spec": {"containers": [{"name": "c", "image": f"x{ESCAPES}"}]},
+        "status": {"phase": "Pending"},
+    }
+    event = {
+        "kind": "Event",
+        "metadata": {**about, "name": "e", "uid": "2"},
+        "involvedObject": {"kind": "Pod", "namespace": "jhub", "name": "jupyter-ada", "uid": "1"},
+        "type": "Warning",
+        "reason": "FailedScheduling",
+        "message": f"0/3 nodes are available: 3 Insufficient cpu {ESCAPES}.",
+        "firstTimestamp": "2026-11-30T02:00:05Z",
+        "lastTimestamp": "2026-11-30T02:00:05Z",
+        "source": {"component": "default-scheduler"},
+    }
+    file, database = tmp_path / "history.json", str(tmp_path / "history.db")
+    file.write_text(json.dumps({"kind": "List", "items": [pod, event]}))
+    assert entry.main(["records", "import", str(file), "--database", database]) == 0
+    for said in ("why jhub/jupyter-ada", "report", "report --format text", "report --format json"):
+        assert entry.main([*said.split(), "--database", database]) == 0, said
+        printed = capsys.readouterr()
+        assert "Insufficient" in printed.out or "text" in said, said
+        for stream in (printed.out, printed.err):
+            assert not {*"\x07\x1b\x9b"} & {*stream}, said
