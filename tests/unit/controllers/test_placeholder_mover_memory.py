@@ -407,6 +407,12 @@ def test_a_node_has_room_while_it_takes_one_more_pod_of_that_size(
     assert MoverView(snapshot, SETTINGS, at(0.0)).has_room(node, spec) is has_room
 
 
+def test_an_empty_node_that_names_no_number_of_pods_takes_none() -> None:
+    node = Node("a", allocatable={"cpu": 4})
+    view = MoverView(Snapshot(RELEASE, NAMESPACE, {"a": node}), SETTINGS, at(0.0))
+    assert not view.has_room(node, PodSpec(requests=(("cpu", 1),)))
+
+
 @pytest.mark.parametrize("holds", ["a pause", "a pause that is over", "a move"])
 def test_what_holds_one_set_holds_no_other(holds: str) -> None:
     settings, snapshot, now = two_sets()
