@@ -23,7 +23,7 @@ from benchmarks.ablation import AGAINST_HUB, LEARNING, OPT_IN
 from benchmarks.learned_headroom import LEARNED
 from benchmarks.results import FOLDER, FigureTable, Results, ResultsError, read_results
 from benchmarks.term_figures import FIXED, IMPORTED, NONE, ORACLE
-from benchmarks.term_playing import FIXED_PLACEHOLDERS
+from benchmarks.term_playing import BOOKED, FIXED_PLACEHOLDERS, KNOWN
 from roost_lab.simulator.engine.bounds import BOUNDS
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import list_assumptions
@@ -71,6 +71,8 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "learned-karpenter": partial(learned_later, Autoscaler.KARPENTER),
         "gpu-course": gpu_course,
         "timetable-by-chance": timetable_by_chance,
+        "known-before": first_week,
+        "exam": exam,
         "builds": builds,
         "ablation": ablation,
         "any-cloud": partial(_without, "any-cloud", "wait, p99"),
@@ -171,6 +173,51 @@ def _in_order(table: FigureTable) -> list[dict[str, str]]:
     """Rows of the terms by heading, arms as `ARMS` has them."""
     rows = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
     return sorted(rows, key=lambda row: list(ARMS).index(row["placeholders"]))
+
+
+def first_week() -> str:
+    """A term's first week: with nothing known, booked, and with two weeks known."""
+    results = read_results("known-before")
+    names = {
+        NONE: ARMS[NONE],
+        IMPORTED: "learned, nothing known",
+        BOOKED: "the timetable is booked",
+        KNOWN: "two earlier weeks are known",
+    }
+    rows = []
+    for cells in results.tables[0].rows:
+        row = dict(zip(results.tables[0].headings, cells, strict=True))
+        is_none = row["placeholders"] == NONE
+        rows.append(
+            [
+                names[row["placeholders"]],
+                f"{float(row['late, %']):.1f}",
+                f"{float(_first(row['worst late'])):.1f}",
+                row["people-hours"],
+                "" if is_none else row["node-hours against none, %"],
+                "" if is_none else _first(row["worst against none"]),
+            ]
+        )
+    head = ["placeholders", "later than 30 s, % of people", "worst term"]
+    head += ["hours that people waited in all", "node-hours against none, %", "worst term"]
+    return f"{_markdown(head, rows)}\n\n{_source(results)}"
+
+
+def exam() -> str:
+    """An exam that comes once, booked and not."""
+    results = read_results("exam")
+    table = results.tables[0]
+    columns = {
+        "exam": "the exam",
+        "over 10 s": "people later than 10 s, of 320",
+        "over 30 s": "later than 30 s",
+        "no server": "people without a server",
+        "p95, s": "p95 of the wait, s",
+        "most nodes": "most nodes that there may be",
+    }
+    places = [table.headings.index(name) for name in columns]
+    rows = [[row[place] for place in places] for row in table.rows]
+    return f"{_markdown(list(columns.values()), rows)}\n\n{_source(results)}"
 
 
 def gpu_course() -> str:
