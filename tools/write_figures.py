@@ -428,7 +428,7 @@ def gains() -> str:
         ],
         ["row 1 with Karpenter (`WhenEmptyOrUnderutilized`)", *karpenter.gains()],
         [
-            "one node; or a hub with neither classes nor many images",
+            "one node; or a pool without classes and with few images",
             *("", "no gain", "", "up to +1 %", ""),
         ],
     ]
@@ -446,11 +446,13 @@ def gains_short() -> str:
         "- **Gain for classes:** from the second week on,"
         f" {term.late(IMPORTED):.1f} % of people wait longer than 30 s. Without Roost,"
         f" {term.late(NONE):.0f} % do. It costs {_more(term.change(NONE))}.\n"
-        "- **Gain for BinderHubs:** on a large hub with slow pulls, 95 of 100 people wait at most"
+        "- **Gain for BinderHubs:** on a large hub with slow pulls, 95 of 100 servers answer within"
         f" {slow[1]:.0f} s instead of {slow[0]:.0f} s. With fast pulls, it is"
-        f" {fast[1]:.0f} s instead of {fast[0]:.0f} s. On a small hub, containers run after"
-        f" {small.p95[1]:.0f} s instead of {small.p95[0]:.0f} s, for"
-        f" {_more(_change(*small.node_hours))} ([your kind of hub](#what-your-hub-gains))."
+        f" {fast[1]:.0f} s instead of {fast[0]:.0f} s. On a small hub,"
+        f" 95 of 100 containers run within {small.p95[1]:.0f} s instead of"
+        f" {small.p95[0]:.0f} s. That costs {_more(_change(*small.node_hours))}. With fewer than 25"
+        " placeholders, or with faster pulls, it gains less, perhaps nothing"
+        " ([your kind of hub](#what-your-hub-gains))."
     )
 
 
@@ -627,8 +629,9 @@ def _month_of_classes(term: _Term, karpenter: _Term) -> str:
         rows.append([words, f"{by.join(factors)} = ${dollars:.0f}"])
     head = ["term", by.join(("percent", "nodes", "hours of 30 days", "price"))]
     return (
-        f"On other hubs with classes, count like this. Here, {nodes} nodes are the mean of day and"
-        f" night. The replays had {_mean_nodes(term.hours(NONE), 28)}, so it is an estimate.\n\n"
+        f"On other hubs with classes, count like this. The example is a hub with {nodes} nodes, as"
+        " the mean of day and night. The replays had"
+        f" {_mean_nodes(term.hours(NONE), 28)} nodes, so it is an estimate.\n\n"
         + _markdown(head, rows)
     )
 
