@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import yaml
 
+from benchmarks.root import ROOT
 from generator.render.manifests import render
 from generator.values.files import read_values
 from generator.values.merge import SetOptions
 from generator.values.release_name import Release
 from roost_core.placement.labels import pulled_label
-from tools.root import ROOT
 from webhook.webhook_settings import read_settings
 
 RELEASE: Final = "hub"

@@ -27,6 +27,7 @@ import sqlalchemy as sa
 import yaml
 
 from benchmarks.figures import machine, say, table
+from benchmarks.root import ROOT
 from roost_core.objects.fields import JSONObject
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
@@ -38,7 +39,6 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import EVENTS, NODES, PODS
 from tests.harness.postgres import Postgres
-from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

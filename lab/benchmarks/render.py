@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Final
 import yaml
 
 from benchmarks.figures import machine, ratios, say, spread, table, verdict
+from benchmarks.root import ROOT
 from benchmarks.servers import python_environment
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.harness.binaries import ensure_binary
-from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import say
-from tools.root import ROOT
+from benchmarks.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

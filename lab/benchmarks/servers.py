@@ -17,10 +17,10 @@ from benchmarks.certificates import make_certificates
 from benchmarks.figures import say
 from benchmarks.policy import RELEASE
 from benchmarks.programs import program
+from benchmarks.root import ROOT
 from roost_core.objects.fields import JSONObject
 from tests.harness.ports import ReservedPort
 from tests.harness.waiting import wait_until
-from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,13 +16,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import figure, machine, say, spread, table
+from benchmarks.root import ROOT
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.synthetic import synthetic_attempts
 from tests.recorded_data import LAUNCHES
-from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

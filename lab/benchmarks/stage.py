@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.policy import RELEASE, pulled_labels, write_policy
+from benchmarks.root import ROOT
 from benchmarks.servers import Servers
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import base_name, object_name
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import running_status
-from tools.root import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -41,6 +41,7 @@ import yaml
 from benchmarks import term_exam
 from benchmarks import terms as drawn
 from benchmarks.figures import say
+from benchmarks.root import ROOT
 from benchmarks.term_figures import (
     FIXED,
     IMPORTED,
@@ -78,7 +79,6 @@ from roost_core.placement.headroom_account import LATE_SECONDS
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep import run as sweep
 from roost_lab.simulator.sweep.run import SweepError
-from tools.root import ROOT
 
 IMAGES: Final = ROOT / "docs" / "images"
 MOST_WEEKS: Final = 26

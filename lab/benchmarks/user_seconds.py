@@ -29,6 +29,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.figures import say, table
+from benchmarks.root import ROOT
 from benchmarks.servers import cpu_seconds
 from roost_core.objects.fields import JSONObject
 from tests.harness.controlplane import ControlPlane
@@ -39,7 +40,6 @@ from tests.harness.hub.user_pods import PORT
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
-from tools.root import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
