@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 VIEWS: Final = ("v_start", "v_phase", "v_pull", "v_node_hours", "v_failure")
-_SQL: Final = Path(__file__).parent / "sql"
+SQL: Final = Path(__file__).parent / "sql"
 
 
 def make_views(connection: sa.Connection) -> None:
     """Make all views anew, with their comments where the database has them."""
     for view in VIEWS:
-        text = (_SQL / f"{view}.{connection.dialect.name}.sql").read_text(encoding="utf-8")
+        text = (SQL / f"{view}.{connection.dialect.name}.sql").read_text(encoding="utf-8")
         for statement in text.split(";\n")[:-1]:
             # As it stands: a `%` marks no parameter.
             connection.exec_driver_sql(statement, execution_options={"no_parameters": True})

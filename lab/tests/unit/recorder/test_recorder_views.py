@@ -19,7 +19,7 @@ from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import NODES, PODS, Phase, PodRecord
-from roost_lab.recorder.store.views import VIEWS
+from roost_lab.recorder.store.views import SQL, VIEWS
 from tests.harness.postgres import Postgres
 from tools.root import ROOT
 
@@ -111,6 +111,16 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
         if name not in VIEWS and kind == "bigint" and not comment and column != "priority"
     ]
     assert unexplained == []
+
+
+@pytest.mark.parametrize("column", ["phase", "detail"])
+def test_a_step_and_its_detail_are_explained_alike_in_view_and_table(column: str) -> None:
+    text = (SQL / "v_phase.postgresql.sql").read_text()
+    [told] = re.findall(rf"COMMENT ON COLUMN v_phase\.{column} IS '(.+)';", text)
+    comment = schema.phase.c[column].comment
+    assert comment is not None
+    # The view's begin as sentences do.
+    assert told.casefold() == comment.casefold()
 
 
 DASHBOARD: JSONObject = json.loads((ROOT / "chart" / "grafana-record.json").read_text())
