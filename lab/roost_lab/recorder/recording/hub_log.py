@@ -46,12 +46,13 @@ _LINE: Final = re.compile(
     rf"{_BEFORE}{_COLOUR}\[[A-Z] (?P<day>\d{{4}}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d\.\d{{3}}) "
     rf"JupyterHub \w+:\d+\]{_COLOUR} (?P<said>.*)"
 )
-# `[I 261130 08:00:00 __init__:251] Culling server ada/second (inactive for 01:01:40)`; one that is
-# too old has `age: 02:30:00, ` before that.
+# `[I 261130 08:00:00 __init__:251] Culling server ada/second (inactive for 01:01:40)`. With `age:
+# 102:30:00, ` before `inactive`, the culler ended a server for its age alone, before it was idle
+# for `cull.timeout`. Its end says nothing of idle servers, so that line isn't read.
 _CULLED: Final = re.compile(
     rf"{_BEFORE}{_COLOUR}\[I (?P<year>\d\d)(?P<month>\d\d)(?P<date>\d\d) (?P<time>[\d:]{{8}})"
     rf" \w+:\d+\]{_COLOUR} Culling server (?P<user>[^/]+?)(?:/(?P<server>.+?))?"
-    r" \((?:age: \S+, )?inactive for (?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)\)"
+    r" \(inactive for (?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)\)"
 )
 _ANSWERED: Final = re.compile(r"User (?P<who>.+) took (?P<seconds>\d+\.\d+) seconds to start")
 _FAILED: Final = re.compile(
