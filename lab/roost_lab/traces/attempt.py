@@ -26,6 +26,9 @@ class Attempt(NamedTuple):
     # The last part of `session_seconds`, in which nobody used it, until the hub's culler ended it;
     # None: it isn't known, or somebody else ended it.
     idle_seconds: float | None = None
+    # Whether the log of its hub's culler covers its end: without `idle_seconds`, the culler didn't
+    # end it. False: nobody knows whether it did.
+    is_end_in_log: bool = False
 
 
 def other_scheduler(hub: str) -> str:

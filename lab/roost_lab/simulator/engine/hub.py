@@ -286,6 +286,7 @@ class Hub:
             return self._until_too_old(self._until_culled(active + assumed.cull_timeout_seconds))
         if (
             not assumed.cull_timeout_seconds
+            or attempt.is_end_in_log
             or recorded_seconds <= contained
             or self._is_stopped(attempt)
         ):
