@@ -50,10 +50,12 @@ class ReportedImages:
         loses nothing: the next call takes in the same.
         """
         followed: dict[Key, WarmFacts] = {}
+        # Made of all nodes each time it is asked for.
+        names = nodes.names if nodes is not None else None
         for key, known in warm.items():
             gone: Set[str]
-            if nodes is not None and key in sets:
-                gone = known.nodes_with_images - nodes.names
+            if names is not None and key in sets:
+                gone = known.nodes_with_images - names
             else:
                 gone = {node for node in known.nodes_with_images if not known.pods_on(node)}
             followed[key] = known.without_nodes(gone | self._replaced)

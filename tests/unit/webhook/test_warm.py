@@ -33,6 +33,7 @@ from tests.warm_rule import WarmNode, choose_warm, size_of_set
 from webhook.facts.facts import Facts
 from webhook.facts.placed_pod import FailedPull, PlacedPod, read_placed_pod
 from webhook.facts.warm import WarmFacts
+from webhook.watching.reported_images import ReportedImages
 
 IMAGE = "registry.example/team-image:1"
 WARM = {"user": {"warm": {"podsPerNode": 3, "spare": 0, "nodes": 10}}}
@@ -185,6 +186,25 @@ def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> Non
     after = facts.with_reports({"n1": (first, reported("h.io/y:1", "h.io/z:1"))})
     assert held_of(after, *images) == ["pulling", "h.io/y:1"]
     assert after.holders("small") == set()
+
+
+def test_nodes_are_named_once_for_all_classes() -> None:
+    """Each refresh follows the nodes: 5,000 names are gathered once, not for each class."""
+
+    class Counted(Nodes):
+        asked = 0
+
+        @property
+        def names(self) -> frozenset[str]:
+            Counted.asked += 1
+            return super().names
+
+    facts = WarmFacts({"ns/a": on("n1", ("a",)), "ns/b": on("n2", ("b",))})
+    warm = {"user": facts, "build": facts, "lab": facts}
+    nodes = Counted([node("n1")])
+    followed = ReportedImages().follow(warm, nodes, warm, with_reports=False)
+    assert [known.nodes_with_images for known in followed.values()] == [{"n1"}] * 3
+    assert Counted.asked == 1
 
 
 def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
