@@ -47,21 +47,23 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
         or "no labels"
     )
     if not trial.revision:
-        click.echo(
+        text = (
             f"A pod with {labels} came back untouched (scheduler {trial.scheduler}): it belongs to"
             " no class of Roost's, or the API server didn't reach the webhook. Run roost doctor"
-            " with the install's values; see also docs/troubleshooting.md#is-the-webhook-healthy.",
-            err=True,
+            " with the install's values; see also docs/troubleshooting.md#is-the-webhook-healthy."
         )
+        click.echo(printable_lines(text), err=True)
         return 1
-    click.echo(
+    lines = [
         f"A pod with {labels} is placed by policy {trial.revision}, scheduler {trial.scheduler}."
-    )
+    ]
     for change in changes:
         value = f" {json.dumps(change['value'])}" if "value" in change else ""
-        click.echo(printable_lines(f"  {change['op']} {change['path']}{value}"))
+        lines.append(f"  {change['op']} {change['path']}{value}")
     if text := left_out(pod):
-        click.echo(printable_lines(text))
+        lines.append(text)
+    # Whoever wrote the pod chose its labels, its scheduler and its annotations' keys.
+    click.echo(printable_lines("\n".join(lines)))
     return 0
 
 

@@ -226,27 +226,26 @@ def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line
             f"{name}: found {other.kind}, expected text or gzip. Unpack it: {other.unpack} {name} |"
             " roost records import -"
         )
-    stream = unpacked(file)
-    if stream.peek(4)[:4].startswith(UTF16_MARKS):
-        text = io.TextIOWrapper(stream, encoding="utf-16", errors="replace")
-        for number, decoded in enumerate(text, start=1):
-            yield number, decoded.encode("utf-8", "replace")
-        # The file is closed where it was opened.
-        text.detach()
-        return
     number = 0
-    while True:
-        try:
-            line = stream.readline(MOST_BYTES)
-        except UnpacksWithoutEndError:
-            counts.skip(f"{UNPACKS_WITHOUT_END}: unpack it yourself", f"{name}:{number + 1}")
-            return
-        except DAMAGES:
-            counts.skip(
-                "the compressed data breaks off or is damaged from here on", f"{name}:{number + 1}"
-            )
-            return
-        if not line:
-            return
-        number += 1
-        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+    try:
+        for number, line in enumerate(_lines_as_utf8(unpacked(file)), start=1):
+            yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+    except UnpacksWithoutEndError:
+        counts.skip(f"{UNPACKS_WITHOUT_END}: unpack it yourself", f"{name}:{number + 1}")
+    except DAMAGES:
+        counts.skip(
+            "the compressed data breaks off or is damaged from here on", f"{name}:{number + 1}"
+        )
+
+
+def _lines_as_utf8(stream: io.BufferedReader) -> Iterator[bytes]:
+    """The lines of a text in UTF-8 or UTF-16. Raises DAMAGES if the stream is unpacked."""
+    if not stream.peek(4)[:4].startswith(UTF16_MARKS):
+        while line := stream.readline(MOST_BYTES):
+            yield line
+        return
+    text = io.TextIOWrapper(stream, encoding="utf-16", errors="replace")
+    for decoded in text:
+        yield decoded.encode("utf-8", "replace")
+    # The file is closed where it was opened.
+    text.detach()

@@ -17,6 +17,8 @@ import pytest
 
 from roost import __main__ as entry
 from roost import cli
+from roost.commands import doctor
+from roost.doctor.try_pod import Trial
 from roost_lab.commands import rehearse
 from tools.stand_in_api import StandInApi
 
@@ -34,18 +36,22 @@ BOMB = (
 
 
 @contextmanager
-def answering(body: bytes, **headers: str) -> Iterator[str]:
+def answering(body: bytes, status: int = 200, encoding: str = "") -> Iterator[str]:
     """A server on loopback that gives this body for whatever is asked; its address."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             is_missing = self.path.endswith("/roost-release")
-            self.send_response(404 if is_missing else 200)
-            for name, value in headers.items():
-                self.send_header(name, value)
+            self.send_response(404 if is_missing else status)
+            if encoding:
+                self.send_header("Content-Encoding", encoding)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.do_GET()
 
         def log_message(self, *_: object) -> None:
             pass
@@ -135,7 +141,7 @@ def test_an_answer_that_unpacks_without_end_is_refused(
 ) -> None:
     monkeypatch.setattr("roost.commands.prometheus._MOST_BYTES", 2**22)
     packed = gzip.compress(b" " * 2**26)
-    with answering(packed, **{"Content-Encoding": "gzip"}) as address:
+    with answering(packed, encoding="gzip") as address:
         code = entry.main(["rehearse", "--past", address, "-n", "jhub"])
     assert (code, "found an answer of more than 4 MiB" in capsys.readouterr().err) == (2, True)
 
@@ -153,11 +159,12 @@ def test_a_past_that_unpacks_without_end_is_refused(
 @pytest.mark.parametrize(
     "said", ["rehearse -n jhub --past FILE", "records import FILE --database DATABASE"]
 )
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 def test_what_no_text_is_packed_to_is_read_no_further(
-    said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    said: str, encoding: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "packed.gz"
-    file.write_bytes(gzip.compress(b" " * 2**26))
+    file.write_bytes(gzip.compress((" " * 2**25).encode(encoding)))
     names = {"FILE": str(file), "DATABASE": str(tmp_path / "records.db")}
     code = entry.main([names.get(word, word) for word in said.split()])
     said = capsys.readouterr().err
@@ -223,6 +230,7 @@ ESCAPED_VALUES: Final = f"""\
 {NAMES}: {NAMES}
 singleuser: {{image: {{name: {NAMES}, tag: {NAMES}}}, nodeSelector: {{{NAMES}: {NAMES}}}}}
 """
+UTF16_PACKED: Final = gzip.compress(("{}\n" * 1000).encode("utf-16"))
 HOSTILE: Final[dict[str, bytes]] = {
     "escapes in objects": ESCAPED_OBJECTS.encode(),
     "escapes in values": ESCAPED_VALUES.encode(),
@@ -242,6 +250,9 @@ HOSTILE: Final[dict[str, bytes]] = {
     "deep JSON": b'{"a":' * 120_000 + b"1" + b"}" * 120_000,
     "no UTF-8": b'kind: "\xff\xfe\xc3\x28\x1b[2J"\n',
     "gzip": gzip.compress(b" " * 2**26),
+    "gzip cut in its header": gzip.compress(b"x")[:5],
+    "UTF-16 in gzip, cut": UTF16_PACKED[: len(UTF16_PACKED) // 2],
+    "gzip in gzip, cut": gzip.compress(gzip.compress(b"x")[:5]),
 }
 
 
@@ -305,6 +316,51 @@ def test_what_a_registry_or_a_stranger_says_of_a_pod_reaches_no_terminal(
     assert "the registry says" in printed
     assert "nothing is there" in printed
     assert printed.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("revision", ["", ESCAPES])
+def test_what_a_tried_pod_says_reaches_no_terminal(
+    revision: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Labels come from the pod's file, the rest from what the cluster made of it."""
+    spec = {"schedulerName": ESCAPES}
+    stored = {"metadata": {"labels": {ESCAPES: ESCAPES}}, "spec": spec}
+    trial = Trial(revision, ESCAPES, stored)
+    monkeypatch.setattr(doctor, "try_until_placed", lambda *_: trial)
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps({"metadata": {"labels": {"a": ESCAPES}}, "spec": spec}))
+    untouched = {"metadata": {}, "spec": spec}
+    with answering(json.dumps(untouched).encode()) as address:
+        config = _kubeconfig(tmp_path, address)
+        code = entry.main(["doctor", "--pod", str(file), "--kubeconfig", str(config)])
+    printed = capsys.readouterr()
+    told = printed.out if revision else printed.err
+    assert code == (0 if revision else 1)
+    assert told.startswith("A pod with a=")
+    assert told.count("pwned") == (5 if revision else 2)
+    assert told.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("said", ["doctor --pod {}", "doctor --now", "doctor -f VALUES"])
+def test_why_an_api_server_refuses_a_command_reaches_no_terminal(
+    said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Webhooks of others choose the words of a refusal."""
+    values = tmp_path / "values.yaml"
+    values.write_text("placeholders: []\n")
+    words = [str(values) if word == "VALUES" else word for word in said.split()]
+    answer = {"kind": "Status", "message": f"the server says {ESCAPES}"}
+    with answering(json.dumps(answer).encode(), 403) as address:
+        config = _kubeconfig(tmp_path, address)
+        code = entry.main([*words, "--kubeconfig", str(config)])
+    told = capsys.readouterr().err
+    assert code == 2
+    assert "the server says" in told
+    assert "pwned" in told
+    assert told.replace("\n", "").isprintable()
 
 
 def test_a_taint_of_a_strangers_node_reaches_no_terminal(

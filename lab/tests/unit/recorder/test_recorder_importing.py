@@ -274,8 +274,9 @@ def test_a_list_that_breaks_off_gives_its_whole_items(tmp_path: Path, share: flo
     assert history.counts.skipped == {"not valid JSON": 1}
 
 
-def test_gzip_that_breaks_off_gives_what_is_there(tmp_path: Path) -> None:
-    packed = gzip.compress(as_lines(morning(60).items).encode())
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_gzip_that_breaks_off_gives_what_is_there(tmp_path: Path, encoding: str) -> None:
+    packed = gzip.compress(as_lines(morning(60).items).encode(encoding))
     history = import_texts(empty_store(tmp_path), tmp_path, packed[: len(packed) // 2])
     assert history.counts.used["Events"] > 50
     assert "the compressed data breaks off or is damaged from here on" in history.counts.skipped
