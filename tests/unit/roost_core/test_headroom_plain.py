@@ -252,15 +252,19 @@ WAVE = (8, 16, 24, 32, 40, *[60] * 29)
 
 
 def seats_after(
-    yesterday: Sequence[int], today: Sequence[int], days: Sequence[Day] | None = None
+    yesterday: Sequence[int],
+    today: Sequence[int],
+    days: Sequence[Day] | None = None,
+    began: int = 14 * DAY + 900,
 ) -> int:
     """Seats where waiting is dear, for a hub where nobody came but at 15:00 yesterday and at 9:00
     today.
 
     yesterday, today: how many were there in each minute from then on; today's fifth is the last.
-    days: what earlier days say of 9:00; None: that nobody came.
+    days: what earlier days say of 9:00; None: that nobody came. began: another minute than
+        yesterday's 15:00.
     """
-    began, now = 14 * DAY + 900, 15 * DAY + 540
+    now = 15 * DAY + 540
     levels = [0] * now
     levels[began : began + len(yesterday)] = yesterday
     history = History(THURSDAY, array("i", [*levels, *today]))
@@ -308,3 +312,18 @@ def test_other_waves_count_where_half_of_what_days_say_knows_no_wave_as_large() 
     for weight, do_count in ((1.0, False), (1.1, True)):
         days = [Day(1.0, 0, 0, 100, None), Day(weight, 0, 0, 0, None)]
         assert (seats_after(WAVE, (0, 0, 24, 32, 40), days) >= 20) == do_count
+    # Today's 17 are unlike that day's 7 by (17 - 7)² / (1 + 17 + 7) = 4: it loses 4/5 of 1.25. That
+    # is less than half of all weight, half of it, or more.
+    for weight, do_count in ((0.76, False), (0.75, True), (0.74, True)):
+        days = [Day(1.25, 0, 0, 7, None), Day(weight, 0, 0, 100, None)]
+        seats = seats_after((3, 6, 10, 13, 17, *[37] * 29), (0, 0, 10, 13, 17), days)
+        assert (seats >= 20) == do_count
+
+
+def test_waves_of_other_hours_count_for_fourteen_days() -> None:
+    # Today's last minute is 9:04. The last fourteen days begin at 9:05 of the second day, and five
+    # minutes later is the first whose wave is known: the one to which forty had come.
+    today, first = (0, 0, 24, 32, 40), DAY + 545
+    days = [Day(1.0, 0, 0, 0, None)]
+    assert seats_after(WAVE, today, days, began=first + 1) == 20
+    assert seats_after(WAVE, today, days, began=first) == 0
