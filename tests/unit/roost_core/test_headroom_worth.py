@@ -35,6 +35,8 @@ def test_a_node_is_had_as_soon_as_the_waiting_that_it_saves_is_worth_its_cost(
 
 
 def test_for_how_long_an_empty_node_stays_is_a_part_of_its_cost() -> None:
+    # Six minutes until it is there, and an hour until it is removed.
+    assert worth_of(1, 1, 6, 3600).unused_hours == pytest.approx(1.1)
     needs = [(1.0, 1.0), (0.0, 3.0)]
     for idle_minutes in (1, 10, 30):
         price = cost_by_hand(0.25, 1, 6, idle_minutes) / (0.25 * 0.1)
