@@ -10,12 +10,13 @@ from roost_core.placement.headroom_worth import Worth
 
 # A count of 1 is unlike one of 7 by (7 - 1)² / (1 + 1 + 7) = 4: of a weight 1/5 stays, 4/5 is lost.
 FEW, MANY = 1, 7
-# Nobody came within twenty minutes but whom a test names.
+# The level stayed the same for twenty minutes.
 QUIET = (0,) * 21
 
 
 def share_that_comes(days: list[Day], came: float, levels: tuple[int, ...] = QUIET) -> float:
-    """The share of all weight, in hundredths, that says that somebody will still come.
+    """The share of all weight that says that somebody will still come, in whole hundredths, rounded
+    down.
 
     levels: of the minutes until now. A node has one seat and costs an hour, whoever uses it. So it
     is worth it if that share times what waiting is worth is at least 1.
@@ -60,7 +61,8 @@ def test_a_day_loses_weight_to_late_classes_only_if_people_are_missing() -> None
     # More came than then. The day has 0.2 left, and the late class its 0.1 of 0.3.
     for lately in (None, FEW, MANY):
         assert share_that_comes([nobody(FEW, lately), late(came=MANY)], MANY) == 33
-    # Only two days of three are without their people: 0.34 of 1.54 and 0.1 + 0.3 x 0.8.
+    # Of one day people are missing, of the other nobody: the late class has its 0.34 of
+    # 0.2 + 1 + 0.34 = 1.54.
     assert share_that_comes([nobody(MANY), nobody(FEW), late()], FEW) == 22
 
 
