@@ -145,4 +145,5 @@ def test_ages_are_by_the_api_servers_clock() -> None:
     cluster.objects[f"{LEASES}/hub-roost-controllers"]["spec"]["renewTime"] = ago(602)
     assert cluster.said("leaders") == []
     lease["spec"]["renewTime"] = ago(600 + 300)
-    cluster.tells("leaders", "error", "was renewed 300 s ago")
+    # A slow machine may take some seconds. By this machine's clock, it would be 900 s.
+    cluster.tells("leaders", "error", "was renewed 30")

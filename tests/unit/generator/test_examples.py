@@ -82,7 +82,7 @@ def test_the_values_begin_with_what_an_operator_sets_and_stay_few_and_narrow() -
     assert [line for line in text.splitlines() if len(line) > 100] == []
 
 
-HELPERS = {"contract", "faulty_keys", "terms"}
+HELPERS = {"contract", "faulty_keys", "tolerations_and_terms"}
 
 
 def test_the_table_has_the_check_of_every_file() -> None:

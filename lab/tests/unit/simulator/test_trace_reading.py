@@ -396,6 +396,7 @@ def test_what_the_recorder_does_not_know_is_left_to_be_drawn(tmp_path: Path) -> 
         None,
         "hub",
         None,
+        False,
     )
     assert not counts.notes
 
