@@ -622,6 +622,7 @@ def _month_of_classes(term: _Term, karpenter: _Term) -> str:
     for words, change in (
         ("median", term.change(NONE)),
         ("worst", term.worst_change(NONE)),
+        ("median with Karpenter", karpenter.change(NONE)),
         ("worst with Karpenter", karpenter.worst_change(NONE)),
     ):
         dollars = float(change.removesuffix(" %")) / 100 * nodes * month_hours * NODE_HOUR
