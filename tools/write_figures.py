@@ -171,8 +171,11 @@ def _later_cells(row: Mapping[str, str]) -> list[str]:
 
 def _in_order(table: FigureTable) -> list[dict[str, str]]:
     """Rows of the terms by heading, arms as `ARMS` has them."""
-    rows = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
-    return sorted(rows, key=lambda row: list(ARMS).index(row["placeholders"]))
+    return sorted(_by_heading(table), key=lambda row: list(ARMS).index(row["placeholders"]))
+
+
+def _by_heading(table: FigureTable) -> list[dict[str, str]]:
+    return [dict(zip(table.headings, row, strict=True)) for row in table.rows]
 
 
 def first_week() -> str:
@@ -185,8 +188,7 @@ def first_week() -> str:
         KNOWN: "two earlier weeks are known",
     }
     rows = []
-    for cells in results.tables[0].rows:
-        row = dict(zip(results.tables[0].headings, cells, strict=True))
+    for row in _by_heading(results.tables[0]):
         is_none = row["placeholders"] == NONE
         rows.append(
             [
@@ -206,7 +208,6 @@ def first_week() -> str:
 def exam() -> str:
     """An exam that comes once, booked and not."""
     results = read_results("exam")
-    table = results.tables[0]
     columns = {
         "exam": "the exam",
         "over 10 s": "people later than 10 s, of 320",
@@ -215,8 +216,7 @@ def exam() -> str:
         "p95, s": "p95 of the wait, s",
         "most nodes": "most nodes that there may be",
     }
-    places = [table.headings.index(name) for name in columns]
-    rows = [[row[place] for place in places] for row in table.rows]
+    rows = [[row[column] for column in columns] for row in _by_heading(results.tables[0])]
     return f"{_markdown(list(columns.values()), rows)}\n\n{_source(results)}"
 
 
@@ -245,10 +245,8 @@ def _learned_headroom(
     and the page's for them.
     """
     results = read_results(name)
-    table = results.tables[0]
     rows = []
-    for cells in table.rows:
-        row = dict(zip(table.headings, cells, strict=True))
+    for row in _by_heading(results.tables[0]):
         if row["placeholders"] in names:
             more = "" if row["placeholders"] == NONE else row["against none"]
             values = [row[column] for column in columns]

@@ -23,8 +23,6 @@ from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.subject import Report
 from roost_lab.units import DAY_US, HOUR_US, MINUTE_US
 
-# What a terminal obeys, or what shows a text in another order; without tabs and line breaks.
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _UNIT_US: Final = {"m": MINUTE_US, "h": HOUR_US, "d": DAY_US, "w": 7 * DAY_US}
 
 _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
@@ -123,10 +121,6 @@ def command(
     return 0
 
 
-def _as_json(control: re.Match[str]) -> str:
-    return f"\\u{ord(control[0]):04x}"
-
-
 def _write(report: Report, form: str, output: str, store: Store) -> None:
     """output: a file or "-"."""
     name = re.split(r"[/\\]", store.engine.url.database or "")[-1]
@@ -137,8 +131,6 @@ def _write(report: Report, form: str, output: str, store: Store) -> None:
             text = to_text(report)
         case _:
             text = make_page(report, f"Database {name}, read by roost {version()}.")
-    # Events' messages and images' names may be anybody's.
-    text = _CONTROLS.sub(_as_json if form == "json" else "\ufffd", text)
     if output == "-":
         click.echo(text, nl=False)
     else:

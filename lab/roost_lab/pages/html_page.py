@@ -7,16 +7,21 @@ nothing else.
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
 from roost_lab.pages.drawing import Figure
 from roost_lab.pages.table import Cell, Table, Unit
+
+# What no page may have: a terminal that shows the file would obey it, or show a text in another
+# order. Events' messages and images' names may be anybody's.
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class Tile(NamedTuple):
@@ -65,7 +70,7 @@ def render(
     template = environment.from_string(resource("page.html.j2"))
     sections = [section for part in parts if (section := _section(part)) is not None]
     script = resource("page.js") if sections else ""
-    return template.render(
+    page = template.render(
         title=title,
         about=about,
         sentence=sentence,
@@ -80,6 +85,7 @@ def render(
             {figure.key: figure.as_json() for section in sections for figure in section["figures"]}
         ),
     )
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", page)
 
 
 def _section(part: Part) -> dict[str, Any] | None:

@@ -36,7 +36,8 @@ def to_json(report: Report) -> str:
         "sentence": sentence(report),
         "tables": {table.name: data_rows(table) for table in tables(report)},
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    # In ASCII: names and messages may be anybody's, and some characters command a terminal.
+    return json.dumps(document, indent=1) + "\n"
 
 
 def to_text(report: Report) -> str:

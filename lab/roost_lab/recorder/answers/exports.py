@@ -84,7 +84,7 @@ def launch_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     # Launches that came later than their pods, by time.
     later: list[tuple[int, str, str]] = []
     for row in itertools.chain.from_iterable(
-        _with_last_uses(store, rows) for rows in _by_creation(store, query, since_us)
+        _with_idle_seconds(store, rows) for rows in _by_creation(store, query, since_us)
     ):
         while later and later[0][0] < row["created_us"]:
             yield heapq.heappop(later)[-1]
@@ -121,38 +121,34 @@ def _launch_line(row: Row, launched_us: int, ready_us: int | None, sizes: Mappin
         "memory_bytes": row["memory_bytes"],
         "ready_seconds": _after(launched_us, ready_us),
         "seconds": _after(launched_us, row["deleted_us"]),
-        "idle_seconds": _idle_seconds(row),
+        "idle_seconds": row["idle_seconds"],
         "status": row["end_reason"] or "running",
     }
     return json.dumps(launch, separators=(",", ":"))
 
 
-def _with_last_uses(store: Store, pods: list[Row]) -> list[Row]:
-    """The pods, each with `used_us`: when it was last used, if the hub's culler ended it."""
+def _with_idle_seconds(store: Store, pods: list[Row]) -> list[Row]:
+    """The pods, each with `idle_seconds`."""
     phase = schema.phase.c
     query = sa.select(schema.phase).where(
         phase.pod_uid.in_([pod["uid"] for pod in pods]), phase.phase == Phase.CULLED
     )
     # The culler may try again: the last word counts.
     culled = _rows_by("pod_uid", store, query.order_by(phase.at_us))
-    return [{**pod, "used_us": _last_use_us(pod, culled.get(pod["uid"], ()))} for pod in pods]
+    return [{**pod, "idle_seconds": _idle_seconds(pod, culled.get(pod["uid"], ()))} for pod in pods]
 
 
-def _last_use_us(pod: Row, culled: Sequence[Row]) -> int | None:
-    """When a server was last used; None: the culler didn't end it, or it is still there."""
+def _idle_seconds(pod: Row, culled: Sequence[Row]) -> float | None:
+    """For how long nobody had used a server when it was gone; None: the culler didn't end it, or it
+    is still there.
+    """
     if not culled or pod["deleted_us"] is None:
         return None
     at_us: int = culled[-1]["at_us"]
     if pod["deleted_us"] - at_us > _ENDING_US:
         # The hub didn't stop it then, and people may have come again.
         return None
-    return at_us - int(culled[-1]["detail"]) * US
-
-
-def _idle_seconds(pod: Row) -> float | None:
-    """For how long nobody had used a server when it was gone; None: it isn't known."""
-    used_us: int | None = pod["used_us"]
-    return None if used_us is None else _after(used_us, pod["deleted_us"])
+    return _after(at_us - int(culled[-1]["detail"]) * US, pod["deleted_us"])
 
 
 def _by_creation(store: Store, query: sa.Select[Any], since_us: int) -> Iterator[list[Row]]:

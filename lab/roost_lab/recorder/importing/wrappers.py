@@ -48,10 +48,10 @@ def find_objects(value: Any, layers: int = 0) -> Iterator[tuple[str, Any]]:  # n
             yield from find_objects(item, layers + 1)
     elif isinstance(value, HubNews):
         yield HUB_NEWS, value
-    elif isinstance(value, str) and (news := read_hub_line(value.rstrip())) is not None:
-        yield HUB_NEWS, news
     elif isinstance(value, str) and is_hub_line(value):
-        pass
+        news = read_hub_line(value.rstrip())
+        if news is not None:
+            yield HUB_NEWS, news
     elif isinstance(value, str):
         inner = read_text(value.strip().encode("utf-8", "replace"))
         if inner is None:

@@ -135,10 +135,11 @@ def log_checkpoint(namespace: str) -> str:
 
 
 def is_hub_line(text: str) -> bool:
-    """Whether it is a line of JupyterHub's own format; those that follow one, as tracebacks do, are
-    not.
+    """Whether it is a line of JupyterHub's own format, or tells of a server that the culler ends.
+
+    Lines that follow one, as tracebacks do, are not.
     """
-    return _LINE.match(text) is not None
+    return _LINE.match(text) is not None or _CULLED.match(text) is not None
 
 
 def read_hub_line(text: str) -> HubNews | None:

@@ -49,6 +49,8 @@ def test_a_line_of_the_culler_tells_whose_server_it_ends_and_since_when_that_is_
     assert (news and [news.who, news.span_us]) == found
     if news is not None:
         assert news.outcome is Phase.CULLED
+        # So a file of the culler's lines alone is a hub's log.
+        assert is_hub_line(line)
         assert news.when == (BEGIN, SECOND)
 
 
