@@ -32,7 +32,7 @@ from tools.generated_file import write_or_check
 from tools.root import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 WRITER: Final = "python -m tools.write_figures"
 _PLACE: Final = re.compile(
@@ -80,8 +80,6 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "never-worse": partial(_without, "never-worse", "p99"),
         "never-worse-ten-days": partial(_without, "never-worse-ten-days", "found from"),
         "disks-and-nodes": partial(ranges, "disks-and-nodes"),
-        "webhook-restarts": partial(ranges, "webhook-restarts"),
-        "control-plane": partial(ranges, "control-plane", ("the same node", "unexplained")),
         "flagship": partial(_table_of, "flagship", 0),
         "flagship-parts": partial(_table_of, "flagship", 1),
         "flagship-published": flagship_published,
@@ -281,18 +279,11 @@ def flagship_published() -> str:
     return f"{_markdown(head, rows)}\n\n{_source(results)}"
 
 
-def ranges(name: str, names: Collection[str] = ()) -> str:
-    """A table whose cells have a figure for each replay: the least and the greatest of them.
-
-    names: of the rows that are told; none: all.
-    """
+def ranges(name: str) -> str:
+    """A table whose cells have a figure for each replay: the least and the greatest of them."""
     results = read_results(name)
     table = results.tables[0]
-    rows = [
-        [row[0], *(_range_of(cell) for cell in row[1:])]
-        for row in table.rows
-        if not names or row[0] in names
-    ]
+    rows = [[row[0], *(_range_of(cell) for cell in row[1:])] for row in table.rows]
     return f"{_markdown(table.headings, rows)}\n\n{_source(results)}"
 
 
