@@ -49,7 +49,7 @@ def _find_gke(install: Install) -> CheckReport:
             "In a private cluster the firewall lets the control plane reach ports 443 and 10250 of"
             f" nodes only, and the webhook has port {port}. Pods would be created without Roost.",
             f"Add a firewall rule for TCP {port} from the control plane's range to the nodes "
-            "(docs/how-to/gke.md#private-clusters).",
+            "(docs/how-to/clouds.md#private-clusters).",
         )
     mutated = [
         pod["metadata"]["name"]
@@ -92,7 +92,7 @@ def _find_eks(install: Install) -> CheckReport:
             "There is no DaemonSet aws-node, so pods have addresses of another network plugin,"
             " which EKS's control plane may not reach. Pods would be created without Roost.",
             "webhook: {hostNetwork: true}, unless the plugin routes pods' addresses in the VPC "
-            "(docs/how-to/eks.md#with-another-network-plugin).",
+            "(docs/how-to/clouds.md#with-another-network-plugin).",
         )
 
 
@@ -103,7 +103,7 @@ def _find_aks(install: Install) -> CheckReport:
             "imageGate.mode is startupTaint, and the taints of an AKS node pool can't be removed"
             " through Kubernetes: as one of these, the startup taint keeps users off its nodes for"
             " good.",
-            "Give it as a node initialization taint (docs/how-to/node-pools.md#aks), or use "
+            "Give it as a node initialization taint (docs/how-to/clouds.md#aks), or use "
             "imageGate.mode: requireLabel.",
         )
 

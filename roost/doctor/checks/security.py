@@ -21,7 +21,7 @@ _FIXES: Final = {
     ),
     "security context constraint": (
         "OpenShift gives each namespace users of its own: set podSecurityContext: "
-        "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/how-to/openshift.md)."
+        "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/how-to/clouds.md#openshift)."
     ),
 }
 
