@@ -36,9 +36,13 @@ def decision(
     last_us: int | None = None,
     detail: str = "",
 ) -> DecisionRecord:
-    """A decision for a node. detail: what tells it from others of its kind."""
+    """A decision for a node.
+
+    detail: what tells it from others of its kind about this pod; "": there is no other.
+    """
+    identity = f"{pod_uid}/{kind}/{detail}" if detail else f"{pod_uid}/{kind}"
     return DecisionRecord(
-        id=f"{pod_uid}/{kind}{detail}"[:MAX_ID],
+        id=identity[:MAX_ID],
         pod_uid=pod_uid,
         kind=kind,
         node_name=node_name,
@@ -74,7 +78,7 @@ def failed_attempt(
         source=source,
         scheduler=scheduler,
         last_us=last_us,
-        detail=f"/{digest}",
+        detail=digest,
     )
     return replace(
         attempt,

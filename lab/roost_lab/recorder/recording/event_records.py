@@ -98,7 +98,7 @@ def _preemption_records(event: EventReading, uid: str) -> Iterator[Record]:
         victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.when.at_us, kind="preempted"
     )
     if by_uid:
-        decided = _decision(DecisionKind.PREEMPT, by_uid, node_name, event, f"/{uid}")
+        decided = _decision(DecisionKind.PREEMPT, by_uid, node_name, event, detail=uid)
         yield replace(decided, message=event.note)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost_core.placement.labels import hub_of
 from roost_core.start_counts import Whose
@@ -22,7 +22,7 @@ from roost_lab.recorder.recording.pod_records import hub_records, phase_record
 from roost_lab.recorder.recording.reading import MICRO_US, PodReading, Step
 from roost_lab.recorder.recording.scheduler_model import PLACEHOLDER
 from roost_lab.recorder.recording.seated_starts import SeatedStarts
-from roost_lab.recorder.recording.streams import How, Seen
+from roost_lab.recorder.recording.streams import How
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, HUB, NODE, PULL, READY, WHOLE
 from roost_lab.recorder.store.records import Phase, PhaseRecord, PullRecord, Record
 from roost_lab.units import US
@@ -42,9 +42,9 @@ class _Start:
     created: Step
     # Its server's name in the log of its hub, `user` or `user:server`; "": none.
     server: str
-    # When the watch told that it was bound, and since when its containers run (see
-    # `_within_second`).
+    # When the watch told that it was bound.
     bound_us: int | None = None
+    # Since when its containers run, by `_within_second`.
     started_us: int | None = None
     is_ready: bool = False
     # The hub's word, if it came before the news that the pod is ready.
@@ -53,6 +53,14 @@ class _Start:
     is_seated: bool = False
     # True, too, of a start that may have ended before the recorder began: it isn't counted.
     has_ended: bool = False
+
+
+class _Span(NamedTuple):
+    """How long a phase of a start took; None: a time that isn't known."""
+
+    phase: str
+    from_us: int | None
+    to_us: int | None
 
 
 class LiveStarts:
@@ -72,9 +80,9 @@ class LiveStarts:
         # Uid -> image -> how long it was pulled, in µs; None: the node had it. Until the start's
         # result is counted.
         self._pulls: dict[str, dict[str, int | None]] = {}
-        # Uid -> how many images it has. Started pods of which not all Events arrived, and when each
-        # is given up.
+        # Started pods of which not all Events arrived. Uid -> how many images it has.
         self._untold: dict[str, int] = {}
+        # Until when the Events of each pod are awaited, and its uid; the first to end comes first.
         self._deadlines: deque[tuple[int, str]] = deque()
 
     def hub_log(self, namespace: str, now_us: int, *, is_read: bool) -> None:
@@ -137,10 +145,14 @@ class LiveStarts:
             start.has_ended = True
             self._pulls.pop(uid, None)
             return
+        second_us = _started_us(pod)
+        if second_us is not None:
+            start.started_us = _within_second(second_us, seen.at if seen.is_exact else None)
         is_awaited = bool(start.server) and pod.state.namespace in self._logs
-        for phase, from_us, to_us in _phases(pod, start, seen):
-            if not (phase == WHOLE and is_awaited):
-                self._observe(start, phase, from_us, to_us)
+        for span in _phases(pod, start):
+            # The hub's log will tell how long the whole start took.
+            if not (span.phase == WHOLE and is_awaited):
+                self._observe(start, span)
         self._untold[uid] = len({container.image for container in pod.containers})
         if not is_awaited:
             self._end(start, seen.at)
@@ -184,15 +196,17 @@ class LiveStarts:
         asked_us = None if news.span_us is None else news.when.at_us - news.span_us
         created = start.created
         told_us = created.at_us if created.resolution_us == MICRO_US else None
-        self._observe(start, HUB, asked_us, _within_second(created.at_us, told_us))
-        self._observe(start, ANSWER, start.started_us, news.when.at_us)
-        self._observe(start, WHOLE, asked_us, news.when.at_us)
+        self._observe(start, _Span(HUB, asked_us, _within_second(created.at_us, told_us)))
+        self._observe(start, _Span(ANSWER, start.started_us, news.when.at_us))
+        self._observe(start, _Span(WHOLE, asked_us, news.when.at_us))
         self._end(start, now_us)
 
-    def _observe(self, start: _Start, phase: str, from_us: int | None, to_us: int | None) -> None:
+    def _observe(self, start: _Start, span: _Span) -> None:
         # Nobody waited for what seating asked for.
-        if from_us is not None and to_us is not None and not start.is_seated:
-            self._counts.observe(start.whose, (to_us - from_us) / US, phase)
+        if start.is_seated:
+            return
+        if span.from_us is not None and span.to_us is not None:
+            self._counts.observe(start.whose, (span.to_us - span.from_us) / US, span.phase)
 
     def _end(self, start: _Start, now_us: int) -> None:
         start.has_ended = True
@@ -280,36 +294,37 @@ def _is_started(pod: PodReading) -> bool:
 
 
 def _within_second(second_us: int, told_us: int | None) -> int:
-    """A whole second that an exact time is counted from or to: when the watch told, if it did
-    within it, else its middle, which is wrong by half a second at most. told_us: None: not exactly.
+    """The best guess of when something happened that the pod's object dates by a whole second: when
+    the watch told of it, if within that second; else its middle, at most half a second off.
+
+    told_us: None: the watch didn't tell of it at once.
     """
     if told_us is not None and 0 <= told_us - second_us < US:
         return told_us
     return second_us + US // 2
 
 
-def _phases(
-    pod: PodReading, start: _Start, seen: Seen
-) -> Iterator[tuple[str, int | None, int | None]]:
-    """The phases of a pod that is ready, from and to; pods' times are whole seconds, counted from
-    whole ones.
+def _started_us(pod: PodReading) -> int | None:
+    """When the last of a pod's containers started, a whole second; None: none did."""
+    starts_us = [container.started_us for container in pod.containers]
+    return max((at_us for at_us in starts_us if at_us is not None), default=None)
+
+
+def _phases(pod: PodReading, start: _Start) -> Iterator[_Span]:
+    """The phases of a pod that is ready. Both ends of a span are equally exact: whole seconds, but
+    for a node that the watch told of.
     """
     bound_us = pod.condition("PodScheduled").reached_us
     ready_us = pod.condition("Ready").reached_us
-    starts_us = [container.started_us for container in pod.containers]
-    started_us = max((at_us for at_us in starts_us if at_us is not None), default=None)
+    started_us = _started_us(pod)
     if pod.condition("Ready").status != "True":
         # A pod that has finished isn't ready any more; few have a readiness probe.
         ready_us = started_us
-    if started_us is None:
-        start.started_us = None
-    else:
-        start.started_us = _within_second(started_us, seen.at if seen.is_exact else None)
     if start.created.resolution_us == MICRO_US and start.bound_us is not None:
         # The watch told of both at once.
-        yield NODE, start.created.at_us, start.bound_us
+        yield _Span(NODE, start.created.at_us, start.bound_us)
     else:
-        yield NODE, pod.created_us, bound_us
-    yield CONTAINERS, bound_us, started_us
-    yield READY, started_us, ready_us
-    yield WHOLE, pod.created_us, ready_us
+        yield _Span(NODE, pod.created_us, bound_us)
+    yield _Span(CONTAINERS, bound_us, started_us)
+    yield _Span(READY, started_us, ready_us)
+    yield _Span(WHOLE, pod.created_us, ready_us)

@@ -29,13 +29,12 @@ from roost_lab.recorder.store.records import (
 )
 from roost_lab.units import US
 
-_NODE_GONE: Final = "node-gone"
 _EVICTION_REASONS: Final = {
     "PreemptionByScheduler": "preempted",
     "EvictionByEvictionAPI": "evicted",
     "DeletionByTaintManager": "evicted",
     "TerminationByKubelet": "evicted",
-    "DeletionByPodGC": _NODE_GONE,
+    "DeletionByPodGC": "node-gone",
 }
 
 
@@ -145,7 +144,7 @@ def _decisions(before: PodReading | None, pod: PodReading, seen: Seen) -> Iterat
             seen.step,
             source="watch",
             scheduler=state.scheduler_name,
-            detail=f"/{nominated}",
+            detail=nominated,
         )
         yield phase_record(state.uid, Phase.NOMINATED, seen.step, "watch")
 
@@ -235,12 +234,16 @@ def hub_records(uid: str, news: HubNews) -> list[Record]:
 
 
 def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:
-    """A record when a pod's condition says for the first time that it is pre-empted or evicted."""
+    """A record when a pod's condition says for the first time that it is pre-empted or evicted.
+
+    A pod whose node is gone is neither, nor is a pod whose reason isn't known here.
+    """
     disruption = pod.condition("DisruptionTarget")
     if disruption.status != "True":
         return
-    kind = _EVICTION_REASONS.get(disruption.reason, _NODE_GONE)
-    if kind != _NODE_GONE and (before is None or "DisruptionTarget" not in before.conditions):
+    is_first = before is None or "DisruptionTarget" not in before.conditions
+    kind = _EVICTION_REASONS.get(disruption.reason)
+    if is_first and kind in ("preempted", "evicted"):
         at_us = disruption.since_us or pod.created_us
         yield PreemptionRecord(
             victim_uid=pod.state.uid, node_name=pod.state.node_name, at_us=at_us, kind=kind
