@@ -20,8 +20,9 @@ By subject:
 - `server_starts.py`: what slows or refuses starts: the hub's limits of users, CPU
 - `seating.py`: whether the hub has a token for seating
 - `culling.py`: when the hub ends idle servers
-- `users.py`: sizes, nodes, placeholders
+- `users.py`: what the values get of users: their sizes, nodes, placeholders
 - `images.py`: images, profiles, pullers
+- `user_sizes.py`: how large a user is, and which nodes it may use
 - `profile_pools.py`, `lost_overrides.py`: profiles
 - `builds.py`: BinderHub
 - `class_match.py`: whether the hub's users are within reach of class `user`
@@ -30,6 +31,6 @@ By subject:
   sets, `hub_code.py` which trait that is; `python_names.py`, `profile_filters.py`,
   `spawn_hook.py`: names, filters and the hook in it. It is read and never run.
 - `traits.py`, `chart_traits.py`: KubeSpawner's traits, and what the chart's keys set of them
-- `pod_resources.py`, `pull_secrets.py`, `object_names.py`: what pods and objects of the chart have
+- `chart_resources.py`, `pull_secrets.py`, `object_names.py`: what the chart's pods and objects have
 - `quantities.py`: KubeSpawner's sizes as Kubernetes quantities
 """

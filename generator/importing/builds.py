@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from generator.importing.chart_resources import kubernetes_resources
 from generator.importing.hub_code import class_settings
-from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.python_settings import ANY
 from generator.importing.quantities import MEMORY, memory_quantity, quantity, spawner_bytes
 from generator.importing.result import Draft

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from generator.importing.profile_pools import Traits, size_traits
 from generator.importing.traits import entries_of
+from generator.importing.user_sizes import Traits, size_traits
 from generator.values.files import read_defaults
 from generator.values.lookups import child, mapping, text
 from generator.values.merge import coalesce

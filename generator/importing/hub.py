@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from generator.importing.chart_resources import kubernetes_resources
 from generator.importing.class_match import map_class_match
 from generator.importing.culling import note_culling
 from generator.importing.hub_traits import traits_of
 from generator.importing.images import map_images
 from generator.importing.not_carried_over import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.object_names import is_of_an_old_chart, object_name
-from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.result import Draft
 from generator.importing.seating import map_seating

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
 from generator.faults import some
+from generator.importing.chart_resources import kubernetes_resources
 from generator.importing.lost_overrides import note_lost
 from generator.importing.object_names import object_name
-from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.pull_secrets import put_pull_secrets, secret_names
 from generator.importing.quantities import cpu_quantity, spawner_memory

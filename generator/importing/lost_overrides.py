@@ -21,11 +21,11 @@ from generator.importing.not_carried_over import (
     places_pods,
     runtime_class_reason,
 )
-from generator.importing.profile_pools import SIZES
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
 from generator.importing.source import kind_of
 from generator.importing.traits import OLD_NAMES, entries, entries_of, is_trait, is_unfilled
+from generator.importing.user_sizes import SIZES
 from generator.render.managed_images import RESOURCE_TRAITS
 from generator.values.lookups import child, mapping, text
 from roost_core.objects.image_references import is_reference

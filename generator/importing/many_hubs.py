@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 from generator.faults import Fault, ValuesError, one_line, some
 from generator.importing.hub_folders import HubFiles
 from generator.importing.importer import faults_of, import_layers
-from generator.importing.profile_pools import NODE_KEYS
 from generator.importing.result import ImportResult, free_name, put_at
 from generator.importing.source import HubPath, show_key
+from generator.importing.user_sizes import NODE_KEYS
 from generator.importing.yaml_printer import print_yaml
 from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json

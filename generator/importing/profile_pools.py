@@ -8,34 +8,20 @@ keeps.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from generator.checks.placeholders import is_gpu
-from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
-from generator.importing.quantities import quantity, user_size
+from generator.importing.quantities import quantity
 from generator.importing.result import free_name
-from generator.importing.traits import (
-    LISTS,
-    OLD_NAMES,
-    SetTrait,
-    camel_case,
-    entries,
-    entries_of,
-    overridden,
-    pod_config_of,
-)
+from generator.importing.traits import LISTS, OLD_NAMES, camel_case, entries, overridden
+from generator.importing.user_sizes import NODE_KEYS, Room, Traits, room_of, size_traits
 from generator.render.go_json import to_json
 from generator.values.lookups import child, listing, mapping, text
 from generator.values.profile_overrides import by_key
-from roost_core.objects.pod import REQUIRED
 from roost_core.objects.requests import requested
 
-# What KubeSpawner is told of a pod, by its names.
-Traits = Mapping[str, Any]
 # A kind of user: its title for people, which is a profile and choices; and its pod's traits.
 Kind = tuple[tuple[str, ...], Traits]
-# A placeholder set as far as it stands for a user: `resources`, and every key of NODE_KEYS.
-Room = dict[str, Any]
 
 # A choice whose image nobody can name beforehand: it is typed, or built.
 UNLISTED: Final = "an image of their own"
@@ -72,21 +58,6 @@ _SHAPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "tolerations": (list, dict),
     "node_affinity_required": (list, dict),
 }
-# Trait -> its part of a pod's resources, which resource, and its key below `singleuser.cpu` or
-# `.memory`.
-SIZES: Final = {
-    "cpu_guarantee": ("requests", "cpu", "guarantee"),
-    "cpu_limit": ("limits", "cpu", "limit"),
-    "mem_guarantee": ("requests", "memory", "guarantee"),
-    "mem_limit": ("limits", "memory", "limit"),
-}
-# The chart's key below `singleuser.extraResource` -> the trait.
-EXTRA_RESOURCES: Final = {
-    "guarantees": "extra_resource_guarantees",
-    "limits": "extra_resource_limits",
-}
-# The keys of a placeholder set that say which nodes it is for.
-NODE_KEYS: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 
 
 class KindKey(NamedTuple):
@@ -274,69 +245,6 @@ def overridden_by(traits: Traits, holder: object) -> Traits:
             before = {}
         changed[name] = overridden(before, value)
     return changed
-
-
-def size_traits(singleuser: object) -> dict[str, object]:
-    """The traits of a user's size, as `singleuser` of zero-to-jupyterhub says it."""
-    found = {
-        f"extra_resource_{part}": child(singleuser, "extraResource", part)
-        for part in ("limits", "guarantees")
-    }
-    found |= {trait: child(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
-    return {trait: value for trait, value in found.items() if value is not None}
-
-
-def own_sizes(traits: Traits) -> dict[str, dict[str, str]]:
-    """Requests and limits of CPU and memory, in Kubernetes quantities."""
-    sizes: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
-    for trait, value in traits.items():
-        if trait not in SIZES:
-            continue
-        part, name, _ = SIZES[trait]
-        amount = user_size(name, value)
-        if amount is not None:
-            sizes[part][name] = amount
-    return sizes
-
-
-def room_of(traits: Traits) -> Room:
-    """What a placeholder needs to stand for a user: the user's size, and where the user may go."""
-    sizes = own_sizes(traits)
-    for part, key in (
-        ("requests", "extra_resource_guarantees"),
-        ("limits", "extra_resource_limits"),
-    ):
-        for name, value in mapping(traits.get(key)).items():
-            # Kubernetes wants the same number of an extended resource in both.
-            kinds = ("requests", "limits") if "/" in name else (part,)
-            for kind in kinds:
-                if (quantity(value) or 0) > 0:
-                    sizes[kind][name] = str(value)
-    for name, request in sizes["requests"].items():
-        limit = sizes["limits"].get(name)
-        if limit is not None and (quantity(limit) or 0) < (quantity(request) or 0):
-            del sizes["limits"][name]
-    instead = _pod_config(traits)
-    selector = mapping(instead.get("nodeSelector", traits["node_selector"]))
-    terms = traits["node_affinity_required"]
-    if isinstance(instead.get("affinity"), Mapping):
-        terms = child(instead, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
-    return {
-        "resources": {part: amounts for part, amounts in sizes.items() if amounts},
-        "nodeSelector": {key: value for key, value in selector.items() if isinstance(value, str)},
-        "tolerations": [
-            toleration
-            for toleration in entries_of(instead.get("tolerations", traits["tolerations"]))
-            if not lint_toleration(toleration)
-        ],
-        "requiredNodeTerms": [term for term in entries_of(terms) if not lint_required_term(term)],
-    }
-
-
-def _pod_config(traits: Traits) -> dict[str, Any]:
-    """The known entries of extra_pod_config, each of which takes the place of a pod's field."""
-    pod_config = SetTrait(traits.get("extra_pod_config"), ())
-    return pod_config_of({"extra_pod_config": pod_config})
 
 
 def _pool_and_size(traits: Traits) -> KindKey:

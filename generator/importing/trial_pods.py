@@ -30,6 +30,7 @@ from generator.importing.traits import (
     entries_of,
     is_known,
 )
+from generator.importing.user_sizes import Traits, own_sizes
 from generator.values.lookups import child, listing, mapping, text
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.requests import requested
@@ -94,7 +95,7 @@ def groups_of(overrides: object) -> list[tuple[str, object]]:
     return found
 
 
-def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[str, str]:
+def _unknown_of(traits: Traits, where: Mapping[str, str]) -> dict[str, str]:
     """What isn't known of a pod of these traits, each with what sets it.
 
     where: the key and line that sets a trait.
@@ -129,9 +130,7 @@ def _unknown_of(traits: profile_pools.Traits, where: Mapping[str, str]) -> dict[
     return found
 
 
-def _kinds_of(
-    result: ImportResult, usual: profile_pools.Traits, groups: int
-) -> list[profile_pools.Kind]:
+def _kinds_of(result: ImportResult, usual: Traits, groups: int) -> list[profile_pools.Kind]:
     """The kinds of users of one group, by what they choose.
 
     usual: the traits of who chooses nothing. groups: how many there are.
@@ -152,14 +151,14 @@ def _kinds_of(
     return kinds
 
 
-def _as_made(traits: profile_pools.Traits) -> profile_pools.KindKey:
+def _as_made(traits: Traits) -> profile_pools.KindKey:
     """By which trial pods are told apart: each is named by every choice that changes it."""
     made = (_pod_of(traits), _namespace_labels(traits), _unknown_of(traits, {}))
     return profile_pools.KindKey(repr(made))
 
 
-def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
-    sizes = profile_pools.own_sizes(traits)
+def _pod_of(traits: Traits) -> dict[str, Any]:
+    sizes = own_sizes(traits)
     for part, key in (
         ("requests", "extra_resource_guarantees"),
         ("limits", "extra_resource_limits"),
@@ -207,7 +206,7 @@ def _containers(value: object) -> list[object]:
     ]
 
 
-def _namespace(traits: profile_pools.Traits) -> str:
+def _namespace(traits: Traits) -> str:
     template = text(traits.get("user_namespace_template")) or "{hubnamespace}-{username}"
     namespace = ""
     if traits.get("enable_user_namespaces") is True:
@@ -215,7 +214,7 @@ def _namespace(traits: profile_pools.Traits) -> str:
     return namespace or text(traits.get("namespace"))
 
 
-def _namespace_labels(traits: profile_pools.Traits) -> Mapping[str, str]:
+def _namespace_labels(traits: Traits) -> Mapping[str, str]:
     own: Mapping[str, object] = {}
     if traits.get("enable_user_namespaces") is True:
         own = mapping(traits.get("user_namespace_labels"))

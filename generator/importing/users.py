@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from generator.importing import profile_pools as pools
+from generator.importing.chart_resources import kubernetes_resources
 from generator.importing.chart_traits import PURPOSE_TERM
 from generator.importing.object_names import is_of_an_old_chart
-from generator.importing.pod_resources import kubernetes_resources
 from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
@@ -23,6 +23,14 @@ from generator.importing.traits import (
     entries_of,
     known_of,
     pod_config_of,
+)
+from generator.importing.user_sizes import (
+    EXTRA_RESOURCES,
+    SIZES,
+    Room,
+    Traits,
+    room_of,
+    size_traits,
 )
 from generator.values.lookups import child, mapping
 from roost_core.objects.pod import REQUIRED
@@ -65,24 +73,24 @@ def match_purpose(hub: HubSection, pods: str) -> str | None:
     return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
 
 
-def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> pools.Traits:
+def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> Traits:
     """Map a user's size, as the hub writes it. Returns it as traits of KubeSpawner.
 
     set_traits: what the hub sets beside the chart's keys.
     """
     hub = charts.hub
-    traits = pools.size_traits(child(hub.data, "singleuser"))
+    traits = size_traits(child(hub.data, "singleuser"))
     is_deleted = hub.is_deleted("singleuser.memory.guarantee")
     if charts.binder is None and "mem_guarantee" not in traits and not is_deleted:
         # The chart's default; BinderHub's chart takes it away.
         traits["mem_guarantee"] = "1G"
     # Traits that are set beside the chart's keys -> where.
     sources: dict[str, HubPath] = {}
-    for trait in (*pools.SIZES, *pools.EXTRA_RESOURCES.values()):
+    for trait in (*SIZES, *EXTRA_RESOURCES.values()):
         found = known_of(set_traits, trait)
         if found is not None:
             traits[trait], sources[trait] = found
-    for trait, (_, kind, key) in pools.SIZES.items():
+    for trait, (_, kind, key) in SIZES.items():
         dotted = f"singleuser.{kind}.{key}"
         source = sources.get(trait, tuple(dotted.split(".")))
         hub.tick_off(dotted)
@@ -94,7 +102,7 @@ def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> pools.Trai
             draft.reject(hub, source, f"expected {SIZE_EXPECTED[kind]}")
         else:
             draft.put(dotted, hub_size(value, size), (*hub.path, *source))
-    for part, trait in pools.EXTRA_RESOURCES.items():
+    for part, trait in EXTRA_RESOURCES.items():
         amounts = hub.mapping(f"singleuser.extraResource.{part}")
         source = sources.get(trait, ("singleuser", "extraResource", part))
         if trait in sources:
@@ -119,7 +127,7 @@ def hub_size(value: object, quantity: str) -> object:
 
 
 def map_placeholders(
-    draft: Draft, hub: HubSection, sizes: pools.Traits, profiles: object, set_traits: SetTraits
+    draft: Draft, hub: HubSection, sizes: Traits, profiles: object, set_traits: SetTraits
 ) -> None:
     """Map the hub's placeholders to one set, and where users may go to what every set inherits.
 
@@ -137,8 +145,8 @@ def map_placeholders(
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
     traits = {**sizes, **_map_where_users_go(draft, hub, set_traits)}
     titles, typical = pools.default_kind(traits, profiles)
-    usual = pools.room_of(traits)
-    room = pools.room_of(typical)
+    usual = room_of(traits)
+    room = room_of(typical)
     if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
         draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")
         return
@@ -204,12 +212,12 @@ class _StoodFor(NamedTuple):
 
     # For people: "A placeholder is as large as ...".
     whose: str
-    room: pools.Room
+    room: Room
 
 
 def _placeholder_entry(
     user: _StoodFor,
-    usual: pools.Room,
+    usual: Room,
     sized: Mapping[str, Mapping[str, str]],
     replicas: object,
     learner: _Learner | None,
@@ -295,7 +303,7 @@ def node_selector(hub: HubSection, set_traits: SetTraits) -> tuple[dict[str, obj
     return labels, (*hub.path, *source)
 
 
-def _map_where_users_go(draft: Draft, hub: HubSection, set_traits: SetTraits) -> pools.Traits:
+def _map_where_users_go(draft: Draft, hub: HubSection, set_traits: SetTraits) -> Traits:
     """Map where users may go: for pullers, and as the defaults of every set of placeholders.
 
     Returns the same as traits of a user's pod.

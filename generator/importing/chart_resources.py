@@ -1,6 +1,6 @@
 """Read the `resources` of a pod as Kubernetes takes them: those of core pods, builds and pullers.
 
-What a user requests, in KubeSpawner's own words: `users.py`.
+What a user requests, in KubeSpawner's own words: `user_sizes.py`.
 """
 
 from __future__ import annotations
