@@ -143,7 +143,7 @@ what it doesn't name. */}}
 {{- end }}
 
 {{- /* roost.refuse_too_many (list $): stop where users may choose so much that no puller is made, in the words of
-   `roost validate` (generator/checks/controllers.py). */}}
+   `roost validate` (generator/checks/puller.py). */}}
 {{- define "roost.refuse_too_many" -}}
 {{- $values := (index . 0).Values -}}
 {{- if eq (include "roost.uses" (list $values.singleuser $values.prePuller)) "[]" -}}

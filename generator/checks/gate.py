@@ -1,17 +1,24 @@
-"""The image gate: what makes it require nothing, or see nothing."""
+"""The image gate: what makes it require nothing, see nothing, or wait for too long."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from generator.checks.contract import LintReport
 from generator.checks.placeholders import is_wanted, placeholder_sets
-from generator.values.lookups import child, mapping, text
+from generator.values.lookups import child, mapping, number, text
 from generator.values.release_name import Release
+
+# A user waits twice as long where the first node that is opened is the wrong one.
+_PATIENT_SECONDS: Final = 15
 
 
 def check(report: LintReport, _release: Release) -> None:
     """Find what makes the image gate prefer where it should require, or keeps it from seeing
     pullers.
     """
+    with report.part():
+        _lint_patience(report)
     mode = child(report.values, "imageGate", "mode")
     gated = [
         name
@@ -56,3 +63,20 @@ def check(report: LintReport, _release: Release) -> None:
         report.warn(
             ("webhook", "readNodes"), reason, "Set it to true where a cluster role may be granted."
         )
+
+
+def _lint_patience(report: LintReport) -> None:
+    """Warn of what makes users wait longer than they would without Roost."""
+    gate = mapping(report.values.get("imageGate"))
+    # In all other cases the gate requires nothing.
+    if (
+        gate.get("mode") != "requireLabel"
+        or child(report.values, "admission", "mode") != "webhook"
+        or child(report.values, "controllers", "enabled") is not True
+    ):
+        return
+    if number(gate.get("openAfterSeconds")) > _PATIENT_SECONDS:
+        reason = (
+            f"above {_PATIENT_SECONDS}, a user may start more than 30 s later than without Roost."
+        )
+        report.warn(("imageGate", "openAfterSeconds"), reason, f"Use {_PATIENT_SECONDS} or less.")

@@ -101,7 +101,7 @@ def check(report: LintReport, _release: Release) -> None:
                 if placeholder_set.named.get(key):
                     _lint_followed(report, (*path, key))
     with report.part():
-        _lint_overlaps(report)
+        _lint_learning_alike(report)
 
 
 def _lint_size(report: LintReport, placeholder_set: ListedSet) -> None:
@@ -123,7 +123,7 @@ def _lint_followed(report: LintReport, path: KeyPath) -> None:
         report.warn(path, reason, "Set controllers.enabled to true, or remove it.")
 
 
-def _lint_overlaps(report: LintReport) -> None:
+def _lint_learning_alike(report: LintReport) -> None:
     """Name sets that learn from the same people: each person counts for one of them."""
     before: list[ListedSet] = []
     for placeholder_set in placeholder_sets(report):

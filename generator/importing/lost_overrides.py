@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from generator.checks.controllers import IMAGE
+from generator.checks.puller import IMAGE
 from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
 from generator.faults import KeyPath
 from generator.importing.not_carried_over import (
