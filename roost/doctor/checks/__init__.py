@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from roost.doctor.checks import (
-    admission,
     autoscaler,
     bookings,
     features,
@@ -33,6 +32,7 @@ from roost.doctor.checks import (
     releases,
     requests,
     rights,
+    running_users,
     runtime_classes,
     seating,
     security,
@@ -40,10 +40,10 @@ from roost.doctor.checks import (
     slow_starts,
     startup_taints,
     switches,
-    users,
+    trial_pod,
     version,
     waiting,
-    webhook,
+    webhook_connection,
 )
 from roost.doctor.findings import Check, CheckOutcome, Finding, could_not_read
 from roost.doctor.install import Install
@@ -62,13 +62,13 @@ INSTALLED: Final[Mapping[str, Check]] = {
     "profiles": profiles.check,
     "waiting": waiting.check,
     "network": network.check,
-    "webhook": webhook.check,
+    "webhook": webhook_connection.check,
     "reach": reach.check,
     "hubs": shared_nodes.check,
     "priorities": priorities.check,
     "requests": requests.check,
-    "admission": admission.check,
-    "users": users.check,
+    "admission": trial_pod.check,
+    "users": running_users.check,
     "idle-servers": idle_servers.check,
     "slow-starts": slow_starts.check,
     "switches": switches.check,

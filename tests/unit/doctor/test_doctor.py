@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.doctor.checks import BEFORE, INSTALLED, admission, run_checks
+from roost.doctor.checks import BEFORE, INSTALLED, run_checks, trial_pod
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
@@ -318,7 +318,7 @@ def test_a_refused_pod_says_why_a_forbidden_one_is_unknown_the_default_scheduler
     )
     cluster.admitted = cluster.refusal = ApiError(403, "POST: 403 Forbidden: pods is forbidden")
     ((severity, evidence, *_),) = found(
-        run_checks(cluster.install, {"admission": admission.check}), "admission"
+        run_checks(cluster.install, {"admission": trial_pod.check}), "admission"
     )
     assert (severity, "403" in evidence) == ("unknown", True)
 
@@ -328,7 +328,7 @@ def test_a_pod_that_the_cluster_forbids_for_what_roost_adds_is_an_error() -> Non
     cluster.admitted = ApiError(
         403, "403: insufficient quota to match these scopes: [{CrossNamespacePodAffinity}]"
     )
-    user, build = found(run_checks(cluster.install, {"admission": admission.check}), "admission")
+    user, build = found(run_checks(cluster.install, {"admission": trial_pod.check}), "admission")
     assert user.severity == build.severity == "error"
     assert user.is_felt
     assert build.is_felt
