@@ -13,8 +13,8 @@ from typing import Final
 import click
 
 from roost_lab.commands.options import database_option, format_option, moment_option, refuse
-from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
-from roost_lab.recorder.answers.sniffer_log import is_log, read_lines
+from roost_lab.recorder.exporting.exports import launch_lines, sniffer_lines
+from roost_lab.recorder.exporting.sniffer_log import is_log, read_lines
 from roost_lab.recorder.importing.files import Counts, UnreadableError
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store.database import Store, StoreError

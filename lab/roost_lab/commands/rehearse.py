@@ -140,7 +140,7 @@ def _of_prometheus(source: str, namespace: str, shown: str) -> Past:
 def _of_history(path: str, folder: str) -> Past:
     """What `roost records import` reads: Events, pods, an audit log, a hub's log."""
     # These modules load SQLAlchemy, which no other rehearsal needs.
-    from roost_lab.recorder.answers.exports import launch_lines  # noqa: PLC0415
+    from roost_lab.recorder.exporting.exports import launch_lines  # noqa: PLC0415
     from roost_lab.recorder.importing.files import Counts, UnreadableError, read_values  # noqa: PLC0415
     from roost_lab.recorder.importing.history import ImportedHistory  # noqa: PLC0415
     from roost_lab.recorder.importing.hub_log import arrivals_us  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""Answer what people ask of the records: one pod's story, and exports.
+"""Answer what people ask of the records: one pod's story.
 
 `pod_story.py` reads all that is known of a pod. `explanation.py` says it in sentences: of a pod
 that waits by `waiting.py`, of the rule that decided by `deciding_rule.py`, of what it waited for on
-its node by `after_binding.py`. `exports.py` and `sniffer_log.py` write records for other programs.
+its node by `after_binding.py`.
 """

@@ -21,8 +21,8 @@ from roost_lab.pages.dates import as_date
 from roost_lab.pages.drawing import time_text, time_ticks
 from roost_lab.pages.phrases import show_time
 from roost_lab.pages.table import iso_time
-from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
-from roost_lab.recorder.answers.sniffer_log import go_time, node_lines, pod_lines, read_lines
+from roost_lab.recorder.exporting.exports import launch_lines, sniffer_lines
+from roost_lab.recorder.exporting.sniffer_log import go_time, node_lines, pod_lines, read_lines
 from roost_lab.recorder.importing.files import Counts
 from roost_lab.recorder.store.records import (
     END_REASONS,

@@ -21,7 +21,7 @@ from lab.tests.moments import BEGIN, SECOND
 from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.commands.records import command as records_command
-from roost_lab.recorder.answers.exports import launch_lines
+from roost_lab.recorder.exporting.exports import launch_lines
 from roost_lab.recorder.importing.hub_log import NO_POD, arrivals_us, pod_names
 from roost_lab.recorder.recording.hub_log import is_hub_line, log_checkpoint, read_hub_line
 from roost_lab.recorder.store import schema

@@ -402,7 +402,7 @@ def test_what_the_recorder_does_not_know_is_left_to_be_drawn(tmp_path: Path) -> 
 
 
 def test_what_the_recorder_exports_is_read() -> None:
-    from roost_lab.recorder.answers import exports  # noqa: PLC0415 - the twin
+    from roost_lab.recorder.exporting import exports  # noqa: PLC0415 - the twin
 
     assert exports.LAUNCH_SCHEMA == trace_recorder.SCHEMA
     assert max(trace_recorder.VERSIONS) == exports.LAUNCH_VERSION

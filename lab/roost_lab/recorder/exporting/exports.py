@@ -16,7 +16,7 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.answers.pod_story import Row
-from roost_lab.recorder.answers.sniffer_log import node_lines, pod_lines
+from roost_lab.recorder.exporting.sniffer_log import node_lines, pod_lines
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource
