@@ -15,10 +15,10 @@ from webhook.rules.contract import Reads
 from webhook.watching.failed_pulls import FailedPulls
 from webhook.watching.namespaces import WatchedNamespaces
 from webhook.watching.nodes import WatchedNodes
-from webhook.watching.pod_counts import PodCounts
 from webhook.watching.pod_reader import PodReader, WatchedPod
 from webhook.watching.pull_evidence import PullEvidence, is_proven
 from webhook.watching.reported_images import ReportedImages
+from webhook.watching.unplaced_and_waiting import UnplacedAndWaiting
 
 
 class PodsOfClass(Watched[WatchedPod]):
@@ -69,7 +69,7 @@ class WatchedPods:
         # classes' alone, which also take in what nodes report.
         self._warm = {name: WarmFacts() for name in settings.classes}
         self._failed_pulls = FailedPulls(watches.clock)
-        self._counts = PodCounts(settings.classes, metrics)
+        self._counts = UnplacedAndWaiting(settings.classes, metrics)
 
     def refresh(self, taken: TakenChanges, nodes: WatchedNodes) -> None:
         """Take in what changed."""

@@ -9,7 +9,7 @@ from webhook.metrics import WebhookMetrics, show
 from webhook.watching.pod_reader import WatchedPod
 
 
-class PodCounts:
+class UnplacedAndWaiting:
     """Unplaced pods, and pods that wait for Roost's scheduler, by class."""
 
     def __init__(self, classes: Iterable[str], metrics: WebhookMetrics) -> None:
