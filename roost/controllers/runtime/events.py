@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Notice
 from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client
@@ -25,6 +25,15 @@ MAX_REMEMBERED: Final = 10_000
 COMPONENT: Final = "roost-controllers"
 # The API versions of the kinds that notices are about; all others have v1.
 _API_VERSIONS: Final = {"StatefulSet": "apps/v1"}
+
+
+class _Written(NamedTuple):
+    """The last time that a notice was written."""
+
+    # On the writer's clock.
+    at: float
+    # The Event's count; None: an earlier leader created the Event, and nobody reads it.
+    event_count: int | None
 
 
 class EventWriter:
@@ -48,14 +57,12 @@ class EventWriter:
         self._instance = instance
         self._clock = clock
         self._hub = hub
-        # When a notice was last written, and how often; 0: unknown, because an earlier leader
-        # created it.
-        self._written: dict[Notice, tuple[float, int]] = {}
+        self._written: dict[Notice, _Written] = {}
 
     def is_due(self, notice: Notice) -> bool:
         """Whether it wasn't written within REPEAT_SECONDS."""
         written = self._written.get(notice)
-        return written is None or self._clock() - written[0] >= REPEAT_SECONDS
+        return written is None or self._clock() - written.at >= REPEAT_SECONDS
 
     def write(self, notice: Notice) -> None:
         """Create the Event, or increase its count if it exists.
@@ -91,36 +98,45 @@ class EventWriter:
             "lastTimestamp": now,
             "count": 1,
         }
+        path = f"{folder}/{name}"
         written = self._written.get(notice)
-        count = 1 if written is None else written[1] and written[1] + 1
-        if written is None or not self._repeat(f"{folder}/{name}", now, count):
-            try:
-                self._client.create(folder, event)
-            except ApiError as error:
-                if error.status != CONFLICT:
-                    raise
-                count = 0
-                self._repeat(f"{folder}/{name}", now, count)
-        self._remember(notice, count)
-
-    def _repeat(self, path: str, now: str, count: int) -> bool:
-        """Update the Event; False if it is gone, because Events expire after an hour."""
+        if written is not None:
+            count = None if written.event_count is None else written.event_count + 1
+            if self._repeat(path, now, count):
+                self._remember(notice, count)
+                return
         try:
-            self._client.merge(
-                path, {"lastTimestamp": now, **({"count": count} if count else {})}, COMPONENT
-            )
+            self._client.create(folder, event)
+        except ApiError as error:
+            if error.status != CONFLICT:
+                raise
+            self._repeat(path, now, None)
+            self._remember(notice, None)
+        else:
+            self._remember(notice, 1)
+
+    def _repeat(self, path: str, now: str, count: int | None) -> bool:
+        """Update the Event; False if it is gone, because Events expire after an hour.
+
+        count: None: it stays as it is.
+        """
+        changes: JSONObject = {"lastTimestamp": now}
+        if count is not None:
+            changes["count"] = count
+        try:
+            self._client.merge(path, changes, COMPONENT)
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return False
             raise
         return True
 
-    def _remember(self, notice: Notice, count: int) -> None:
+    def _remember(self, notice: Notice, count: int | None) -> None:
         now = self._clock()
         if len(self._written) >= MAX_REMEMBERED:
             self._written = {
                 key: known
                 for key, known in self._written.items()
-                if now - known[0] < REPEAT_SECONDS
+                if now - known.at < REPEAT_SECONDS
             }
-        self._written[notice] = now, count
+        self._written[notice] = _Written(now, count)

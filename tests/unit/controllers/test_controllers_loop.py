@@ -325,6 +325,23 @@ def test_an_event_that_expired_is_written_anew_and_one_that_is_there_is_not_read
     assert verbs == (["POST", "PATCH", "POST"] if status == 404 else ["POST", "PATCH", "PATCH"])
 
 
+def test_an_event_that_is_written_anew_counts_from_one_again() -> None:
+    is_gone = True
+
+    def answer(verb: str, _path: str) -> JSONObject | None:
+        if verb == "PATCH" and is_gone:
+            raise ApiError(404, "")
+        return None
+
+    world = World(FakeClient(answer))
+    for turn in range(3):
+        is_gone = turn < 2
+        world.now = turn * REPEAT_SECONDS
+        world.applier.apply([NOTICE])
+    written = [(verb, body["count"]) for verb, _, body in world.client.requests if body is not None]
+    assert written == [("POST", 1), ("PATCH", 2), ("POST", 1), ("PATCH", 2)]
+
+
 def test_a_fault_in_one_plan_stops_no_other() -> None:
     def broken(_snapshot: Snapshot, _memory: int, _now: Moment) -> Planned[int]:
         raise ValueError("secret of a pod")
