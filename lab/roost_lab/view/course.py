@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -53,11 +53,21 @@ UNTIL: Final = (
 SHARE: Final = 0.95
 
 
+class SlowStart(NamedTuple):
+    """A start that took longer than SLOW_US: an entry of a course's `slow`."""
+
+    # When to look at it: half of its wait is over then.
+    look_at_us: int
+    wait_us: int
+    uid: str
+    name: str
+
+
 def read_course(store: Store, span: Span) -> Course:
     """What happened to users in that time: lists have one entry a step. Raises StoreError.
 
     from, step: µs; waiting and nodes: the mean number; started, cold: starts, and those that pulled
-    their image; slow: [when to look at it, how long it took in µs, uid, name], in order of time;
+    their image; slow: the longest starts, each as a SlowStart's fields, in order of time;
     slow_count: how many took longer than SLOW_US, which may be more than are listed; crowds: when
     many came at once, and what they waited for; count, cold_count, p95_us, node_hours: of the whole
     time, as they are shown.
@@ -73,7 +83,7 @@ def read_course(store: Store, span: Span) -> Course:
     answered = 0
     started: Counter[int] = Counter()
     cold: Counter[int] = Counter()
-    slow = []
+    slow: list[SlowStart] = []
     waits: list[Wait] = []
 
     def stay(edges: Edges, begin_us: int, end_us: int) -> None:
@@ -97,12 +107,12 @@ def read_course(store: Store, span: Span) -> Course:
             waits.append(wait)
             if wait.wait_us >= SLOW_US:
                 middle_us = (wait.created_us + end_us) // 2
-                slow.append((middle_us, wait.wait_us, row.pod_uid, wait.name))
+                slow.append(SlowStart(middle_us, wait.wait_us, row.pod_uid, wait.name))
         for created_us, gone_us in connection.execute(_nodes(span)):
             stay(present, created_us, min(gone_us or span.to_us, span.to_us))
     nodes = means(present, steps)
     p95_us = spans.percentile_us(SHARE) or 0
-    slow.sort(key=lambda start: -start[1])
+    slow.sort(key=lambda start: -start.wait_us)
     return {
         "from": steps.from_us,
         "step": steps.step_us,
@@ -110,7 +120,8 @@ def read_course(store: Store, span: Span) -> Course:
         "nodes": [round(number, 6) for number in nodes],
         "started": [started[step] for step in range(steps.number)],
         "cold": [cold[step] for step in range(steps.number)],
-        "slow": sorted(slow[:MOST_SLOW]),
+        # orjson writes no named tuples.
+        "slow": [tuple(start) for start in sorted(slow[:MOST_SLOW])],
         "slow_count": sum(wait.wait_us > SLOW_US for wait in waits),
         "crowds": _crowds(waits, span),
         "count": spans.count,

@@ -20,6 +20,7 @@ from roost_core.objects.fields import JSONObject
 from roost_lab.pages.html_page import content_policy, resource
 from roost_lab.report.statistics import Span, cut
 from roost_lab.units import MINUTE_US
+from roost_lab.view.course import SlowStart
 from roost_lab.view.moment import as_json
 from roost_lab.view.server import MomentSource, story
 
@@ -44,15 +45,12 @@ def make_file(
     Raises StoreError, and OSError where even few moments take more.
     """
     told_story = story(sources, names, span)
-    slow = [
-        sorted(course["slow"], key=lambda start: -start[1])[:MOST_SLOW]
-        for course in told_story["courses"]
-    ]
+    slow = [_slowest(course) for course in told_story["courses"]]
     whys = [
-        {uid: source.why(uid) for _, _, uid, _ in slowest}
+        {start.uid: source.why(start.uid) for start in slowest}
         for source, slowest in zip(sources, slow, strict=False)
     ]
-    looks = {at_us for slowest in slow for at_us, *_ in slowest}
+    looks = {start.look_at_us for slowest in slow for start in slowest}
     for course in told_story["courses"]:
         largest = sorted(course["crowds"], key=lambda crowd: -crowd["people"])[:MOST_CROWDS]
         for crowd in largest:
@@ -80,6 +78,11 @@ def make_file(
     raise OSError(
         EFBIG, f"{LEAST_MOMENTS} moments take more than {MOST_BYTES:,} bytes: name an hour by --at"
     )
+
+
+def _slowest(course: JSONObject) -> list[SlowStart]:
+    starts = [SlowStart(*start) for start in course["slow"]]
+    return sorted(starts, key=lambda start: -start.wait_us)[:MOST_SLOW]
 
 
 def _frame(source: MomentSource, at_us: int, things: dict[bytes, int]) -> JSONObject:
