@@ -168,7 +168,7 @@ class Hub:
                 Result.FAILED,
                 words,
                 is_refusal=error.status < 500,
-                # So the hub answers of a user who isn't in the group of a scope.
+                # For a user outside the groups of the token's scope, the hub answers 404.
                 is_outside=error.status == 404,
             )
         except HubError as error:
@@ -252,9 +252,9 @@ class Hub:
             reason = getattr(error, "reason", None) or error
             is_refused = isinstance(reason, ConnectionRefusedError)
             kind = RefusedConnectionError if is_refused else HubError
-            # InvalidURL and others quote what they were given.
-            is_system = isinstance(reason, OSError | str)
-            words = _cut(str(reason)) if is_system else type(reason).__name__
+            # InvalidURL and others quote what they were given: perhaps a user's name.
+            is_quotable = isinstance(reason, OSError | str)
+            words = _cut(str(reason)) if is_quotable else type(reason).__name__
             raise kind(f"{what}: no answer ({words})") from None
         return answer
 

@@ -118,8 +118,8 @@ class Service:
             self.metrics.hub_errors.inc()
             if _says_that_no_hub_is_there(error):
                 self._starts.doubt_failures()
-            # Where nobody listens, no server gets ready and nobody opens one: that counts as a
-            # look. At a hub that answers with an error, both may happen unseen.
+            # While nobody listens, no server becomes ready and nobody opens one: nothing was
+            # missed, as after a look. A hub that answers with an error may go on unseen.
             nobody_listens = isinstance(error, RefusedConnectionError)
             if nobody_listens and now - self._looks.at <= LOOK_SECONDS:
                 self._looks = self._looks._replace(at=now)
@@ -156,9 +156,16 @@ class Service:
         users = self._look(now, classes)
         self._starts.count_failures()
         in_flight = frozenset(self._starts.running)
-        view = View(self._clock(), users, in_flight, self._looks.at, self._looks.answered_at)
-        observe(view, self.memory)
+        view = View(
+            now=self._clock(),
+            users=users,
+            in_flight=in_flight,
+            looked_at=self._looks.at,
+            seen_at=self._looks.answered_at,
+        )
+        # The view has the looks before this one.
         self._looks = Looks(at=now, answered_at=now)
+        observe(view, self.memory)
         forget(view, self.memory)
         plan = plan_seating(view, classes, self.memory, self.limits)
         for start in plan.starts:
@@ -177,12 +184,13 @@ class Service:
         """Yield the occurrences of a booking for which people are seated now, or unused servers
         kept. Raises HubError.
         """
-        # A grace may last longer than the time between two occurrences: then both count. Nobody is
-        # started once the grace is over: the server would be stopped at once.
+        # Nobody is started once the grace is over: the server would be stopped at once.
         late = min(LATE_SECONDS, self._times.grace)
-        # An occurrence with a grace that lasts, one that began just now, and the next.
-        since = (now - self._times.grace, now - late, now)
-        starts = {first_start_after(event, int(moment)) for moment in since}
+        # A grace may last longer than the time between two occurrences: then both count.
+        in_grace = first_start_after(event, int(now - self._times.grace))
+        begun = first_start_after(event, int(now - late))
+        following = first_start_after(event, int(now))
+        starts = {in_grace, begun, following}
         start_seconds = self.memory.pace.usual_start_seconds(self._times.start)
         limit = self.limits.concurrent_spawn_limit
         ahead = seating_seconds(event.people, limit, start_seconds)
