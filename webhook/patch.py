@@ -9,7 +9,7 @@ BinderHub's own placement terms nothing of the author's goes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, assert_never
 
 from roost_core.objects.fields import JSONObject, MalformedObjectError, child_object
 from roost_core.objects.pod import PREFERRED, REQUIRED
@@ -217,8 +217,10 @@ def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
             scheduler = change.name
         elif isinstance(change, RequestByDefault):
             by_default = change.requests
-        else:
+        elif isinstance(change, DropBinderHubTerms):
             drops = change
+        else:
+            assert_never(change)
     operations: list[Operation] = []
     if annotations:
         _patch_annotations(pod, annotations, operations)
@@ -255,13 +257,15 @@ def _new(
     part: str,
     rule_of: Callable[[object], object | None],
 ) -> list[JSONObject]:
-    """The terms whose `part` (what is preferred) no other has, there or among themselves.
+    """The terms to add: those whose `part` (what is preferred) stands in no term that is present,
+    nor in an earlier term to add.
 
-    Roost's own can always be read, so what can't be read is no rival.
+    rule_of: what the `part` of a term asks for; two terms are equal by it. It is never None for
+    Roost's own terms, so a term that can't be read equals none of them.
     """
     if not terms:
         return []
-    rules = [rule_of(rival.get(part)) for rival in present if type(rival) is dict]
+    rules = [rule_of(other.get(part)) for other in present if type(other) is dict]
     new_terms = []
     for term in terms:
         rule = rule_of(term[part])
@@ -298,6 +302,9 @@ def _patch_affinity(
 def _node_affinity(
     pod: PodBody, required: list[JSONObject], preferred: list[JSONObject], *, drop_sticky: bool
 ) -> _Branch:
+    """What the changes make of `nodeAffinity`. Both results are made at once: `if_absent` grows
+    with each part that the pod lacks, `operations` with each step that its own part needs.
+    """
     path = f"{_AFFINITY}/nodeAffinity"
     operations: list[Operation] = []
     if_absent: JSONObject = {}
@@ -365,6 +372,7 @@ def _append(
 def _pod_affinity(
     pod: PodBody, name: str, preferred: list[JSONObject], *, drop_spread: bool
 ) -> _Branch:
+    """What the changes make of `podAffinity` or `podAntiAffinity`."""
     if not preferred and not drop_spread:
         return _Branch({}, ())
     present = pod.preferred_pod_terms.get(name)

@@ -29,9 +29,9 @@ _LARGE_BYTES: Final = 64 * 1024
 def return_freed_memory() -> None:
     """Return large blocks to the system as soon as they are freed.
 
-    glibc raises its bound for them with each one that is freed, up to 32 MiB: from the first large
-    request on they come from the heap, and stay there for good wherever something small was put
-    behind them.
+    By default, glibc raises its bound of large blocks when a block above it is freed, up to 32 MiB.
+    From then on, blocks below the new bound come from the heap. The heap can't shrink below
+    anything that still lies behind them.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # elsewhere than in glibc there may be none

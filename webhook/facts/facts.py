@@ -24,11 +24,11 @@ class Facts:
     namespaces: Mapping[str, Mapping[str, str]] | None = None
     # By class with a warm set.
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
-    # By image, normalised: when a node that isn't known to hold it last couldn't pull it, on the
-    # clock of reviews. A registry that is down fails on every node, and for every image.
+    # By image, normalised: each failed pull to a node that isn't known to hold it, and when it last
+    # failed, on the clock of reviews. While a registry is down, every node fails, for every image.
     failed_pulls: Mapping[str, Mapping[FailedPull, float]] = field(default_factory=dict)
-    # Those of `failed_pulls` that no pod reported: a start was given up, and the pull may only have
-    # been slow.
+    # Those of `failed_pulls` that no pod reported. A start was given up; perhaps its pull was only
+    # slow.
     given_up: Collection[FailedPull] = frozenset()
     # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None:
     # quotas can't be read.
@@ -41,5 +41,6 @@ class Facts:
     # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are
     # watched.
     leases: Mapping[str, LeaseState] = field(default_factory=dict)
-    # The host's name that the scheduler's Lease was looked at for. None: it wasn't looked at.
+    # `ReleaseSettings.scheduler_host` as it was when the scheduler's Lease was last looked at: the
+    # values may have changed since. None: it wasn't looked at.
     scheduler_host: str | None = None

@@ -37,7 +37,7 @@ class PlacedPod(NamedTuple):
 
 
 class FailedPull(NamedTuple):
-    """What failed to be pulled where, and by whose leave."""
+    """What failed to be pulled where, and with which pull secrets."""
 
     node: str
     # Normalised.
@@ -75,24 +75,27 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
         return PlacedPod(pod_class, target if len(target) <= MAX_NAME else "")
     failing = _failing_containers(_object(pod, "status"))
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))
-    written: dict[str, bool] = {}
-    # A container that takes what the node holds shows that it holds nothing when it fails.
-    always: dict[str, bool] = {}
+    # Image -> whether one of its containers can't pull it.
+    is_failing: dict[str, bool] = {}
+    # Image -> whether all of its containers have Always. If one with IfNotPresent can't pull, the
+    # node doesn't hold the image.
+    is_always: dict[str, bool] = {}
     for container in containers:
         image = str(container.get("image") or "")
-        if image and len(image) <= MAX_REFERENCE and len(written) < MAX_IMAGES:
-            written[image] = written.get(image, False) or container.get("name") in failing
+        if image and len(image) <= MAX_REFERENCE and len(is_failing) < MAX_IMAGES:
+            fails = container.get("name") in failing
+            is_failing[image] = is_failing.get(image, False) or fails
             # The API server writes a policy into every pod.
-            is_always = container.get("imagePullPolicy") == "Always"
-            always[image] = always.get(image, True) and is_always
+            pulls_always = container.get("imagePullPolicy") == "Always"
+            is_always[image] = is_always.get(image, True) and pulls_always
     return PlacedPod(
         pod_class,
-        intern(str(bound)),
-        tuple(normalise_reference(image) for image, fails in written.items() if not fails),
-        phase == "Pending",
-        tuple(normalise_reference(image) for image, fails in written.items() if fails),
-        tuple(normalise_reference(image) for image, is_always in always.items() if is_always),
-        pull_secrets(spec, str(metadata.get("namespace") or "")),
+        node=intern(str(bound)),
+        images=tuple(normalise_reference(image) for image in is_failing if not is_failing[image]),
+        is_starting=phase == "Pending",
+        failing=tuple(normalise_reference(image) for image in is_failing if is_failing[image]),
+        always=tuple(normalise_reference(image) for image in is_always if is_always[image]),
+        secrets=pull_secrets(spec, str(metadata.get("namespace") or "")),
     )
 
 

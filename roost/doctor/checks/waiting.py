@@ -30,7 +30,8 @@ def check(install: Install) -> CheckReport:
     known = read_profiles(rendered).keys() if rendered is not None else ()
     yield f"pods without a node in {install.release.namespace}, and users' pods"
     waiting: dict[str, list[str]] = {}
-    for wait in find_waits(_old(install, install.pods), []):
+    # Which scheduler ignores a pod, the pod's object alone tells.
+    for wait in find_waits(_old(install, install.pods), events=[]):
         if wait.ignored_by:
             waiting.setdefault(wait.ignored_by, []).append(wait.pod)
     for scheduler, names in sorted(waiting.items()):
@@ -62,11 +63,12 @@ def check(install: Install) -> CheckReport:
 def _find_waiting_users(install: Install) -> CheckReport:
     """Users for whom a scheduler finds no node, or whose containers don't start."""
     users = _old(install, users_of(install))
-    waits = find_waits(users, [])
+    waits = find_waits(users, events=[])
+    # What a pod's object alone takes for a usual wait, its Events may explain otherwise. They are
+    # many, so they are asked for only then.
     if any(wait.is_expected for wait in waits):
-        waits = find_waits(
-            users, listed(install, install.values["podClasses"][USER_CLASS], "/api/v1", "events")
-        )
+        user_class = install.values["podClasses"][USER_CLASS]
+        waits = find_waits(users, listed(install, user_class, "/api/v1", "events"))
     waits = [wait for wait in waits if not (wait.is_expected or wait.ignored_by)]
     for group in by_cause(waits):
         nodes = some(sorted({wait.node for wait in group} - {""}))
