@@ -48,6 +48,8 @@ POOL_LABELS: Final = (
     ),
     KARPENTER_POOL_LABEL,
 )
+# Besides Roost's, a webhook may name a pod's scheduler.
+OTHER_WEBHOOK: Final = "another webhook chose it (`kubectl get mutatingwebhookconfigurations`)"
 GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
 
 
@@ -207,6 +209,12 @@ def unreadable_log(pod: str, error: ApiError) -> Finding:
     if error.status in (401, 403):
         fix = "Run it with an account that may get pods/log, or read it yourself."
     return unknown(f"The log of pod {pod} can't be read: {error}", fix)
+
+
+def is_strangers_scheduler(install: Install, scheduler: str) -> bool:
+    """Whether a pod names neither Roost's scheduler nor GKE's, of which check platform tells."""
+    own = f"{install.release.name}.{install.release.namespace}."
+    return not scheduler.startswith(own) and scheduler != GKE_SCHEDULER
 
 
 def replaced(install: Install, schedulers: Sequence[str]) -> str:

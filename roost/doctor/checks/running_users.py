@@ -1,10 +1,19 @@
 """The users that run now were placed, and wait for a scheduler that there is."""
 
 from roost.doctor.conditions import UNREVIEWED, State, conditions
-from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, replaced, some, users_of
+from roost.doctor.evidence import (
+    OTHER_WEBHOOK,
+    admits,
+    annotation_of,
+    is_strangers_scheduler,
+    replaced,
+    some,
+    users_of,
+)
 from roost.doctor.findings import CheckReport, warning
 from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, USER_CLASS
 
 
@@ -32,21 +41,19 @@ def _find_other_schedulers(install: Install, users: list[JSONObject]) -> CheckRe
     profile = (install.values["podClasses"].get(USER_CLASS) or {}).get("profile")
     if install.component("scheduler") is None or not profile:
         return
-    own = f"{install.release.name}.{install.release.namespace}."
-    # That GKE changes it on its own is told by the check platform.
     others: dict[str, list[str]] = {}
     for pod in users:
         scheduler = (pod.get("spec") or {}).get("schedulerName")
         if scheduler is None or not annotation_of(pod, POLICY_REVISION_ANNOTATION):
             continue
-        if not scheduler.startswith((own, GKE_SCHEDULER)):
+        if is_strangers_scheduler(install, scheduler):
             others.setdefault(scheduler, []).append(pod["metadata"]["name"])
     for scheduler, names in sorted(others.items()):
         evidence = (
             f"{len(names)} of {len(users)} users' pods were placed and left to scheduler"
             f" {scheduler}: {some(names)}."
         )
-        if scheduler == "default-scheduler":
+        if scheduler == DEFAULT_SCHEDULER:
             yield warning(
                 evidence,
                 "Roost's scheduler was away when they were created (checks programs and leaders),"
@@ -54,4 +61,6 @@ def _find_other_schedulers(install: Install, users: list[JSONObject]) -> CheckRe
                 follows=conditions(State.UNLED, "scheduler"),
             )
         else:
-            yield warning(evidence, f"Their author chose it. {replaced(install, [scheduler])}")
+            yield warning(
+                evidence, f"Their author or {OTHER_WEBHOOK}. {replaced(install, [scheduler])}"
+            )

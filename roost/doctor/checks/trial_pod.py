@@ -6,13 +6,24 @@ from hashlib import sha256
 from typing import Final
 
 from roost.doctor.conditions import UNREVIEWED, Condition, State, conditions
-from roost.doctor.evidence import TRIED, admits, labels_of, name_of, namespace_of, path_of
+from roost.doctor.evidence import (
+    OTHER_WEBHOOK,
+    TRIED,
+    admits,
+    is_strangers_scheduler,
+    labels_of,
+    name_of,
+    namespace_of,
+    path_of,
+    replaced,
+)
 from roost.doctor.findings import CheckReport, Finding, error, warning
 from roost.doctor.install import Install
 from roost.doctor.quotas import EXCEEDED, quota_in_refusal
 from roost.doctor.try_pod import make_pod, opted_out, refusal_of, try_pod
 from roost_core.kube.client import ApiError
 from roost_core.objects.fields import JSONObject
+from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
 _UNREACHED: Final = (
@@ -79,13 +90,24 @@ def check(install: Install) -> CheckReport:
                 " /readyz say why it keeps the old rules"
                 " (docs/troubleshooting.md#is-the-webhook-healthy).",
             )
-        elif pod_class.get("profile") and has_scheduler and trial.scheduler == "default-scheduler":
-            fix = "The webhook holds Roost's scheduler to be away: see the check leaders."
-            yield warning(
-                f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.",
-                fix,
-                follows=conditions(State.UNLED, "scheduler"),
-            )
+        elif pod_class.get("profile") and has_scheduler:
+            yield from _find_other_scheduler(install, name, trial.scheduler)
+
+
+def _find_other_scheduler(install: Install, name: str, scheduler: str) -> CheckReport:
+    """A pod of a class that came back placed, without Roost's scheduler."""
+    if not is_strangers_scheduler(install, scheduler):
+        return
+    evidence = f"A pod of class {name} is placed, and left to scheduler {scheduler}."
+    away = "The webhook holds Roost's scheduler to be away: see the check leaders."
+    led = conditions(State.UNLED, "scheduler")
+    # The trial names none, and the API server writes this one.
+    if scheduler == DEFAULT_SCHEDULER:
+        yield warning(evidence, away, follows=led)
+    elif scheduler in install.values["replaceSchedulers"]:
+        yield warning(evidence, f"{away} If it isn't, {OTHER_WEBHOOK}.", follows=led)
+    else:
+        yield warning(evidence, f"{OTHER_WEBHOOK.capitalize()}. {replaced(install, [scheduler])}")
 
 
 def _unreached_fix(install: Install) -> str:

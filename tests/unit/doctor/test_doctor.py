@@ -245,6 +245,7 @@ def test_users_made_without_roost_or_left_to_another_scheduler_or_evictable_are_
         True,
         True,
     )
+    assert "mutatingwebhookconfigurations" in chosen.fix, "a webhook may have named it since"
     told = Cluster("replaceSchedulers: [theirs]")
     told.lists[PODS] = [pod("c", PLACED, spec={"schedulerName": "theirs"})]
     assert "replaceSchedulers has it already" in told.said("users")[0].fix
@@ -321,6 +322,24 @@ def test_a_refused_pod_says_why_a_forbidden_one_is_unknown_the_default_scheduler
         run_checks(cluster.install, {"admission": trial_pod.check}), "admission"
     )
     assert (severity, "403" in evidence) == ("unknown", True)
+
+
+def test_a_pod_that_comes_back_with_a_strangers_scheduler_is_told_of_other_webhooks() -> None:
+    cluster = Cluster()
+    cluster.scheduler = "volcano"
+    user, build = cluster.said("admission")
+    assert user.severity == build.severity == "warning"
+    assert user.evidence == "A pod of class user is placed, and left to scheduler volcano."
+    assert "kubectl get mutatingwebhookconfigurations" in user.fix
+    assert "replaceSchedulers: [volcano]" in user.fix
+    assert "the check leaders" not in user.fix, "Roost's scheduler need not be away"
+    cluster.scheduler = "gke.io/optimize-utilization-scheduler"
+    assert cluster.said("admission") == [], "the check platform tells of it"
+    cluster.scheduler = "hub.other.user"
+    assert len(cluster.said("admission")) == 2, "another release's isn't this one's"
+    replacing = Cluster("replaceSchedulers: [volcano]")
+    replacing.scheduler = "volcano"
+    assert "see the check leaders" in replacing.said("admission")[0].fix
 
 
 def test_a_pod_that_the_cluster_forbids_for_what_roost_adds_is_an_error() -> None:
