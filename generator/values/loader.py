@@ -288,21 +288,15 @@ class _Builder:
             )
             return None
         self._weigh(node)
-        value = _resolve(node.value) if node.tag == _PLAIN else self._scalar(node, path)
-        if value is None:
+        if node.tag != _PLAIN:
+            return str(self._scalar(node, path))
+        text = _plain_key(node.value)
+        if text is None and _resolve(node.value) is None:
             self.fault(
                 node, path, "an empty key (null)", "a name", 'Quote it if it is meant: "null".'
             )
-            return None
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, str):
-            return value
-        # As Go writes a float32, where that has the same digits.
-        text = str(value) if isinstance(value, int) else f"{value:g}"
-        if isinstance(value, float) and not (math.isfinite(value) and float(text) == value):
+        elif text is None:
             self.fault(node, path, f"{node.value} as a key", "a name", "Quote it.")
-            return None
         return text
 
     def _scalar(self, node: ScalarNode, path: KeyPath) -> str | int | float | bool | None:
@@ -343,6 +337,20 @@ def plain_scalar(text: str) -> str | int | float | bool | None:
         # Digits beyond 2^53 are lost in Helm, so they are lost here.
         return int(float(value))
     return normalise_float(value) if isinstance(value, float) and math.isfinite(value) else value
+
+
+def _plain_key(text: str) -> str | None:
+    """An unquoted key as Helm has it, such as `1e+06` for `1e6`; None: it makes no name of it."""
+    value = _resolve(text)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    # As Go writes a float32, where that has the same digits.
+    shown = f"{value:g}"
+    return shown if math.isfinite(value) and float(shown) == value else None
 
 
 def _resolve(text: str) -> str | int | float | bool | None:
@@ -398,10 +406,9 @@ def _last_entry(node: MappingNode, key: str) -> tuple[Node, Node] | None:
                     entry = merged_entry
                     break
         elif isinstance(key_node, ScalarNode):
-            name = key_node.value
-            if name == key or (
-                key_node.tag == _PLAIN and str(plain_scalar(name)).lower() == key.lower() != name
-            ):
+            is_plain = key_node.tag == _PLAIN
+            name = _plain_key(key_node.value) if is_plain else key_node.value
+            if name == key:
                 entry = (key_node, value_node)
     return entry
 

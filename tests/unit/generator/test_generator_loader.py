@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from generator.faults import ValuesError
 from generator.values.loader import MAX_CHARACTERS, load, plain_scalar
+from generator.values.lookups import mapping
 from generator.values.sources import MAX_FILE_BYTES
 from tests.recorded_data import rows
 
@@ -115,6 +116,13 @@ def test_a_key_is_found_on_its_line_through_anchors_and_odd_spellings() -> None:
     assert source.find(("a", "true"))[:2] == (2, 6)
     assert source.find(("a", "list", 1, "r")) == (4, 9, True)
     assert source.find(("a", "nope", "deeper"))[:2] == (1, 4)
+
+
+@pytest.mark.parametrize("written", ["1e6", "1.50", "0x10", "9223372036854775807", "on", "'1e6'"])
+def test_a_key_that_is_no_text_is_found_by_the_name_that_the_values_have(written: str) -> None:
+    loaded = load(f"a:\n  before: 0\n  {written}: here\n".encode(), "f")
+    names = list(mapping(loaded.values["a"]))
+    assert loaded.source.find(("a", names[1]))[:2] == (2, 3), names
 
 
 @given(st.binary(max_size=200))
