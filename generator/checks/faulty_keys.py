@@ -137,9 +137,6 @@ def sound_items(entries: object) -> Iterator[tuple[str, Any]]:
             entry = entries[key]
         except FaultyKeyError:
             continue
-        except KeyError:
-            # A faulty name.
-            continue
         yield key, entry
 
 

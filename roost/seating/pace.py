@@ -81,7 +81,7 @@ class Pace:
         self.paused_until = max(self.paused_until, now + seconds)
 
     def begin_anew(self) -> None:
-        """Between classes: a start that took long, or failed, says nothing of the next class."""
+        """Between classes: as many may start as at first. Failures and a pause stay."""
         self.window = FIRST_SEATS
 
     def _halve_window(self) -> None:

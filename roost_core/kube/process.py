@@ -1,4 +1,4 @@
-"""What every program needs as a process: its version, and a stop on signals."""
+"""What every program needs as a process: its version, a stop on signals, freed memory returned."""
 
 from __future__ import annotations
 

@@ -177,9 +177,9 @@ class LiveStarts:
     def _verdict(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
         awaited = self._awaited.get(namespace, {})
         found = [
-            image
-            for name, image in awaited.items()
-            if news.is_about(name) and image.created.at_us <= news.when.at_us
+            start
+            for name, start in awaited.items()
+            if news.is_about(name) and start.created.at_us <= news.when.at_us
         ]
         if not found:
             return []
