@@ -2,6 +2,9 @@
 
 Guarantee: no action changes an object that was replaced since the plan, overwrites another client's
 change, or exceeds the budgets.
+
+A leader that writes nothing must not hold the Lease: the webhook reads from the Lease that nodes'
+labels are kept.
 """
 
 from __future__ import annotations
