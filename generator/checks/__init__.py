@@ -42,6 +42,7 @@ from generator.faults import Fault, KeyPath
 from generator.values.merge import Merged
 from generator.values.release_name import Release
 
+# In the order of their names: none needs another's findings.
 CHECKS: Final[tuple[Check, ...]] = (
     admission.check,
     certificates.check,
@@ -60,9 +61,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     puller_reach.check,
     recorder.check,
     release_size.check,
+    resources.check,
     scheduler.check,
     seating.check,
-    resources.check,
     webhook.check,
 )
 # What hints and nothing else.

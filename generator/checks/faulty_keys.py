@@ -40,12 +40,12 @@ class _Map(dict[str, Any]):
         return super().get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        if key in self._names:
-            return True
-        if key in self._faulty:
+        # Of a key that is there, its name is sound, even if its value has a fault.
+        is_there = key in self._names
+        if not is_there and key in self._faulty:
             # A required key that is missing: the schema has said so.
             raise FaultyKeyError
-        return False
+        return is_there
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -91,7 +91,9 @@ class _List(list[Any]):
 
 
 def guarded(values: Values, faulty: Iterable[KeyPath]) -> Values:
-    """The values, of which nobody reads the keys at these paths; `values` stay as they are."""
+    """The values; reading a key at one of these paths raises FaultyKeyError. `values` stay as they
+    are.
+    """
     return cast("Values", _guarded(values, {_existing(values, path) for path in faulty}))
 
 
@@ -111,7 +113,7 @@ def _existing(values: Any, path: KeyPath) -> KeyPath:  # noqa: ANN401 - any part
 
 
 def _guarded(node: Any, paths: set[KeyPath]) -> Any:  # noqa: ANN401 - a part of the values
-    """A part of the values, of which nobody reads what is at these paths below it."""
+    """A part of the values; reading a key at one of these paths below it raises FaultyKeyError."""
     if not paths:
         return node
     faulty = {path[0] for path in paths if len(path) == 1}

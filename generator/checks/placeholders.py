@@ -195,7 +195,7 @@ def _lint_node_price(report: LintReport, placeholder_set: ListedSet) -> None:
         _learns_at_shared_price(other) and not _requested_gpu(other)
         for other in placeholder_sets(report)
     )
-    # Somebody who has GPUs alone may have priced all nodes.
+    # Where only nodes with GPUs are at that price, and somebody set it, it may well be theirs.
     if not is_shared and not report.is_default((*DEFAULTS, "prices", "nodeHour")):
         return
     price = number(child(report.values, *DEFAULTS, "prices", "nodeHour"))
@@ -274,7 +274,8 @@ def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
     """Warn about a list without the tolerations of the user pools: it replaces the list of the
     defaults.
     """
-    # What a set learns are users where its pods can go: without any, it keeps nothing.
+    # A set that only learns counts users on nodes where its own pods can go. If it can go nowhere,
+    # it learns of nobody, and so has no pods.
     if placeholder_set.named.get("tolerations") is None or not is_wanted_unlearned(placeholder_set):
         return
     own_tolerations = listing(placeholder_set.named.get("tolerations"))

@@ -63,7 +63,7 @@ def _lint_choices(report: LintReport) -> None:
     """Refuse choices of profiles that multiply each other, as does the chart's
     `roost.refuse_too_many`.
     """
-    # Asked first, since `are_too_many` is slow: too many choices make no puller.
+    # Too many choices make no puller at all: where there is one, the slow question isn't asked.
     if report.pullers:
         return
     if not are_too_many(report.values.get("singleuser"), report.values.get("prePuller")):

@@ -87,8 +87,8 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
 def values_from_config_maps(
     file: LoadedFile, others: Sequence[LoadedFile]
 ) -> tuple[list[LoadedFile], list[str]]:
-    """What a HelmRelease takes from ConfigMaps of the same file; and the key that names them, if it
-    names no others.
+    """The values that a HelmRelease takes from ConfigMaps of the same file, and the keys of the
+    HelmRelease that are read by that: `spec.valuesFrom` where each of its sources was found.
     """
     sources = listing(child(file.values, "spec", "valuesFrom"))
     found: list[LoadedFile] = []
@@ -146,7 +146,8 @@ def _argo_files(file: LoadedFile, above: KeyPath, helm: object) -> list[LoadedFi
 
 def text_at(file: LoadedFile, path: KeyPath) -> LoadedFile:
     """The values that a text in a file holds. Raises ValuesError when it is no YAML."""
-    # Below as many empty lines, each key stands in the line that it has in the file.
+    # The text begins in the line after its key's. Below as many empty lines, each of its lines has
+    # the number that it has in the whole file.
     _, line, _ = file.source.find(path)
     written = _at(file.values, path)
     return load(("\n" * line + str(written)).encode(), file.source.name)

@@ -107,23 +107,10 @@ def _put_image(
 
 def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[object]:
     """What profiles say of images and their nodes. Returns the profiles as the hub has them."""
-    profiles = hub.get("singleuser.profileList", "any")
-    keys: HubPath = ("singleuser", "profileList")
-    listed, set_at = traits.get("profile_list", (profiles, keys))
-    if isinstance(listed, list | Mapping):
-        # The spawner's own setting takes the place of the chart's here, too.
-        profiles = listed
-        keys = set_at
-    if profiles and isinstance(profiles, Mapping):
-        profiles = [profile for profile in by_key(profiles) if profile is not None]
-        draft.notes.append(f"{hub.show(keys)}: its profiles were read in the order of their keys.")
-    if profiles is None:
-        return []
-    if not isinstance(profiles, list):
-        draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
-        return []
+    profiles, keys = _listed_profiles(draft, hub, traits)
     # Where only a function knows which profiles there are, none is the usual one.
-    known = [] if listed == UNKNOWN else profiles
+    of_spawner, _ = traits.get("profile_list", UNSET)
+    known = [] if of_spawner == UNKNOWN else profiles
     marked = (profile for profile in known if child(profile, "default"))
     usual = next(marked, known[0] if known else None)
     is_first_usual = bool(known) and usual is profiles[0]
@@ -143,6 +130,28 @@ def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[obje
     note_lost(draft, at, profiles)
     _note_moving_tags(draft, hub, keys, profiles)
     return profiles
+
+
+def _listed_profiles(
+    draft: Draft, hub: HubSection, traits: SetTraits
+) -> tuple[list[object], HubPath]:
+    """The hub's profiles, and the key that lists them; none where there is no list of them."""
+    profiles = hub.get("singleuser.profileList", "any")
+    keys: HubPath = ("singleuser", "profileList")
+    of_spawner, set_at = traits.get("profile_list", UNSET)
+    if isinstance(of_spawner, list | Mapping):
+        # The spawner's own setting takes the place of the chart's here, too.
+        profiles = of_spawner
+        keys = set_at
+    if profiles and isinstance(profiles, Mapping):
+        profiles = [profile for profile in by_key(profiles) if profile is not None]
+        draft.notes.append(f"{hub.show(keys)}: its profiles were read in the order of their keys.")
+    if profiles is None:
+        return [], keys
+    if not isinstance(profiles, list):
+        draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
+        return [], keys
+    return profiles, keys
 
 
 def _note_moving_tags(
@@ -308,8 +317,9 @@ def _override(
     }
     choice: dict[str, object] = {}
     image = text(child(override, "image"))
-    is_typed = "{" in image and not is_unfilled(image)
-    if image and (is_typed or is_reference(image)):
+    # What is in braces KubeSpawner fills in for each user: {username}, or what was typed.
+    is_filled_in = "{" in image and not is_unfilled(image)
+    if image and (is_filled_in or is_reference(image)):
         choice["image"] = image
     labels = mapping(child(override, "node_selector"))
     if labels:

@@ -173,7 +173,8 @@ class ManyHubs:
 
 
 def _show_placeholders(hub_values: Values, in_release: Counter[str]) -> str:
-    """How many placeholders a hub had, and of how many it has a share now.
+    """The number of a hub's placeholders; where its pools have more in the release, also that one:
+    "5 of 20 shared".
 
     in_release: how many the release has, by pool.
     """
@@ -359,6 +360,12 @@ class _SharedSet:
         """The nodes that it is for, in one text."""
         return to_json([self.nodes_and_size.get(key) for key in NODE_KEYS])
 
+    @property
+    def labels_in_words(self) -> str:
+        """The labels of its nodes, for its name; "": it names none."""
+        selector = self.nodes_and_size.get("nodeSelector") or {}
+        return "-".join(str(value) for _, value in sorted(selector.items()))
+
 
 def _shared_sets(hubs: Iterable[ImportedHub], usual: Values) -> list[_SharedSet]:
     """The hubs' placeholder sets, those of the same nodes and size in one.
@@ -405,29 +412,31 @@ def _hubs_it_stands_for(shared_set: _SharedSet, pool: Sequence[_SharedSet]) -> l
     return shared_set.hubs + others
 
 
+def _kept_sets(
+    shared: Sequence[_SharedSet], pools: Mapping[str, Sequence[_SharedSet]]
+) -> Sequence[_SharedSet]:
+    """The sets that the release needs: those that keep room already, and in a pool without any, the
+    first if it learns. It counts all users of its nodes, so others there would count them again.
+    """
+    kept = [
+        shared_set
+        for shared_set in shared
+        if shared_set.replicas
+        or (shared_set is pools[shared_set.nodes][0] and shared_set.nodes_and_size.get("learn"))
+    ]
+    # Without any set, no event could be booked.
+    return kept or shared[:1]
+
+
 def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     """One set for each pool and size, as large as the hubs' together."""
     shared = _shared_sets(many.hubs, defaults["placeholder"]["defaults"])
     pools = _by_pool(shared)
-    kept: list[_SharedSet] = []
-    for shared_set in shared:
-        # A set that learns its number counts all users of its nodes: one is enough where none keeps
-        # room already.
-        learns_for_all = (
-            bool(shared_set.nodes_and_size.get("learn"))
-            and shared_set is pools[shared_set.nodes][0]
-        )
-        if shared_set.replicas or learns_for_all:
-            kept.append(shared_set)
-    # Without any, one entry is enough, for events to be booked.
-    kept = kept or shared[:1]
     entries: list[dict[str, Any]] = []
     comments: list[str] = []
     taken: set[str] = set()
-    for shared_set in kept:
-        selector = shared_set.nodes_and_size.get("nodeSelector") or {}
-        labels = [str(value) for _, value in sorted(selector.items())]
-        name = free_name("-".join(labels), taken, "default", _MAX_NAME)
+    for shared_set in _kept_sets(shared, pools):
+        name = free_name(shared_set.labels_in_words, taken, "default", _MAX_NAME)
         taken.add(name)
         entries.append({"name": name, "replicas": shared_set.replicas, **shared_set.nodes_and_size})
         hubs = _hubs_it_stands_for(shared_set, pools[shared_set.nodes])
@@ -467,11 +476,14 @@ def _images_by_nodes(values: Values) -> dict[str, set[str]]:
 
 
 def _leaves(values: Values, path: HubPath = ()) -> Iterator[HubPath]:
+    """The paths of which the release gets one value, that of most hubs."""
     for key, value in values.items():
         here = (*path, key)
         if here in _UNITED:
             continue
-        if isinstance(value, dict) and value and here[:2] != ("scheduler", "profiles"):
+        # Parts of different hubs' profiles make no profile: they are one value.
+        is_profiles = here == ("scheduler", "profiles")
+        if isinstance(value, dict) and value and not is_profiles:
             yield from _leaves(value, here)
         else:
             yield here

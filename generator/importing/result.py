@@ -85,7 +85,7 @@ class ImportResult:
     tried: list[str] = field(default_factory=list)
     # The lines of `tried` that say that something isn't known.
     not_known: list[str] = field(default_factory=list)
-    # By which shares of node-hours are said in money, too; None: they aren't.
+    # With the price of a node-hour, shares of node-hours are also said in money. None: they aren't.
     node_hour_price: float | None = None
 
     def judge(self, values: Mapping[str, object], seen: TrialFindings | None = None) -> None:
@@ -93,16 +93,12 @@ class ImportResult:
 
         seen: how made pods fared with the values; None: none was tried.
         """
-        unplaced: Sequence[str] = self.places_users_once
-        self.tried = []
-        self.not_known = []
-        if seen is not None:
-            if seen.names_unknown:
-                # What was read says where it is set.
-                seen = seen._replace(unplaced=self.places_users_once)
-            unplaced = seen.unplaced
-            self.tried = seen.lines
-            self.not_known = seen.not_known
+        if seen is not None and seen.names_unknown:
+            # What was read names the key that sets it; the trial only knows that something does.
+            seen = seen._replace(unplaced=self.places_users_once)
+        unplaced = self.places_users_once if seen is None else seen.unplaced
+        self.tried = [] if seen is None else seen.lines
+        self.not_known = [] if seen is None else seen.not_known
         self.summary = summary_of(
             values,
             self.places_users_once,
@@ -111,9 +107,9 @@ class ImportResult:
             builds_unknown=self.builds_unknown,
             node_hour_price=self.node_hour_price,
         )
-        self._keep_on_what_is_missing(unplaced, was_tried=seen is not None)
+        self._keep_on_what_is_not_promised(unplaced, was_tried=seen is not None)
 
-    def _keep_on_what_is_missing(self, unplaced: Sequence[str], *, was_tried: bool) -> None:
+    def _keep_on_what_is_not_promised(self, unplaced: Sequence[str], *, was_tried: bool) -> None:
         """Have the hub keep each part of which the summary doesn't promise that Roost does it.
 
         unplaced: what must be true before users are placed. was_tried: on made pods.

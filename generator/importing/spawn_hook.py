@@ -23,6 +23,7 @@ class Hook(NamedTuple):
 
 def spawn_hook(codes: Sequence[str]) -> Hook:
     """What runs before each start, by all pieces of code."""
+    # Each place that names the trait: where it isn't known what it registers, an empty Hook.
     found: list[Hook] = []
     for code in codes:
         try:
@@ -48,20 +49,21 @@ def _is_spawn_hook(node: ast.AST) -> bool:
 
 def _hook_at(node: ast.AST, tree: ast.Module) -> Hook:
     """What is registered where code names the trait: by `c.KubeSpawner.pre_spawn_hook = name`, or a
-    lambda in place of the name.
+    lambda in place of the name. Empty, if it is named in another way, or within other code.
     """
-    is_trait = isinstance(node, ast.Attribute) and ast.unparse(node.value) in _SPAWNER_CLASSES
-    given = [
-        line.value
-        for line in tree.body
-        if is_trait and isinstance(line, ast.Assign) and line.targets == [node]
-    ]
-    if not given:
+    if not (isinstance(node, ast.Attribute) and ast.unparse(node.value) in _SPAWNER_CLASSES):
         return Hook()
-    hook = given[0]
-    if isinstance(hook, ast.Lambda):
-        return Hook(function=hook)
-    function = function_named(tree, hook.id) if isinstance(hook, ast.Name) else None
+    for line in tree.body:
+        if isinstance(line, ast.Assign) and line.targets == [node]:
+            return _registered(line.value, tree)
+    return Hook()
+
+
+def _registered(value: ast.expr, tree: ast.Module) -> Hook:
+    if isinstance(value, ast.Lambda):
+        return Hook(function=value)
+    function = function_named(tree, value.id) if isinstance(value, ast.Name) else None
+    # A decorator may run something else in its place.
     if function is None or function.decorator_list:
         return Hook()
     return Hook(function.name)

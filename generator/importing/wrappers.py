@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from generator.faults import Fault, KeyPath, ValuesError, show_path
@@ -42,7 +43,8 @@ MADE_BY_CHART: Final = "the Secret of a hub"
 _ADDED: Final = ("Chart", "Release")
 _TEMPLATE: Final = re.compile(r"\{\{|\{%|%\{|\$\{")
 _CHARTS: Final = ("jupyterhub", "binderhub", "basehub", "daskhub")
-_NEBARI: Final = ("nebari_version", "qhub_version", "default_images", "provider", "profiles")
+# Of Nebari's configuration: by one of these keys it is known from others with a project_name.
+_NEBARI: Final = ("qhub_version", "default_images", "provider", "profiles")
 
 
 class Unwrapped(NamedTuple):
@@ -115,13 +117,17 @@ def _documents(name: str, content: str | bytes, repeated: list[Fault]) -> list[L
         written = encoded.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError:
         return [load(encoded, name, repeated)]
-    marks = [0, *(mark.start() for mark in _DOCUMENT.finditer(written))]
-    if len(marks) < 2 or written.lstrip().startswith("%"):
+    marks = [mark.start() for mark in _DOCUMENT.finditer(written)]
+    # A directive (%YAML) would be cut off from the document after the next mark.
+    has_directive = written.lstrip().startswith("%")
+    if not marks or has_directive:
         return [load(encoded, name, repeated)]
     found: list[LoadedFile] = []
-    for begin, end in zip(marks, [*marks[1:], len(written)], strict=True):
+    # The first document may begin without a mark.
+    for begin, end in pairwise([0, *marks, len(written)]):
         body = _DOCUMENT.sub("", written[begin:end], count=1)
         body = re.sub(r"^\.\.\.\s*$", "", body, flags=re.MULTILINE)
+        # Below as many empty lines, each key stands in the line that it has in the file.
         lines_above = "\n" * written.count("\n", 0, begin)
         lines = [line.strip() for line in body.splitlines()]
         if any(line and not line.startswith("#") for line in lines):

@@ -57,6 +57,9 @@ _DOT_FLOAT: Final = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]
 _INTEGER: Final = re.compile(
     r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))"
 )
+_MOST_BY_SIGN: Final = {"": 2**64 - 1, "+": 2**63 - 1, "-": 2**63}
+# Above 64, the most digits of an integer, in binary. Python refuses to read thousands of digits.
+_MOST_DIGITS: Final = 70
 _QUOTES_HINT: Final = "Use spaces, and quote the value if it holds a colon, a hash or a brace."
 
 
@@ -370,11 +373,11 @@ def _resolve(text: str) -> str | int | float | bool | None:
         digits, base = next(
             (d, b) for d, b in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d
         )
-        number = int(digits, base) if len(digits) <= 70 else 2**65
-        # int64, or without a sign uint64: Go's ParseInt and ParseUint. Larger decimals are floats,
-        # others text.
-        if number < 2**63 or (number < 2**64 and not sign) or (number == 2**63 and sign == "-"):
-            return -number if sign == "-" else number
+        # Go's ParseInt, and without a sign ParseUint. Larger decimals are floats, others text.
+        if len(digits) <= _MOST_DIGITS:
+            number = int(digits, base)
+            if number <= _MOST_BY_SIGN[sign]:
+                return -number if sign == "-" else number
     return _float(plain, text) if _FLOAT.fullmatch(plain) else text
 
 
