@@ -103,8 +103,8 @@ def _find_aks(install: Install) -> CheckReport:
             "imageGate.mode is startupTaint, and the taints of an AKS node pool can't be removed"
             " through Kubernetes: as one of these, the startup taint keeps users off its nodes for"
             " good.",
-            "Give it as a node initialization taint (docs/how-to/clouds.md#aks), or use "
-            "imageGate.mode: requireLabel.",
+            "Give it as a node initialization taint (docs/how-to/clouds.md#the-startup-taint), or"
+            " use imageGate.mode: requireLabel.",
         )
 
 
