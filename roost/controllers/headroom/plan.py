@@ -1,4 +1,4 @@
-"""Make one plan of headroom: scale each set by the clock."""
+"""How many placeholders each set has now: by windows, bookings, what was learned, and quotas."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from roost.controllers.headroom.quota_room import (
     Cut,
     CutElsewhere,
     Demand,
+    PeopleRoom,
     counts_placeholders,
     cut_by_quotas,
     demand_of,
@@ -108,6 +109,14 @@ GAUGES: Final[Sequence[PlanGauge]] = (
 )
 
 
+class ComputedPeriod(NamedTuple):
+    """What a set's windows give, until they give something else."""
+
+    # Unix time.
+    computed_at: float
+    period: Period
+
+
 class CutNotice(NamedTuple):
     """An Event about what quotas leave of a set."""
 
@@ -121,8 +130,8 @@ class CutNotice(NamedTuple):
 class SetMemory:
     """What earlier plans found of one set."""
 
-    # With the Unix time at which it was computed.
-    period: tuple[float, Period] | None = None
+    # What its windows gave; None: they weren't asked yet.
+    period: ComputedPeriod | None = None
     # What a set has learned; None: it doesn't learn.
     learned: Learned | None = None
     # A quota cuts its number.
@@ -261,52 +270,58 @@ class _Plan:
     def number(self, placeholder_set: PlaceholderSet, before: SetMemory) -> _Number:
         """Find one set's number, as windows, bookings and what was learned have it."""
         name = placeholder_set.name
-        now = self._now
         stateful_set = self._snapshot.stateful_sets.get(placeholder_set.stateful_set)
-        computed_at, period = _period(placeholder_set, before, now)
+        computed = _period(placeholder_set, before.period, self._now)
+        period = computed.period
         extra = self._booked.extra.get(name, 0)
-        if name in self._booked.extra:
-            self.gauges["headroom_booked"][name,] = extra
-        for window in period.windows:
-            self.gauges["headroom_window_active"][name, window] = 1.0
-        if period.until is not None:
-            self.gauges["headroom_next_change_seconds"][name,] = period.until - now.wall
-            self.waits.append(period.until - now.wall)
+        self._show_period(name, period)
         replicas = period.replicas + extra
         why = ""
         learned = None
-        room = None
         learn = placeholder_set.learn
         if learn is not None:
-            learned = self._learn(placeholder_set, learn, before, period.replicas + extra)
+            learned = self._learn(placeholder_set, learn, before, replicas)
             present = None if stateful_set is None else stateful_set.replicas
-            replicas, why = learned_number(learn, learned, period, extra, present=present, now=now)
-            room = self._room_of_hubs
+            replicas, why = learned_number(
+                learn, learned, period, extra, present=present, now=self._now
+            )
+        is_learned = bool(why)
+        why = why or _why(placeholder_set, period)
         replicas = min(MAX_REPLICAS, replicas)
         cut_elsewhere = self._booked.cut.get(name)
-        fewer = ""
+        room = None if learn is None else self._room_of_hubs
         if room is not None and replicas > room.people:
-            lost = replicas - room.people
-            cut_by_room = CutElsewhere(lost, room.people, room.why_and_ask(lost))
-            cut_elsewhere = joint_cut(cut_elsewhere, cut_by_room)
+            cut_elsewhere = joint_cut(cut_elsewhere, _cut_to(room, replicas))
             replicas = room.people
-            fewer = f"; no more people than {room.why}"
+            why = f"{why}; no more people than {room.why}"
         # Each placeholder stands for somebody who may come, and so do bookings without one.
         people = replicas - extra + self._booked.people.get(name, 0)
         if learned is not None:
             people = max(people, _people_ahead(learned))
+        demand = demand_of(
+            name, stateful_set, placeholder_set.requests, replicas=replicas, people=people
+        )
         return _Number(
             placeholder_set,
             stateful_set,
-            replicas,
-            f"{why or _why(placeholder_set, period)}{fewer}",
-            bool(why),
-            demand_of(
-                name, stateful_set, placeholder_set.requests, replicas=replicas, people=people
-            ),
-            cut_elsewhere,
-            replace(before, period=(computed_at, period), learned=learned),
+            replicas=replicas,
+            why=why,
+            is_learned=is_learned,
+            demand=demand,
+            cut_elsewhere=cut_elsewhere,
+            memory=replace(before, period=computed, learned=learned),
         )
+
+    def _show_period(self, name: str, period: Period) -> None:
+        """Show what windows and bookings give a set, and plan again when its windows change."""
+        if name in self._booked.extra:
+            self.gauges["headroom_booked"][name,] = self._booked.extra[name]
+        for window in period.windows:
+            self.gauges["headroom_window_active"][name, window] = 1.0
+        if period.until is not None:
+            seconds_left = period.until - self._now.wall
+            self.gauges["headroom_next_change_seconds"][name,] = seconds_left
+            self.waits.append(seconds_left)
 
     def _learn(
         self,
@@ -350,7 +365,8 @@ class _Plan:
         if stateful_set is None:
             return after
         replicas = min(allowed, stateful_set.replicas) if self._waits_for_quotas else allowed
-        # Controllers before these may have cut it for a quota that is gone, or by windows that are.
+        # Any other set keeps the values' number, unless a quota may cut it, or controllers wrote
+        # its number: perhaps for a quota, or by windows, that are gone now.
         is_ours = (
             is_scaled or self._counts_placeholders or before.is_cut or stateful_set.is_scaled_by_us
         )
@@ -438,16 +454,22 @@ class _Plan:
 
 
 def _period(
-    placeholder_set: PlaceholderSet, before: SetMemory, now: Moment
-) -> tuple[float, Period]:
-    """Return the present period; it is computed only when the last one is over, or the clock went
-    back.
-    """
-    if before.period is not None:
-        computed_at, period = before.period
-        if computed_at <= now.wall and (period.until is None or now.wall < period.until):
-            return computed_at, period
-    return now.wall, period_at(placeholder_set.windows, placeholder_set.replicas, now.wall)
+    placeholder_set: PlaceholderSet, before: ComputedPeriod | None, now: Moment
+) -> ComputedPeriod:
+    """The present period. It is computed only when the last one is over, or the clock went back."""
+    if before is not None:
+        until = before.period.until
+        is_over = until is not None and now.wall >= until
+        if before.computed_at <= now.wall and not is_over:
+            return before
+    period = period_at(placeholder_set.windows, placeholder_set.replicas, now.wall)
+    return ComputedPeriod(now.wall, period)
+
+
+def _cut_to(room: PeopleRoom, replicas: int) -> CutElsewhere:
+    """The cut of a number of placeholders to the people whom quotas of hubs' namespaces let in."""
+    lost = replicas - room.people
+    return CutElsewhere(placeholders=lost, people=room.people, why=room.why_and_ask(lost))
 
 
 def _people_ahead(learned: Learned) -> int:
