@@ -8,7 +8,7 @@ that list looks like a removed one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self
 
@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from roost_core.objects.node import DISK_PRESSURE_TAINT
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
-from roost_lab.report.query import Query, bounded, count, total
+from roost_lab.report.query import Query, Rows, bounded, count, total
 from roost_lab.report.statistics import Span, unite
 from roost_lab.report.subject import Field, Section, TableOf
 from roost_lab.units import US
@@ -56,56 +56,19 @@ class Disks:
 
     @classmethod
     def read(cls, query: Query) -> Self:
-        """Four queries; pressure is put together from the changes of taints."""
+        """What happened on each node whose disk has news."""
         nodes: defaultdict[str, NodeDisk] = defaultdict(NodeDisk)
         spans = _pressure(query)
         for name, united in spans.items():
             nodes[name].pressure_us = sum(span.to_us - span.from_us for span in united)
             nodes[name].times = len(united)
-        image = schema.image_on_node.c
-        node = schema.node.c
-        # What left with its node wasn't removed from it.
-        removed = sa.and_(
-            query.within(image.gone_us),
-            sa.or_(node.gone_us.is_(None), image.gone_us < node.gone_us),
-        )
-        on_node = schema.image_on_node.join(schema.node, node.uid == image.node_uid)
-        for row in query.rows(
-            sa.select(node.name, count(), total(bounded(image.image_bytes)).label("bytes"))
-            .select_from(on_node)
-            .where(removed, ~image.image.contains("@"))
-            .group_by(node.name)
-        ):
-            nodes[row.name].removed += row.number
-            nodes[row.name].removed_bytes += row.bytes
-        pull = schema.pull.c
-        was_removed = (
-            sa.select(1)
-            .select_from(on_node)
-            .where(
-                removed,
-                node.name == pull.node_name,
-                image.image == pull.image,
-                image.gone_us <= pull.at_us,
-            )
-        )
-        for row in query.rows(
-            sa.select(pull.node_name, count())
-            .where(query.within(pull.at_us), pull.warm.is_(False), was_removed.exists())
-            .group_by(pull.node_name)
-        ):
-            nodes[row.node_name].pulled_again += row.number
-        removal = schema.preemption.c
-        for row in query.rows(
-            sa.select(removal.node_name, removal.at_us).where(
-                query.within(removal.at_us), removal.kind == "evicted"
-            )
-        ):
-            if any(
-                span.from_us - _AROUND_US <= row.at_us < span.to_us + _AROUND_US
-                for span in spans.get(row.node_name, ())
-            ):
-                nodes[row.node_name].evicted += 1
+        for row in _removed_images(query):
+            nodes[row.name].removed = row.number
+            nodes[row.name].removed_bytes = row.bytes
+        for row in _repeated_pulls(query):
+            nodes[row.node_name].pulled_again = row.number
+        for name in _evicted_around(query, spans):
+            nodes[name].evicted += 1
         in_trouble = {name: disk for name, disk in nodes.items() if disk.has_news}
         return cls(
             dict(
@@ -149,6 +112,68 @@ def _pressure(query: Query) -> dict[str, list[Span]]:
         )
         for name, found in spans.items()
     }
+
+
+def _was_removed(query: Query) -> sa.ColumnElement[bool]:
+    """Whether an image left a node within the window. What left with its node wasn't removed."""
+    image = schema.image_on_node.c
+    node = schema.node.c
+    left_before = sa.or_(node.gone_us.is_(None), image.gone_us < node.gone_us)
+    return sa.and_(query.within(image.gone_us), left_before)
+
+
+def _images_on_nodes() -> sa.Join:
+    return schema.image_on_node.join(
+        schema.node, schema.node.c.uid == schema.image_on_node.c.node_uid
+    )
+
+
+def _removed_images(query: Query) -> Rows:
+    """By node: how many names of images were removed, and their bytes."""
+    image = schema.image_on_node.c
+    name = schema.node.c.name
+    return query.rows(
+        sa.select(name, count(), total(bounded(image.image_bytes)).label("bytes"))
+        .select_from(_images_on_nodes())
+        .where(_was_removed(query), ~image.image.contains("@"))
+        .group_by(name)
+    )
+
+
+def _repeated_pulls(query: Query) -> Rows:
+    """By node: how many pulls brought an image that had been removed there."""
+    pull = schema.pull.c
+    image = schema.image_on_node.c
+    removed_before = (
+        sa.select(1)
+        .select_from(_images_on_nodes())
+        .where(
+            _was_removed(query),
+            schema.node.c.name == pull.node_name,
+            image.image == pull.image,
+            image.gone_us <= pull.at_us,
+        )
+    )
+    return query.rows(
+        sa.select(pull.node_name, count())
+        .where(query.within(pull.at_us), pull.warm.is_(False), removed_before.exists())
+        .group_by(pull.node_name)
+    )
+
+
+def _evicted_around(query: Query, spans: Mapping[str, Sequence[Span]]) -> Iterator[str]:
+    """The node of each pod that was evicted there around such a span."""
+    removal = schema.preemption.c
+    for row in query.rows(
+        sa.select(removal.node_name, removal.at_us).where(
+            query.within(removal.at_us), removal.kind == "evicted"
+        )
+    ):
+        if any(
+            span.from_us - _AROUND_US <= row.at_us < span.to_us + _AROUND_US
+            for span in spans.get(row.node_name, ())
+        ):
+            yield row.node_name
 
 
 def pressure_spans(
