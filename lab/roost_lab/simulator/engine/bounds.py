@@ -54,10 +54,9 @@ BOUNDS: Final = (
 class BoundsMeter:
     """Bounds that follow from what really ran; each call takes constant time.
 
-    pods_per_node: users of the usual size that a node can hold. node_bytes: memory of a node, by
-    which pods count that have a size of their own; in one trace all have, or none. min_nodes: nodes
-    that are never removed. begin: when nodes are paid from, in seconds since 1970; None: from the
-    first call.
+    pods_per_node: users of the usual size that a node can hold. node_bytes: memory of a node. Where
+    a trace tells the memory of its pods, they count by it. min_nodes: nodes that are never removed.
+    begin: when nodes are paid from, in seconds since 1970; None: from the first call.
     """
 
     def __init__(
@@ -68,29 +67,32 @@ class BoundsMeter:
         *,
         node_bytes: int = 1 << 60,
     ) -> None:
-        self._node = node_bytes
-        self._usual = node_bytes // pods_per_node
-        self._least = self._least_now = min_nodes
+        self._node_bytes = node_bytes
+        self._usual_bytes = node_bytes // pods_per_node
+        self._min_nodes = min_nodes
+        # 0 once a node was drained.
+        self._min_nodes_now = min_nodes
         self._last = begin
-        # Bytes of the pods that run, and the most that ever ran.
+        # Bytes of the pods that run, and the most that ever ran at once.
         self._running = 0
         self._peak = 0
         self._node_seconds = 0.0
-        # Image -> bytes of the pods of it that run, and the most nodes that these ever needed.
-        self._copies: dict[str, int] = {}
+        # Image -> bytes of its pods that run.
+        self._running_by_image: dict[str, int] = {}
+        # Image -> the most nodes that these ever filled.
         self._nodes_needed: dict[str, int] = {}
         self._builds = 0
         self._repositories: set[str] = set()
 
     def started(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
         """A user's pod was bound. Time never goes back. memory_bytes: None for the usual size."""
-        size = self._usual if memory_bytes is None else memory_bytes
+        size = self._usual_bytes if memory_bytes is None else memory_bytes
         self._pass(moment)
         self._running += size
         self._peak = max(self._peak, self._running)
-        self._copies[image] = self._copies.get(image, 0) + size
+        self._running_by_image[image] = self._running_by_image.get(image, 0) + size
         # A pod without any size is on some node, too.
-        needed = max(1, -(-self._copies[image] // self._node))
+        needed = max(1, self._nodes_for(self._running_by_image[image]))
         self._nodes_needed[image] = max(needed, self._nodes_needed.get(image, 0))
 
     def drains(self, moment: float) -> None:
@@ -98,14 +100,14 @@ class BoundsMeter:
         at all.
         """
         self._pass(moment)
-        self._least_now = 0
+        self._min_nodes_now = 0
 
     def ended(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
         """A user's pod was deleted."""
-        size = self._usual if memory_bytes is None else memory_bytes
+        size = self._usual_bytes if memory_bytes is None else memory_bytes
         self._pass(moment)
         self._running -= size
-        self._copies[image] = self._copies.get(image, 0) - size
+        self._running_by_image[image] = self._running_by_image.get(image, 0) - size
 
     def built(self, repository: str) -> None:
         """A build of this repository began."""
@@ -113,12 +115,12 @@ class BoundsMeter:
         self._repositories.add(repository)
 
     def close(self, moment: float) -> dict[str, float]:
-        """Key of a Bound -> its value so far; bounds of what never happened are left out."""
+        """Key of a FigureBound -> its value so far; bounds of what never happened are left out."""
         self._pass(moment)
-        peak = float(max(self._least, -(-self._peak // self._node)))
+        peak_nodes = max(self._min_nodes, self._nodes_for(self._peak))
         return {
             "node_hours": self._node_seconds / HOUR_SECONDS,
-            "peak_nodes": peak,
+            "peak_nodes": float(peak_nodes),
             **self.counted(),
         }
 
@@ -134,6 +136,11 @@ class BoundsMeter:
 
     def _pass(self, moment: float) -> None:
         last = moment if self._last is None else self._last
-        nodes = max(self._least_now, -(-self._running // self._node))
+        nodes = max(self._min_nodes_now, self._nodes_for(self._running))
         self._node_seconds += nodes * max(0.0, moment - last)
         self._last = max(last, moment)
+
+    def _nodes_for(self, pods_bytes: int) -> int:
+        """How many nodes pods of so many bytes fill, the last one perhaps in part."""
+        # Rounded up, in whole numbers.
+        return -(-pods_bytes // self._node_bytes)

@@ -226,6 +226,7 @@ class Hub:
             self._cluster.at(pull.finish, self._kubelets.image_arrived, (node, image))
         up = pull.finish + assumed.start_seconds
         if up - pod.created > assumed.start_timeout_seconds:
+            # Of a pod that waited, the end of the timeout is planned already.
             if pod.waits_since is None:
                 self._cluster.at(
                     pod.created + assumed.start_timeout_seconds, self.give_up_if_late, pod
@@ -265,29 +266,25 @@ class Hub:
         self._cluster.at(self._cluster.now + self._session_seconds(launch.attempt), self._end, pod)
 
     def _session_seconds(self, attempt: Attempt) -> float:
-        """How long a server runs, by the length that the trace tells or that is drawn."""
+        """How long a server runs, at most until it is too old.
+
+        A recorded length ends when the culler of that time ended the server, if it did. Then the
+        time until this replay's culler does takes the place of the last, idle part. All other
+        lengths stay: of a hub without a culler, and of servers that ended otherwise.
+        """
         assumed = self._cluster.assumed
         recorded_seconds = attempt.session_seconds
-        contained = assumed.sessions_cull_timeout_seconds
         if recorded_seconds is None:
-            least_minutes, median_minutes, sigma = SESSIONS[assumed.sessions]
-            more_minutes = self._cluster.chance.log_normal(
-                "session", attempt.number, median_minutes, sigma
-            )
-            seconds = 60.0 * (least_minutes + more_minutes)
-            if assumed.cull_timeout_seconds and seconds > contained:
-                seconds -= contained
-                if self._is_stopped(attempt):
-                    return self._until_too_old(seconds)
-                seconds += assumed.cull_timeout_seconds
-            return self._until_too_old(self._until_culled(seconds))
-        if assumed.cull_timeout_seconds and attempt.idle_seconds is not None:
+            return self._until_too_old(self._drawn_seconds(attempt))
+        if not assumed.cull_timeout_seconds:
+            return self._until_too_old(recorded_seconds)
+        if attempt.idle_seconds is not None:
             active = recorded_seconds - attempt.idle_seconds
             return self._until_too_old(self._until_culled(active + assumed.cull_timeout_seconds))
+        traced_cull_seconds = assumed.sessions_cull_timeout_seconds
         if (
-            not assumed.cull_timeout_seconds
-            or attempt.is_end_in_log
-            or recorded_seconds <= contained
+            attempt.is_end_in_log
+            or recorded_seconds <= traced_cull_seconds
             or self._is_stopped(attempt)
         ):
             return self._until_too_old(recorded_seconds)
@@ -295,8 +292,26 @@ class Hub:
         waited = assumed.sessions_cull_every_seconds * self._cluster.chance.uniform(
             "culler waited for", attempt.number
         )
-        active = max(0.0, recorded_seconds - contained - waited)
+        active = max(0.0, recorded_seconds - traced_cull_seconds - waited)
         return self._until_too_old(self._until_culled(active + assumed.cull_timeout_seconds))
+
+    def _drawn_seconds(self, attempt: Attempt) -> float:
+        """How long a server runs whose length nobody recorded. Drawn lengths, too, contain a
+        culler's timeout, unless they are shorter.
+        """
+        assumed = self._cluster.assumed
+        least_minutes, median_minutes, sigma = SESSIONS[assumed.sessions]
+        more_minutes = self._cluster.chance.log_normal(
+            "session", attempt.number, median_minutes, sigma
+        )
+        seconds = 60.0 * (least_minutes + more_minutes)
+        traced_cull_seconds = assumed.sessions_cull_timeout_seconds
+        if assumed.cull_timeout_seconds and seconds > traced_cull_seconds:
+            active = seconds - traced_cull_seconds
+            if self._is_stopped(attempt):
+                return active
+            seconds = active + assumed.cull_timeout_seconds
+        return self._until_culled(seconds)
 
     def _is_stopped(self, attempt: Attempt) -> bool:
         """Whether its user stops the server, so that no culler need do it."""

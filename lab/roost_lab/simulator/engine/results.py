@@ -28,8 +28,7 @@ ELSEWHERE = "elsewhere with room"
 class HubResult:
     """What one of several hubs had of a replay."""
 
-    # As of the whole replay: servers that came up, tries bound to a node, those of them without
-    # their image.
+    # As RunResult's.
     started: int = 0
     placed: int = 0
     cold: int = 0
@@ -45,20 +44,25 @@ class RunResult:
     seed: int
     # What differs from the default assumptions, key -> value.
     setting: dict[str, Any] = field(default_factory=dict)
+    # Launches.
     attempts: int = 0
+    # Launches that the quota of their repository, or of the hub, refused.
     refused_by_repository: int = 0
     refused_by_total: int = 0
     admitted: int = 0
-    # Launches whose server came up, launches whose every try failed, and launches that still tried
-    # at the very end.
+    # Launches whose server came up.
     started: int = 0
+    # Launches whose every try failed.
     given_up: int = 0
+    # Launches that still tried at the very end.
     still_waiting: int = 0
-    # Pods of admitted launches, one for each try; those that were bound, those that timed out, and
-    # those bound to a node without their image.
+    # Pods of admitted launches, one for each try.
     tries: int = 0
+    # Tries that were bound to a node.
     placed: int = 0
+    # Tries that took too long.
     timeouts: int = 0
+    # Tries that were bound to a node without their image.
     cold: int = 0
     # NOWHERE, ONLY_FULL, ELSEWHERE -> number.
     cold_why: dict[str, int] = field(default_factory=dict)
