@@ -100,6 +100,20 @@ class PulledImage(NamedTuple):
     used: bool = False
 
 
+class _NextPull(NamedTuple):
+    """The most used image that a node lacks."""
+
+    users: float
+    # When the node was created, in Unix time.
+    node_created: float
+    node: str
+    image: str
+
+    def order(self) -> tuple[float, float, str, str]:
+        """The most used first; among equals the newest node, which holds least."""
+        return -self.users, -self.node_created, self.node, self.image
+
+
 @dataclass(frozen=True, slots=True)
 class PopularMemory:
     """What is remembered from plan to plan; times are steady seconds."""
@@ -384,8 +398,7 @@ class _Plan:
         popular = self.demand.most_used(settings.min_users) if settings.counts_users else ()
         states: Counter[str] = Counter()
         missing = 0
-        # The most used first; among equals the newest node, which holds least.
-        queue: list[tuple[float, float, str, str]] = []
+        queue: list[_NextPull] = []
         for name, disk in self.disks.items():
             state = self._why_not(disk) or self._why_not_popular(disk)
             states[state or "open"] += 1
@@ -399,10 +412,11 @@ class _Plan:
                 continue
             for image, users in lacks:
                 if self._may_start(disk, image):
-                    queue.append((-users, -disk.node.created, name, image))
+                    queue.append(_NextPull(users, disk.node.created, name, image))
                     break
-        for _, _, name, image in sorted(queue)[: max(0, settings.parallel - self._count())]:
-            size = self._size(image)
+        queue.sort(key=_NextPull.order)
+        for pull in queue[: max(0, settings.parallel - self._count())]:
+            size = self._size(pull.image)
             price = min(size, settings.bytes_per_minute)
             if self.budget < price:
                 # The most used image waits for budget; smaller ones don't overtake it, or it would
@@ -411,7 +425,7 @@ class _Plan:
                     max(1.0, (price - self.budget) * 60.0 / settings.bytes_per_minute)
                 )
                 break
-            self._start(self.disks[name], image)
+            self._start(self.disks[pull.node], pull.image)
             self.budget -= size
         self.gauges["popular_images_nodes"] = {
             (state,): float(count) for state, count in states.items()

@@ -225,41 +225,48 @@ def is_new_for(node: Node, waits_since: float) -> bool:
 def earlier_waits(snapshot: Snapshot, is_user: Callable[[Pod], bool]) -> PastWaits:
     """What waits took before this replica led. is_user: whether a pod is a user's."""
     waits = sorted([*_pulls(snapshot), *_waits_for_nodes(snapshot, is_user)])
-    return PastWaits().with_durations((seconds, keys) for _, seconds, keys in newest_waits(waits))
+    return PastWaits().with_durations((wait.seconds, wait.keys) for wait in newest_waits(waits))
 
 
-# Unix time of the end, seconds, keys.
-_Wait = tuple[float, float, tuple[str, ...]]
+class EndedWait(NamedTuple):
+    """A wait that is over. Sorted: the one that ended first comes first."""
+
+    # Unix time.
+    ended_at: float
+    seconds: float
+    # As of PastWaits.
+    keys: tuple[str, ...]
 
 
-def newest_waits(waits: Sequence[_Wait]) -> list[_Wait]:
+def newest_waits(waits: Sequence[EndedWait]) -> list[EndedWait]:
     """The last waits of each kind, in the same order: what came before them hardly counts."""
-    kept: list[_Wait] = []
+    kept: list[EndedWait] = []
     counts: Counter[tuple[str, ...]] = Counter()
     for wait in reversed(waits):
-        keys = wait[2]
-        if counts[keys] < MOST_EARLIER:
-            counts[keys] += 1
+        if counts[wait.keys] < MOST_EARLIER:
+            counts[wait.keys] += 1
             kept.append(wait)
     kept.reverse()
     return kept
 
 
-def _pulls(snapshot: Snapshot) -> Iterator[_Wait]:
+def _pulls(snapshot: Snapshot) -> Iterator[EndedWait]:
     for event in snapshot.pull_events.values():
         pull = read_pulled_message(event.message)
         # Without the wait for the kubelet's other pulls.
         took_us = (pull and pull.pull_us) or 0
         if LEAST_PULL_SECONDS * _US <= took_us <= _MOST_PULL_SECONDS * _US:
-            yield event.at, took_us / _US, keys_of_image(normalise_reference(event.image))
+            keys = keys_of_image(normalise_reference(event.image))
+            yield EndedWait(event.at, took_us / _US, keys)
 
 
-def _waits_for_nodes(snapshot: Snapshot, is_user: Callable[[Pod], bool]) -> Iterator[_Wait]:
+def _waits_for_nodes(snapshot: Snapshot, is_user: Callable[[Pod], bool]) -> Iterator[EndedWait]:
     for pod in snapshot.pods.values():
         node = snapshot.nodes.get(pod.node_name)
         # A kubelet accepts a pod within a second of its binding.
         if node is None or pod.started is None or not is_new_for(node, pod.created):
             continue
+        seconds = pod.started - pod.created
         # Most pods started soon: whose they are needn't be asked.
-        if pod.started - pod.created >= ROOM_SECONDS and is_user(pod):
-            yield pod.started, pod.started - pod.created, keys_of_pool(pod)
+        if seconds >= ROOM_SECONDS and is_user(pod):
+            yield EndedWait(pod.started, seconds, keys_of_pool(pod))

@@ -58,6 +58,14 @@ class PodNotices(NamedTuple):
     again_at: float = 0.0
 
 
+class KnownHoldUp(NamedTuple):
+    """What holds a pod up, and since when."""
+
+    what: str
+    # Unix time.
+    began_at: float
+
+
 @dataclass(frozen=True, slots=True)
 class NoticeMemory:
     """What is remembered from plan to plan. Without it a user may be told twice."""
@@ -68,8 +76,8 @@ class NoticeMemory:
     unschedulable: Mapping[str, float] = field(default_factory=dict)
     # By uid.
     notices: Mapping[str, PodNotices] = field(default_factory=dict)
-    # By uid, of pods that are held up: by what, and since when, in Unix time.
-    held_up: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    # By uid, of pods that are held up.
+    held_up: Mapping[str, KnownHoldUp] = field(default_factory=dict)
     notice_count: NoticeCount = field(default_factory=NoticeCount)
     has_planned: bool = False
 
@@ -90,7 +98,7 @@ def plan_start_notices(
             past = past.with_duration(seconds, *estimates.keys_of_image(image))
     teller = _Teller(memory, pulls, now)
     unschedulable: dict[str, float] = {}
-    held_up: dict[str, tuple[str, float]] = {}
+    held_up: dict[str, KnownHoldUp] = {}
     hold_ups = find_hold_ups(snapshot, now.wall)
     waiting = dict.fromkeys(("node", "volume", "sandbox", "init-container", "image"), 0)
     for pod in snapshot.pods.values():
@@ -112,17 +120,9 @@ def plan_start_notices(
         hold_up = hold_ups.get(pod.uid)
         if hold_up is not None:
             waiting[hold_up.kind] += 1
-            # Each init container counts anew.
-            key = f"{hold_up.kind} {hold_up.init_container}"
-            key_before, began_before = memory.held_up.get(pod.uid, ("", now.wall))
-            if hold_up.since is not None:
-                began = min(hold_up.since, now.wall)
-            elif key_before == key:
-                began = began_before
-            else:
-                began = now.wall
-            held_up[pod.uid] = key, began
-            teller.tell_of_hold_up(pod, hold_up, now.wall - began)
+            known = _known_hold_up(hold_up, memory.held_up.get(pod.uid), now.wall)
+            held_up[pod.uid] = known
+            teller.tell_of_hold_up(pod, hold_up, now.wall - known.began_at)
         elif bound.place is not None:
             waiting["image"] += 1
             teller.tell_of_pulls(pod, bound, past)
@@ -141,6 +141,17 @@ def plan_start_notices(
         wake_after_seconds=min(teller.waits, default=None),
         gauges=gauges,
     )
+
+
+def _known_hold_up(hold_up: PodHoldUp, before: KnownHoldUp | None, now: float) -> KnownHoldUp:
+    """What is remembered of a hold-up: when it began, or when it was seen first."""
+    # Each init container counts anew.
+    what = f"{hold_up.kind} {hold_up.init_container}"
+    if hold_up.since is not None:
+        return KnownHoldUp(what, min(hold_up.since, now))
+    if before is not None and before.what == what:
+        return before
+    return KnownHoldUp(what, now)
 
 
 # A sandbox's error is mostly its network's.

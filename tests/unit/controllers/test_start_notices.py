@@ -23,6 +23,7 @@ from roost.controllers.start_notices.estimates import (
     MOST_KEYS,
     OF_IMAGE,
     OF_REGISTRY,
+    EndedWait,
     Estimate,
     PastWaits,
     newest_waits,
@@ -429,7 +430,7 @@ def test_a_new_leader_learns_from_the_newest_waits_what_it_would_from_all(seed: 
     chance = random.Random(seed)
     pools = ["a"] * 20 + ["b"] * 3 + ["c"]
     waits = sorted(
-        (
+        EndedWait(
             chance.uniform(0.0, 1e6),
             chance.lognormvariate(4.0, 1.0),
             ("node", f"node {chance.choice(pools)}"),
@@ -437,12 +438,12 @@ def test_a_new_leader_learns_from_the_newest_waits_what_it_would_from_all(seed: 
         for _ in range(5000)
     )
     # Of this pool none waited lately: it isn't forgotten.
-    waits.insert(0, (-1.0, 77.0, ("node", "node rare")))
+    waits.insert(0, EndedWait(-1.0, 77.0, ("node", "node rare")))
     newest = newest_waits(waits)
     assert len(newest) < len(waits) / 3
     assert newest == sorted(newest)
     of_all, of_newest = (
-        PastWaits().with_durations((seconds, keys) for _, seconds, keys in taken).by_key
+        PastWaits().with_durations((wait.seconds, wait.keys) for wait in taken).by_key
         for taken in (waits, newest)
     )
     assert of_newest.keys() == of_all.keys()
