@@ -6,6 +6,7 @@ observer's own clock, because the clocks of two machines may differ.
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import NamedTuple
 
 from roost_core.objects.timestamps import read_moment
 from roost_core.placement.beliefs import LEASE_SECONDS, STALE_DURATIONS
@@ -32,6 +33,13 @@ class LeaseState(StrEnum):
         return self in (LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.OUTDATED)
 
 
+class _Renewal(NamedTuple):
+    """A renewal as the Lease has it."""
+
+    holder: str
+    time: str
+
+
 class LeaseObserver:
     """One Lease as one observer sees it.
 
@@ -49,15 +57,18 @@ class LeaseObserver:
         self._host = host
         # The state by the last observation.
         self.state = LeaseState.UNKNOWN
-        # Holder and time of the last renewal, and when it happened by our clock.
-        self._renewal: tuple[str, str] | None = None
+        # The last renewal, as it is written.
+        self._renewal: _Renewal | None = None
+        # When it happened, by our clock.
         self._renewed_at = 0.0
         self._stale_seconds = float(STALE_DURATIONS * LEASE_SECONDS)
         # How much of the time without the API server need not count.
         self._excusable_seconds = self._stale_seconds
-        # The last look, since when it can't be read, and whether the API server says so itself.
+        # When it was read last.
         self._seen_at: float | None = None
+        # Since when it can't be read.
         self._blind_since: float | None = None
+        # Whether the API server itself says that it can't be read.
         self._is_refused = False
 
     def age_seconds(self, now: float) -> float | None:
@@ -86,8 +97,12 @@ class LeaseObserver:
             self.state = LeaseState.NEVER_HELD
         else:
             is_stale = now - self._renewed_at > self._stale_seconds
-            held = LeaseState.OUTDATED if self._is_outdated(self._renewal[0]) else LeaseState.HELD
-            self.state = LeaseState.STALE if is_stale else held
+            if is_stale:
+                self.state = LeaseState.STALE
+            elif self._is_outdated(self._renewal.holder):
+                self.state = LeaseState.OUTDATED
+            else:
+                self.state = LeaseState.HELD
 
     def fail(self, now: float, *, is_refused: bool) -> None:
         """Note that the Lease could not be read: what was seen last is believed no longer than a
@@ -116,7 +131,7 @@ class LeaseObserver:
         if (
             not isinstance(holder, str)
             or not isinstance(renewed, str)
-            or (holder, renewed) == self._renewal
+            or _Renewal(holder, renewed) == self._renewal
         ):
             return
         # A holder that stops gives the Lease back: it empties `holderIdentity`, renews a last time,
@@ -127,7 +142,7 @@ class LeaseObserver:
             return
         written = read_moment(renewed)
         is_first = self._renewal is None
-        self._renewal = (holder, renewed)
+        self._renewal = _Renewal(holder, renewed)
         self._renewed_at = now
         if is_first and written is not None:
             self._renewed_at = now - max(0.0, clock_time - written)

@@ -49,11 +49,20 @@ class Came(NamedTuple):
 
 class _Node(NamedTuple):
     ready_at: float
-    # In placeholders, and how many people that are.
+    # How much of it people take, in placeholders.
     used: float
+    # How many people have a seat there.
     users: int
     # Since when nobody is there; None: somebody is.
     empty_since: float | None
+
+
+class _Home(NamedTuple):
+    """Where somebody has a seat."""
+
+    node: int
+    # In placeholders.
+    size: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +71,8 @@ class PoolWithout:
 
     # By number, in order of their coming.
     nodes: Mapping[int, _Node] = field(default_factory=dict)
-    # The node and the size of each user who has a seat, by key of the pod.
-    homes: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    # Who has a seat, by key of the pod.
+    homes: Mapping[str, _Home] = field(default_factory=dict)
     # Who has no seat yet, by key of the pod, in order of their coming.
     waiting: Mapping[str, Came] = field(default_factory=dict)
     next_number: int = 0
@@ -83,11 +92,11 @@ class PoolWithout:
         without users.
         """
         nodes: dict[int, _Node] = {}
-        homes: dict[str, tuple[int, float]] = {}
+        homes: dict[str, _Home] = {}
         for number, users in enumerate(seats.values()):
             nodes[number] = _Node(now, sum(user.size for user in users), len(users), None)
             for user in users:
-                homes[user.key] = (number, user.size)
+                homes[user.key] = _Home(number, user.size)
         for number in range(len(nodes), len(nodes) + empty):
             nodes[number] = _Node(now, 0.0, 0, now)
         return PoolWithout(nodes, homes, next_number=len(nodes), played_at=now)
@@ -149,15 +158,15 @@ class _Play:
         if key in self.waiting:
             self.waits.append(max(0.0, earliest - self.waiting.pop(key).at))
             return
-        number, size = self.homes.pop(key)
-        node = self.nodes[number]
+        home = self.homes.pop(key)
+        node = self.nodes[home.node]
         if node.users > 1:
-            used = max(0.0, node.used - size)
-            self.nodes[number] = node._replace(used=used, users=node.users - 1)
+            used = max(0.0, node.used - home.size)
+            self.nodes[home.node] = node._replace(used=used, users=node.users - 1)
         else:
             used = 0.0
-            self.nodes[number] = node._replace(used=used, users=0, empty_since=latest)
-        self._ready.change(number, node.used, used)
+            self.nodes[home.node] = node._replace(used=used, users=0, empty_since=latest)
+        self._ready.change(home.node, node.used, used)
 
     def come(self, user: Came) -> None:
         """Somebody comes: there is a seat, or one is waited for."""
@@ -217,7 +226,7 @@ class _Play:
         self.nodes[number] = node._replace(
             used=node.used + user.size, users=node.users + 1, empty_since=None
         )
-        self.homes[user.key] = (number, user.size)
+        self.homes[user.key] = _Home(number, user.size)
         self.waits.append(max(0.0, max(now, node.ready_at + self._facts.pull_seconds) - user.at))
         return True
 
@@ -283,6 +292,7 @@ class _Rooms:
         place = bisect_right(self._by_use, most, key=lambda node: node[0] + size)
         if not place:
             return None
-        used, number = self._by_use.pop(place - 1)
-        self.add(-number, used + size)
-        return -number
+        used, negative_number = self._by_use.pop(place - 1)
+        number = -negative_number
+        self.add(number, used + size)
+        return number

@@ -23,7 +23,7 @@ from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.plugins import NODE_AFFINITY, NODE_UNSCHEDULABLE, TAINT_TOLERATION
 from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.rejections import Check, Rejection
-from roost_core.scheduler.state import ClusterState
+from roost_core.scheduler.state import ClusterState, KeptResults
 
 # Verdicts of this many different specs are cached while no node changes.
 _REMEMBERED_VERDICTS: Final = 2048
@@ -83,11 +83,11 @@ class NodeFilters:
         needs = self.state.needs_of(self.pod.spec)
         profile = self.profile
         kept = self.state.filter_results
-        # By identity, so that needs aren't hashed for each pod; the entry keeps both objects alive.
+        # By identity, so that needs aren't hashed for each pod.
         key = (id(needs), id(profile))
         entry = kept.get(key)
         if entry is not None:
-            remembered: NodeFilterResults = entry[2]
+            remembered: NodeFilterResults = entry.results
             return remembered
         filter_results = NodeFilterResults()
         node_checks = self._node_checks
@@ -100,7 +100,7 @@ class NodeFilters:
                     break
         if len(kept) >= _REMEMBERED_VERDICTS:
             kept.clear()
-        kept[key] = (needs, profile, filter_results)
+        kept[key] = KeptResults(needs, profile, filter_results)
         return filter_results
 
     def _check_node(self, row: NodeRow) -> Rejection | None:

@@ -43,6 +43,14 @@ _REGION_LABELS: Final = (
 )
 
 
+class KeptResults(NamedTuple):
+    """What filters found for needs and a profile. Both are known by identity, and so kept alive."""
+
+    needs: object
+    profile: object
+    results: Any
+
+
 class Needs(NamedTuple):
     """All of a spec that filters ask of one node alone: pods that differ in nothing else get the
     same results there.
@@ -140,7 +148,7 @@ class ClusterState:
         self.changes: tuple[list[str], int] = ([], 0)
         self._columns: OrderedDict[tuple[object, ...], NodeColumn[Any]] = OrderedDict()
         # For `filters`: results that hold while no node changes, and the nodes that meet a term.
-        self.filter_results: dict[tuple[int, int], tuple[object, object, Any]] = {}
+        self.filter_results: dict[tuple[int, int], KeptResults] = {}
         self.meeting: dict[NodeTerm, tuple[str, ...]] = {}
         for node in nodes:
             self.set_node(node)
