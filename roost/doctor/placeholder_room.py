@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import ceil
 from statistics import median_low
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, POOL_LABELS, show_amount, some
 from roost.doctor.quotas import counting, named
@@ -21,6 +21,16 @@ from roost_core.objects.requests import PODS, read_requests, requested, round_up
 from roost_core.objects.selectors import read_node_rules
 
 _NO_LIMIT: Final = 10**9
+
+
+class _CountedKey(NamedTuple):
+    """A key of a quota that counts placeholders. Amounts are in nodes' units of `resource`."""
+
+    key: str
+    resource: str
+    per_placeholder: int
+    most: int
+    taken: int
 
 
 class PlaceholderRoom:
@@ -95,23 +105,23 @@ class PlaceholderRoom:
 
     def _too_small(self, quota: JSONObject, seats: int, booked: int) -> Iterator[tuple[str, str]]:
         """What a quota lacks for people who are booked and their placeholders: these give way."""
-        for key, _, amount, most, taken in self._counted(quota):
-            for_people = max(AT_ONCE, booked) * amount
-            needed = taken + for_people + seats * amount
-            if needed <= most:
+        for counted in self._counted(quota):
+            key = counted.key
+            for_people = max(AT_ONCE, booked) * counted.per_placeholder
+            needed = counted.taken + for_people + seats * counted.per_placeholder
+            if needed <= counted.most:
                 continue
-            fits = max(0, min(seats, (most - taken - for_people) // amount))
+            left = counted.most - counted.taken - for_people
+            fits = max(0, min(seats, left // counted.per_placeholder))
             reason = (
-                f"{named('ResourceQuota', [quota])}: {amount_in_words(key, most)} {key} allowed,"
-                f" {amount_in_words(key, taken)} used, {booked} people booked: {fits} of {seats}"
-                " placeholders are kept, so that people find room."
+                f"{named('ResourceQuota', [quota])}: {amount_in_words(key, counted.most)} {key}"
+                f" allowed, {amount_in_words(key, counted.taken)} used, {booked} people booked:"
+                f" {fits} of {seats} placeholders are kept, so that people find room."
             )
             yield reason, f"Ask for {amount_in_words(key, needed)} {key}."
 
-    def _counted(self, quota: JSONObject) -> Iterator[tuple[str, str, int, int, int]]:
-        """Each key of a quota that counts a placeholder, its resource, how much of it the
-        placeholder takes, how much is allowed and how much is taken.
-        """
+    def _counted(self, quota: JSONObject) -> Iterator[_CountedKey]:
+        """Each key of a quota that counts a placeholder."""
         used = (quota.get("status") or {}).get("used") or {}
         for key, hard in sorted((quota["spec"].get("hard") or {}).items()):
             kind, _, name = key.removeprefix("count/").partition(".")
@@ -120,17 +130,17 @@ class PlaceholderRoom:
             if amount:
                 most = round_up(name, parse_quantity(hard))
                 taken = round_up(name, parse_quantity(used.get(key, 0)))
-                yield key, name, amount, most, taken
+                yield _CountedKey(key, name, amount, most=most, taken=taken)
 
     def _refused(self, quota: JSONObject, people: int) -> Iterator[tuple[str, str]]:
         fits = people
         wanted = []
-        for key, name, amount, most, taken in self._counted(quota):
-            room = (most - taken) // amount
+        for counted in self._counted(quota):
+            room = (counted.most - counted.taken) // counted.per_placeholder
             if room < people:
                 fits = min(fits, max(0, room))
-                needed = taken + people * amount
-                wanted.append(f"{key} to {show_amount(name, needed)}")
+                needed = counted.taken + people * counted.per_placeholder
+                wanted.append(f"{counted.key} to {show_amount(counted.resource, needed)}")
         if wanted:
             reason = (
                 f"{named('ResourceQuota', [quota])} has room for {fits} of {people}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost.seating.hub import AnswerError, Hub
 from roost.seating.people import HubUser
@@ -12,6 +12,14 @@ from roost_core.release.bookings import Seated
 
 # Groups, and users who have no server, are read again after so long.
 _PEOPLE_SECONDS: Final = 30.0
+
+
+class _ReadGroup(NamedTuple):
+    """A group as it was read last."""
+
+    # Unix time.
+    at: float
+    members: Sequence[str]
 
 
 class ListedPeople:
@@ -25,8 +33,8 @@ class ListedPeople:
         self._say = say
         self._everyone: dict[str, HubUser] = {}
         self._everyone_at = float("-inf")
-        # By group: when it was read, and its users.
-        self._groups: dict[str, tuple[float, Sequence[str]]] = {}
+        # By name.
+        self._groups: dict[str, _ReadGroup] = {}
 
     def everyone(self, now: float) -> Mapping[str, HubUser]:
         """All users of the hub, by name, read in the last half minute. Raises HubError."""
@@ -70,11 +78,11 @@ class ListedPeople:
 
     def _members(self, now: float, booking: str, group: str) -> Sequence[str]:
         """The users of a group, read in the last half minute. Raises HubError."""
-        read_at, members = self._groups.get(group, (float("-inf"), ()))
-        if now - read_at >= _PEOPLE_SECONDS:
-            members = self._read_members(booking, group, members)
-            self._groups[group] = (now, members)
-        return members
+        known = self._groups.get(group, _ReadGroup(float("-inf"), ()))
+        if now - known.at >= _PEOPLE_SECONDS:
+            known = _ReadGroup(now, self._read_members(booking, group, known.members))
+            self._groups[group] = known
+        return known.members
 
     def _read_members(self, booking: str, group: str, known: Sequence[str]) -> Sequence[str]:
         """The users of a group; where the hub refuses just now, those that are known.

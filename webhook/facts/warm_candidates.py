@@ -66,8 +66,8 @@ class Candidates:
         self._slots = slots
         # By the spare of sets: what each set of the first nodes reaches.
         self._reaches: dict[Spare, list[int]] = {}
-        # For the pods that were asked for last: their mark and the set's spare.
-        self._free: tuple[object, Spare, FreeCandidates] | None = None
+        # The last answer.
+        self._free: _KnownFree | None = None
 
     @classmethod
     def of(cls, answers: Mapping[str, Candidate]) -> Candidates:
@@ -90,9 +90,10 @@ class Candidates:
     def free(self, spare: Spare, facts: WarmFacts) -> FreeCandidates:
         """What the pods leave free, and which nodes a set with this spare has."""
         known = self._free
-        if known is None or known[0] is not facts.mark or known[1] != spare:
-            known = self._free = facts.mark, spare, self._find_free(spare, facts)
-        return known[2]
+        if known is None or known.mark is not facts.mark or known.spare != spare:
+            known = _KnownFree(facts.mark, spare, self._find_free(spare, facts))
+            self._free = known
+        return known.free
 
     def _find_free(self, spare: Spare, facts: WarmFacts) -> FreeCandidates:
         slots = self._slots
@@ -174,3 +175,12 @@ def _in_order(ranked: Mapping[int, list[str]]) -> list[str]:
     than sorting the names.
     """
     return list(chain.from_iterable(ranked[rank] for rank in sorted(ranked)))
+
+
+class _KnownFree(NamedTuple):
+    """What pods leave free, as it was found last."""
+
+    # Of the pods.
+    mark: object
+    spare: Spare
+    free: FreeCandidates
