@@ -34,9 +34,13 @@ FORMS: Final = (
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 # A cron expression that `weekly_start` may have written: minute, hour, months, days of the week.
 _WEEKLY: Final = re.compile(
-    r"([0-9]{1,2}) ([0-9]{1,2}) \* (\*|[0-9]{1,2}(?:,[0-9]{1,2})*) (\*|[0-7](?:,[0-7])*)", re.ASCII
+    r"(?P<minute>[0-9]{1,2}) (?P<hour>[0-9]{1,2}) \*"
+    r" (?P<months>\*|[0-9]{1,2}(?:,[0-9]{1,2})*) (?P<weekdays>\*|[0-7](?:,[0-7])*)",
+    re.ASCII,
 )
-_CLOCK: Final = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?(am|pm)?", re.ASCII)
+_CLOCK: Final = re.compile(
+    r"(?P<hour>[0-9]{1,2})(?::(?P<minute>[0-9]{2}))?(?P<half>am|pm)?", re.ASCII
+)
 # Keys of an event, and the options that give them.
 _OPTIONS: Final = {
     "timeZone": "--zone",
@@ -243,12 +247,13 @@ def read_clock(text: str) -> tuple[int, int] | None:
     clock = _CLOCK.fullmatch(text)
     if clock is None:
         return None
-    hour = int(clock[1])
-    minute = int(clock[2] or 0)
-    if clock[3] and hour > 12:
-        return None
-    if clock[3]:
-        hour = hour % 12 + (12 if clock[3] == "pm" else 0)
+    hour = int(clock["hour"])
+    minute = int(clock["minute"] or 0)
+    if clock["half"]:
+        if hour > 12:
+            return None
+        # 12am is midnight, 12pm noon.
+        hour = hour % 12 + (12 if clock["half"] == "pm" else 0)
     return (hour, minute) if hour < 24 and minute < 60 else None
 
 
@@ -281,8 +286,9 @@ def repeats_in_words(start: str, until: str, today: date) -> str:
     """
     weekly = _WEEKLY.fullmatch(start)
     said = start
-    if weekly is not None and _has_no_gap(weekly[3], until, today):
-        said = f"every {_days_in_words(weekly[4])} {int(weekly[2]):02}:{int(weekly[1]):02}"
+    if weekly is not None and _has_no_gap(weekly["months"], until, today):
+        clock = f"{int(weekly['hour']):02}:{int(weekly['minute']):02}"
+        said = f"every {_days_in_words(weekly['weekdays'])} {clock}"
     return f"{said} until {until}" if until else said
 
 

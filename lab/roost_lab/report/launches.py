@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -30,6 +30,15 @@ POPULAR_WORD: Final = "-popular-"
 # Last parts of the names of images that pullers' pods run: a pause, Roost's own, and of a hub's
 # first init container.
 TOOLS: Final = frozenset({"pause", "roost", "k8s-network-tools"})
+
+
+class NameShare(NamedTuple):
+    """The launches of one repository or image."""
+
+    name: str
+    launches: int
+    # Of all launches, 0..1.
+    share: float
 
 
 @dataclass(slots=True)
@@ -121,12 +130,10 @@ class Launches:
         return numbers
 
     @property
-    def shares(self) -> list[tuple[str, int, float]]:
-        """Repository or image, launches, and their share of all."""
-        return [
-            (name, number, number / sum(self.by_name.values()))
-            for name, number in self.by_name.items()
-        ]
+    def shares(self) -> list[NameShare]:
+        """The launches of each repository or image."""
+        total = sum(self.by_name.values())
+        return [NameShare(name, number, number / total) for name, number in self.by_name.items()]
 
 
 def _figure(report: Report) -> Figure | None:
@@ -134,11 +141,11 @@ def _figure(report: Report) -> Figure | None:
     rows = report[Launches].shares
     stack = Stack()
     places = []
-    for name, _, share in rows:
-        stack.name(name, show(share, Unit.SHARE))
+    for row in rows:
+        stack.name(row.name, show(row.share, Unit.SHARE))
         places.append(stack.bar())
         stack.end()
-    highest = max((share for _, _, share in rows), default=1.0)
+    highest = max((row.share for row in rows), default=1.0)
     bars: JSONObject = {
         "type": "bar",
         "orientation": "h",
@@ -146,8 +153,8 @@ def _figure(report: Report) -> Figure | None:
         "width": 12,
         "marker": {"color": "--user"},
     }
-    bars["x"] = [share for _, _, share in rows]
-    bars["hovertext"] = [f"{name}\n{number:,} launches" for name, number, _ in rows]
+    bars["x"] = [row.share for row in rows]
+    bars["hovertext"] = [f"{row.name}\n{row.launches:,} launches" for row in rows]
     axis = {
         "range": [0, highest * 1.05],
         "nticks": 5,
@@ -161,13 +168,13 @@ def _figure(report: Report) -> Figure | None:
     return stack.figure(TABLE.name, caption, (), [bars], axis) if rows else None
 
 
-TABLE: Final = TableOf[tuple[str, int, float]](
+TABLE: Final = TableOf[NameShare](
     "launches_by_repository",
     "Launches by repository",
     (
-        Field("repository", "repository or image", Unit.TEXT, lambda row: row[0]),
-        Field("launches", "launches", Unit.COUNT, lambda row: row[1]),
-        Field("share", "share", Unit.SHARE, lambda row: row[2]),
+        Field("repository", "repository or image", Unit.TEXT, lambda row: row.name),
+        Field("launches", "launches", Unit.COUNT, lambda row: row.launches),
+        Field("share", "share", Unit.SHARE, lambda row: row.share),
     ),
     lambda report: report[Launches].shares,
 )

@@ -37,6 +37,17 @@ class Build(NamedTuple):
     quick: bool
 
 
+class _RunningBuild(NamedTuple):
+    """A build under way. Sorted: the one that ends first comes first, of equals the older one."""
+
+    ends_at: float
+    # Its place in the order of all builds.
+    number: int
+    node: str
+    repository: str
+    environment: int
+
+
 class BuildWorld:
     """All builds of one replay, and the caches of builder nodes.
 
@@ -53,8 +64,8 @@ class BuildWorld:
         self._begun: dict[str, tuple[int, int]] = {}
         # Node -> repository -> the environment whose layers it holds.
         self._caches: dict[str, dict[str, int]] = {}
-        # Builds under way: finish, order of begin, node, repository, environment.
-        self._ends: list[tuple[float, int, str, str, int]] = []
+        # A heap.
+        self._running: list[_RunningBuild] = []
         # Images that are in the registry, or will never have to be built.
         self._built: set[str] = set()
         self.builds = 0
@@ -99,7 +110,8 @@ class BuildWorld:
         median = world.build_warm_median_seconds if quick else world.build_cold_median_seconds
         # One draw for both: what is slow to build is slow to check.
         seconds = self._chance.log_normal("build", whose, median, self._sigma)
-        heappush(self._ends, (now + seconds, self.builds, node, repository, environment))
+        running = _RunningBuild(now + seconds, self.builds, node, repository, environment)
+        heappush(self._running, running)
         self.builds += 1
         self.hits += held is not None
         self.quick += quick
@@ -111,8 +123,9 @@ class BuildWorld:
         """A node was removed, with its layers and builds."""
         self._settle(now)
         self._caches.pop(node, None)
-        if any(end[2] == node for end in self._ends):
-            self._ends = sorted(end for end in self._ends if end[2] != node)
+        if any(build.node == node for build in self._running):
+            # Sorted, it is a heap again.
+            self._running = sorted(build for build in self._running if build.node != node)
 
     def holders(self, repository: str, now: float) -> list[str]:
         """The nodes that hold layers of the repository."""
@@ -120,10 +133,10 @@ class BuildWorld:
         return [node for node, cache in self._caches.items() if repository in cache]
 
     def _settle(self, now: float) -> None:
-        while self._ends and self._ends[0][0] <= now:
-            _, _, node, repository, environment = heappop(self._ends)
+        while self._running and self._running[0].ends_at <= now:
+            build = heappop(self._running)
             # When two builds run at once, the one that ends last counts.
-            self._caches.setdefault(node, {})[repository] = environment
+            self._caches.setdefault(build.node, {})[build.repository] = build.environment
 
     # Figures
 
