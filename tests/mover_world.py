@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 START: Final = 1_800_000_000.0
 RECREATE_SECONDS: Final = 1.0
 SCHEDULE_SECONDS: Final = 0.5
+STRANGER: Final = "agent"
 NOT_READY: Final = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
 LABEL: Final = attract_label(RELEASE, NAMESPACE, "default")
 PULLED: Final = pulled_label(RELEASE, NAMESPACE, IMAGE)
@@ -229,9 +230,18 @@ class MoverWorld:
     # Nodes
 
     def add_node(
-        self, name: str, *, cpu: str = "4", pods: int = 110, imaged: bool = True, **metadata: object
+        self,
+        name: str,
+        *,
+        cpu: str = "4",
+        pods: int = 110,
+        imaged: bool = True,
+        in_use: bool = True,
+        **metadata: object,
     ) -> None:
-        """A node joins, Ready; `imaged`: its images are there."""
+        """A node joins, Ready; `imaged`: its images are there; `in_use`: a pod of somebody else
+        runs there, so the mover doesn't empty it.
+        """
         labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": "m"}
         labels["kubernetes.io/os"] = "linux"
         labels |= {PULLED: "true"} if imaged else {}
@@ -242,6 +252,8 @@ class MoverWorld:
             {"metadata": {"name": name, "uid": uid, "labels": labels, **metadata}, "status": status}
         )
         self._set_node(replace(node, created=self.now, ready_since=self.now))
+        if in_use:
+            self._add_strangers_pod(name)
         self.place()
         self._wake(SETTLE_SECONDS)
 
@@ -297,6 +309,16 @@ class MoverWorld:
 
     # Pods
 
+    def _add_strangers_pod(self, node: str) -> None:
+        """A pod of a Deployment, which requests nothing."""
+        name = f"{STRANGER}-{node}"
+        body = {
+            "metadata": {"name": name, "namespace": "kube-system", "uid": f"uid-{name}"},
+            "spec": {"nodeName": node, "containers": [{"name": "main", "image": "agent"}]},
+        }
+        owner = Owner("ReplicaSet", STRANGER, "uid-agent")
+        self._add_pod(replace(read_pod(body), created=self.now, phase="Running", owner=owner))
+
     def pods_on(self, node: str) -> list[Pod]:
         return [pod for pod in self.pods.values() if pod.node_name == node]
 
@@ -304,7 +326,7 @@ class MoverWorld:
         return sum(pod.priority < 0 for pod in self.pods_on(node))
 
     def count_users(self, node: str) -> int:
-        return sum(pod.priority >= 0 for pod in self.pods_on(node))
+        return sum(pod.priority >= 0 and pod.namespace == NAMESPACE for pod in self.pods_on(node))
 
     def add_user(self, name: str, node: str = "") -> None:
         """A user comes, through the webhook's rules; bound to `node` at once when it is given."""

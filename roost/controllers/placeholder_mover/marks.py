@@ -1,5 +1,5 @@
-"""Choose the node that attracts each set's placeholders: the newest fit one, without changing it
-every minute.
+"""Choose the node that attracts each set's placeholders: the newest fit one that the pool needs,
+without changing it every minute.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from roost.controllers.contract.actions import Action, ChangeNode, Notice
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
+from roost.controllers.placeholder_mover.unneeded_nodes import MOST_NODES
 from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.node import Node
 from roost_core.release.placeholder_sets import PlaceholderSet
@@ -36,12 +37,15 @@ class LabelChange(NamedTuple):
 
 
 def plan_marks(
-    view: MoverView, judge: NodeJudge, before: Mapping[str, NodeMark]
+    view: MoverView,
+    judge: NodeJudge,
+    before: Mapping[str, NodeMark],
+    unneeded: Mapping[str, frozenset[str]],
 ) -> tuple[Mapping[str, NodeMark], list[Action]]:
     """Mark one node for each set, and remove every other mark of this release.
 
-    before: the last plan's marks, by set. Returns those of now, and the actions that bring them
-    about.
+    before: the last plan's marks, by set. unneeded: uids of the nodes that each set's pool can do
+    without. Returns the marks of now, and the actions that bring them about.
     """
     snapshot = view.snapshot
     settings = view.settings
@@ -50,25 +54,23 @@ def plan_marks(
     notices: list[Notice] = []
     marks: dict[str, NodeMark] = {}
     carriers = _carriers(snapshot.nodes.values(), settings.label_prefix)
-    newest_first = (
-        sorted(snapshot.nodes.values(), key=lambda node: (-node.created, node.name))
-        if settings.sets
-        else []
-    )
     for placeholder_set in settings.sets:
         carrying = carriers.pop(placeholder_set.label, [])
         current = _current(carrying, before.get(placeholder_set.name), snapshot, now)
-        chosen = _choose(placeholder_set, newest_first, judge, view.waits)
-        if chosen is not None and not (
-            current and _keeps(view, judge, placeholder_set, current, chosen)
-        ):
-            notices.append(_notice(placeholder_set, chosen, current))
+        without = unneeded.get(placeholder_set.name, frozenset())
+        chosen = (
+            _choose_in_place_of(view, judge, placeholder_set, without, current)
+            if without
+            else _choose_newest(view, judge, placeholder_set, current)
+        )
+        if chosen is not None:
+            notices.append(_notice(placeholder_set, chosen, current, _why_chosen(without)))
             current = NodeMark(chosen.name, chosen.uid, now.steady)
         if current is not None:
             marks[placeholder_set.name] = current
             marked = snapshot.nodes[current.node]
             if placeholder_set.label not in marked.labels:
-                why = f"attracts set {placeholder_set.name}: the newest fit node of its pool"
+                why = f"attracts set {placeholder_set.name}: {_why_chosen(without)}"
                 changes.append(LabelChange(marked, placeholder_set.label, True, why))
         why = f"another node attracts set {placeholder_set.name}"
         changes += [
@@ -126,19 +128,45 @@ def _current(
     return None if newest is None else NodeMark(newest.name, newest.uid, now.steady)
 
 
-def _choose(
-    placeholder_set: PlaceholderSet,
-    newest_first: Sequence[Node],
-    judge: NodeJudge,
-    waits: list[float],
+def _choose_newest(
+    view: MoverView, judge: NodeJudge, placeholder_set: PlaceholderSet, current: NodeMark | None
 ) -> Node | None:
-    for node in newest_first:
+    """Return the node that gets the mark: the newest fit one. None: the mark stays where it is."""
+    for node in view.newest_first:
         unfit = judge.why_unattractive(node, placeholder_set)
         if unfit is None:
-            return node
+            is_kept = current is not None and _keeps(view, judge, placeholder_set, current, node)
+            return None if is_kept else node
         if unfit.seconds_left is not None:
-            waits.append(unfit.seconds_left)
+            view.waits.append(unfit.seconds_left)
     return None
+
+
+def _choose_in_place_of(
+    view: MoverView,
+    judge: NodeJudge,
+    placeholder_set: PlaceholderSet,
+    unneeded: frozenset[str],
+    current: NodeMark | None,
+) -> Node | None:
+    """Return the node that gets the mark while placeholders leave the unneeded nodes: the newest
+    fit one with room. None: the mark stays where it is.
+    """
+
+    def is_fit(node: Node) -> bool:
+        is_attractive = judge.why_unattractive(node, placeholder_set) is None
+        return is_attractive and node.uid not in unneeded
+
+    marked = None if current is None else view.snapshot.nodes[current.node]
+    is_marked_fit = marked is not None and is_fit(marked)
+    if marked is not None and is_marked_fit and not view.is_full(placeholder_set, marked):
+        return None
+    fit = [node for node in view.newest_first[:MOST_NODES] if is_fit(node)]
+    for node in fit:
+        if not view.is_full(placeholder_set, node):
+            return node
+    # All are full, so no placeholder could move.
+    return None if is_marked_fit or not fit else fit[0]
 
 
 def _keeps(
@@ -148,7 +176,7 @@ def _keeps(
     current: NodeMark,
     chosen: Node,
 ) -> bool:
-    """Whether the mark stays where it is though `chosen` is the newest fit node."""
+    """Whether the mark stays where it is although `chosen` is the newest fit node."""
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
         return True
@@ -181,10 +209,17 @@ def _outlasts(
     return True
 
 
-def _notice(placeholder_set: PlaceholderSet, chosen: Node, before: NodeMark | None) -> Notice:
+def _why_chosen(unneeded: frozenset[str]) -> str:
+    if unneeded:
+        return "the pool can do without its nodes that only placeholders use"
+    return "it is the newest fit node of their pool"
+
+
+def _notice(
+    placeholder_set: PlaceholderSet, chosen: Node, before: NodeMark | None, why: str
+) -> Notice:
     instead = f" instead of {before.node}" if before is not None else ""
     message = (
-        f"Placeholders of set {placeholder_set.name} are attracted to this node{instead}: "
-        "it is the newest fit node of their pool."
+        f"Placeholders of set {placeholder_set.name} are attracted to this node{instead}: {why}."
     )
     return Notice.on_node(chosen.name, chosen.uid, "DrawsPlaceholders", message)

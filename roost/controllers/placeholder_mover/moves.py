@@ -70,10 +70,11 @@ def why_set_stays(
 
 
 def why_placeholder_stays(
-    view: MoverView, judge: NodeJudge, pod: Pod, mark: NodeMark
+    view: MoverView, judge: NodeJudge, pod: Pod, mark: NodeMark, unneeded: frozenset[str]
 ) -> Reason | None:
     """Return why this placeholder must not be evicted from its node now; None if it may.
 
+    unneeded: uids of the nodes that the set's pool can do without.
     A label or annotation of the pod or of its node that keeps it in place is read here.
     """
     node = view.snapshot.nodes.get(pod.node_name)
@@ -82,8 +83,9 @@ def why_placeholder_stays(
     unfit = judge.why_unmoved(node)
     if unfit is not None:
         return Reason(f"their node: {unfit.text}", unfit.seconds_left)
-    # Users need room where most of them are: placeholders never go where more users are.
-    if view.count_users(node.name) < view.count_users(mark.node):
+    # Users need room where most of them are: placeholders don't go where more users are, unless a
+    # node can go for it.
+    if node.uid not in unneeded and view.count_users(node.name) < view.count_users(mark.node):
         return Reason("more users are on the marked node")
     return None
 
@@ -106,6 +108,8 @@ def plan_moves(
     marks: Mapping[str, NodeMark],
     memory: MoveMemory,
     model: SchedulerModel,
+    *,
+    unneeded: Mapping[str, frozenset[str]],
 ) -> tuple[list[Action], MoveMemory, Mapping[str, Holds]]:
     """Choose evictions, at most as many as the minute's budget still allows; return what holds
     others, by set, too.
@@ -126,8 +130,12 @@ def plan_moves(
     ):
         name = placeholder_set.name
         mark = marks.get(name)
+        without = unneeded.get(name, frozenset())
         elsewhere = [
-            pod for pod in view.by_set[name].bound if mark is None or pod.node_name != mark.node
+            pod
+            for pod in view.by_set[name].bound
+            if mark is None or pod.node_name != mark.node
+            if not without or _is_on(view, pod, without)
         ]
         if not elsewhere:
             continue
@@ -146,7 +154,9 @@ def plan_moves(
             continue
         assert mark is not None  # noqa: S101 - without a mark, the set stays
         served[name] = now.steady
-        chosen, holds[name] = _choose_moves(view, judge, model, mark, elsewhere, budget=budget)
+        chosen, holds[name] = _choose_moves(
+            view, judge, model, mark, elsewhere, unneeded=without, budget=budget
+        )
         for pod, move in chosen:
             requested[move.uid] = move
             why = (
@@ -164,6 +174,12 @@ def plan_moves(
     return [*evictions, *notices], replace(memory, requested=requested, served=served), holds
 
 
+def _is_on(view: MoverView, pod: Pod, uids: frozenset[str]) -> bool:
+    """Whether the pod is on one of the nodes."""
+    node = view.snapshot.nodes.get(pod.node_name)
+    return node is not None and node.uid in uids
+
+
 def _choose_moves(
     view: MoverView,
     judge: NodeJudge,
@@ -171,6 +187,7 @@ def _choose_moves(
     mark: NodeMark,
     elsewhere: Sequence[Pod],
     *,
+    unneeded: frozenset[str],
     budget: int,
 ) -> tuple[Sequence[tuple[Pod, Move]], Holds]:
     """Return one set's evictions, users' fullest node first, and what holds each other placeholder.
@@ -189,7 +206,7 @@ def _choose_moves(
         if pod.node_name in repelled:
             held[_ELSEWHERE] += 1
             continue
-        reason = why_placeholder_stays(view, judge, pod, mark)
+        reason = why_placeholder_stays(view, judge, pod, mark, unneeded)
         if reason is not None:
             held[reason] += 1
             continue

@@ -1,8 +1,8 @@
 """Make one plan of the placeholder mover: mark the newest fit node of each set's pool, and move
 placeholders there.
 
-`marks` and `moves` plan the two steps; this module gives both the same view of the cluster and
-fills the gauges.
+`unneeded_nodes` finds nodes that only placeholders use and that may go. `marks` and `moves` plan
+the two steps; this module gives all the same view of the cluster and fills the gauges.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from roost.controllers.placeholder_mover.moves import Holds, plan_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge, follow_nodes
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
+from roost.controllers.placeholder_mover.unneeded_nodes import find_unneeded
 from roost.controllers.placeholder_mover.view import MoverView
 
 GAUGES: Final[Sequence[PlanGauge]] = (
@@ -53,6 +54,8 @@ class MoverMemory:
     nodes: NodeHistory = field(default_factory=NodeHistory)
     # By set.
     marks: Mapping[str, NodeMark] = field(default_factory=dict)
+    # By set: uids of the nodes that its pool can do without.
+    unneeded: Mapping[str, frozenset[str]] = field(default_factory=dict)
     moves: MoveMemory = field(default_factory=MoveMemory)
     # A cache.
     model: SchedulerModel = field(default_factory=SchedulerModel, compare=False)
@@ -65,11 +68,25 @@ def plan_placeholder_mover(
     history = follow_nodes(memory.nodes, snapshot, settings, now)
     view = MoverView(snapshot, settings, now)
     judge = NodeJudge(view, history)
-    marks, label_changes = plan_marks(view, judge, memory.marks)
-    evictions, moves, holds = plan_moves(view, judge, marks, memory.moves, memory.model)
+    unneeded = {
+        placeholder_set.name: find_unneeded(
+            view, judge, placeholder_set, memory.unneeded.get(placeholder_set.name, frozenset())
+        )
+        for placeholder_set in settings.sets
+    }
+    marks, label_changes = plan_marks(view, judge, memory.marks, unneeded)
+    evictions, moves, holds = plan_moves(
+        view, judge, marks, memory.moves, memory.model, unneeded=unneeded
+    )
     return Planned(
         actions=[*label_changes, *evictions, *_complaints(view)],
-        memory=MoverMemory(replace(history, fitness=judge.fitness), marks, moves, memory.model),
+        memory=MoverMemory(
+            nodes=replace(history, fitness=judge.fitness),
+            marks=marks,
+            unneeded=unneeded,
+            moves=moves,
+            model=memory.model,
+        ),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(view.waits)) + 0.1 if view.waits else None,
         gauges=_gauges(view, marks, moves, holds),

@@ -5,7 +5,9 @@ placeholders by set.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from roost.controllers.contract.pod_kinds import is_popular_puller, is_puller
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -53,6 +55,11 @@ class MoverView:
         self.by_set: dict[str, Placeholders] = {
             placeholder_set.name: Placeholders() for placeholder_set in settings.sets
         }
+        # None without sets: then only marks are removed.
+        self.newest_first: Sequence[Node] = sorted(
+            snapshot.nodes.values() if settings.sets else (),
+            key=lambda node: (-node.created, node.name),
+        )
         # Nodes where a pod pre-empted others: it waits for their room, or a placeholder is leaving
         # for it. Some may be gone: a pod can keep its nomination for ever.
         self.preempted_on: set[str] = set()
@@ -80,19 +87,23 @@ class MoverView:
             is_settled = node and not pod.leaving and not pod.is_finished
             (placeholders.bound if is_settled else placeholders.unsettled).append(pod)
 
-    def has_room(self, node: Node, spec: PodSpec) -> bool:
-        """Whether the node has the requested resources left for one more pod of this spec."""
+    def count_room(self, node: Node, spec: PodSpec) -> int:
+        """Count how many more pods of this spec the node has room for, by what pods request."""
         pods = self._pods_on.get(node.name, ())
-        if len(pods) >= node.allocatable.get(PODS, 0):
-            return False
         left = Counter(node.allocatable)
         for pod in pods:
             left.subtract(dict(pod.spec.requests))
-        return all(
-            amount <= left[resource]
+        counts = [node.allocatable.get(PODS, 0) - len(pods)]
+        counts += [
+            left[resource] // amount
             for resource, amount in spec.requests
             if amount and resource not in self.snapshot.claimable
-        )
+        ]
+        return max(0, min(counts))
+
+    def has_room(self, node: Node, spec: PodSpec) -> bool:
+        """Whether the node has the requested resources left for one more pod of this spec."""
+        return self.count_room(node, spec) > 0
 
     def is_full(self, placeholder_set: PlaceholderSet, node: Node) -> bool:
         """Whether the node has no room for one more placeholder of the set."""
@@ -113,6 +124,28 @@ class MoverView:
                 for pod_class in pod_classes
             )
         return self._users[node]
+
+    def count_wanted(self, placeholder_set: PlaceholderSet) -> int:
+        """How many placeholders the set should have; those that there are, if nobody says."""
+        stateful_set = self.snapshot.stateful_sets.get(placeholder_set.stateful_set)
+        if stateful_set is not None:
+            return stateful_set.replicas
+        placeholders = self.by_set[placeholder_set.name]
+        return len(placeholders.bound) + len(placeholders.unsettled)
+
+    def is_unused(self, placeholder_set: PlaceholderSet, node: Node) -> bool:
+        """Whether the node holds nothing but this set's placeholders and what runs on each node."""
+        placeholders = self.by_set[placeholder_set.name]
+        # Also those that are leaving.
+        own = {pod.key for pod in (*placeholders.bound, *placeholders.unsettled)}
+        return all(
+            pod.key in own or (pod.owner is not None and pod.owner.kind in _ON_EACH_NODE)
+            for pod in self._pods_on.get(node.name, ())
+        )
+
+
+# Owners of pods that leave with their node: static pods belong to a Node.
+_ON_EACH_NODE: Final = frozenset({"DaemonSet", "Node"})
 
 
 def _is_pulling(pod: Pod) -> bool:

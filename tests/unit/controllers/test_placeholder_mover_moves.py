@@ -149,7 +149,7 @@ FLAPPING = Reason("flapping", 90.0)
 )
 def test_each_nodes_reason_to_keep_placeholders_is_counted(of_nodes: list[Reason]) -> None:
     reasons = dict(zip("ab", of_nodes, strict=True))
-    nodes = {name: SimpleNamespace(name=name) for name in ("a", "b", "marked")}
+    nodes = {name: SimpleNamespace(name=name, uid=name) for name in ("a", "b", "marked")}
     view = SimpleNamespace(snapshot=SimpleNamespace(nodes=nodes), count_users=lambda _node: 0)
     judge = SimpleNamespace(why_unmoved=lambda node: reasons[node.name])
     pods = [Pod("jhub", f"placeholder-{name}", f"uid-{name}", node_name=name) for name in "ab"]
@@ -159,6 +159,7 @@ def test_each_nodes_reason_to_keep_placeholders_is_counted(of_nodes: list[Reason
         cast("Any", None),
         cast("Any", SimpleNamespace(node="marked")),
         pods,
+        unneeded=frozenset(),
         budget=5,
     )
     assert chosen == []
@@ -489,6 +490,7 @@ def test_a_plan_asks_the_model_twenty_times_and_tells_what_holds_each_other_plac
     world.run(400)
     world.change_node("drained", cordoned=True)
     world.change_node("new", labels={LABEL: "true"})
+    strangers = [pod for pod in world.pods.values() if pod.namespace != real.namespace]
     placeholders = [
         replace(real, name=f"p-{index}", uid=f"p-{index}", node_name=node)
         for index, node in enumerate(["old"] * 28 + ["drained"] * 2)
@@ -499,7 +501,7 @@ def test_a_plan_asks_the_model_twenty_times_and_tells_what_holds_each_other_plac
     snapshot = replace(
         snapshot,
         nodes={node.name: replace(node, allocatable=room) for node in world.nodes.values()},
-        pods={pod.key: pod for pod in placeholders},
+        pods={pod.key: pod for pod in [*placeholders, *strangers]},
         stateful_sets={name: replace(snapshot.stateful_sets[name], replicas=30)},
     )
     settings = replace(world.mover_settings(), evictions_per_minute=25)
