@@ -1,5 +1,5 @@
-"""Placeholders move to a new node on a real control plane: everything as rendered, only kubelets
-are played.
+"""Placeholders move to a new node on a real control plane, and leave it when it may go: everything
+as rendered, only kubelets are played.
 """
 
 import datetime as dt
@@ -25,7 +25,7 @@ EVICTIONS_PER_MINUTE = 3
 MOVED_SECONDS = 300.0
 
 
-def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_where_they_were(
+def test_placeholders_go_to_a_new_node_at_the_budgets_pace_and_leave_it_when_others_suffice(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     api, pool = control_plane.api, {"pool": namespace}
@@ -80,6 +80,9 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
             stack.create_pod(pod(f"user-{index}", requests=requests, nodeSelector=pool))
             assert stack.wait_for_node(f"user-{index}", 60) == old
 
+    def is_there(body: JSONObject) -> bool:
+        return "deletionTimestamp" not in body["metadata"]
+
     def users() -> set[str]:
         return {one["metadata"]["uid"] for one in pods(USER)}
 
@@ -89,7 +92,7 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
         fake_nodes.create(old, labels=pool, memory="12Gi", images={IMAGE: 1_500_000_000})
         wait(lambda: count_on(old) == PLACEHOLDERS, "all placeholders on the only node")
         wait(lambda: marked() == [old], "the only node to be marked")
-        add_users(range(3))
+        add_users(range(4))
         before = users()
 
         fake_nodes.create(new, labels=pool, memory="12Gi", images={IMAGE: 1_500_000_000})
@@ -112,5 +115,13 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
         # Where the placeholders were is room, and users fill it up, not the node with the
         # placeholders.
         assert count_on(old) == 0
-        add_users(range(3, 9))
+        add_users(range(4, 9))
         assert count_on(new) == PLACEHOLDERS
+
+        # The class ends. Only placeholders use the new node, and the old one has room for nine.
+        for index in range(6):
+            api.delete(f"/api/v1/namespaces/{namespace}/pods/user-{index}")
+        before = {one["metadata"]["uid"] for one in pods(USER) if is_there(one)}
+        wait(lambda: marked() == [old], "the old node to be marked")
+        wait(lambda: count_on(old) == PLACEHOLDERS, "all on the old node", MOVED_SECONDS)
+        assert {one["metadata"]["uid"] for one in pods(USER) if is_there(one)} == before
