@@ -35,6 +35,8 @@ class Placeholders:
     bound: list[Pod] = field(default_factory=list)
     # All others: pending, being deleted, finished.
     unsettled: list[Pod] = field(default_factory=list)
+    # Of both: namespace/name.
+    keys: set[str] = field(default_factory=set)
 
     @property
     def spec(self) -> PodSpec | None:
@@ -84,6 +86,7 @@ class MoverView:
             if pod.preempted and node:
                 self.preempted_on.add(node)
             placeholders = self.by_set[placeholder_set.name]
+            placeholders.keys.add(pod.key)
             is_settled = node and not pod.leaving and not pod.is_finished
             (placeholders.bound if is_settled else placeholders.unsettled).append(pod)
 
@@ -136,10 +139,9 @@ class MoverView:
     def is_unused(self, placeholder_set: PlaceholderSet, node: Node) -> bool:
         """Whether the node holds nothing but this set's placeholders and what runs on each node."""
         placeholders = self.by_set[placeholder_set.name]
-        # Also those that are leaving.
-        own = {pod.key for pod in (*placeholders.bound, *placeholders.unsettled)}
         return all(
-            pod.key in own or (pod.owner is not None and pod.owner.kind in _ON_EACH_NODE)
+            pod.key in placeholders.keys
+            or (pod.owner is not None and pod.owner.kind in _ON_EACH_NODE)
             for pod in self._pods_on.get(node.name, ())
         )
 
