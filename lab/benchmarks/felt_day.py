@@ -23,17 +23,22 @@ from roost_lab.simulator.setup.worlds import MYBINDER, WORLDS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from roost_lab.simulator.setup.assumptions import Assumptions
+
 PULLS: Final = "middle"
 # Columns of the table.
 P95, NODE_HOURS = "wait, p95, s", "node-hours"
 HEADINGS: Final = ("policy", "wait, p50, s", "wait, p90, s", P95, "wait, p99, s", NODE_HOURS)
 
 
+def felt_world() -> Assumptions:
+    """The world of this benchmark."""
+    return make_assumptions({**WORLDS[MYBINDER], "pulls": PULLS}, MYBINDER)
+
+
 def play(policy: str, seed: int) -> tuple[float, ...]:
     """Seconds by QUANTILES of servers that came up, and the node-hours."""
-    world = World(
-        load_policy(policy), make_assumptions({**WORLDS[MYBINDER], "pulls": PULLS}, MYBINDER), seed
-    )
+    world = World(load_policy(policy), felt_world(), seed)
     waits: list[float] = []
 
     def note(_number: int, seconds: float, is_up: bool) -> None:

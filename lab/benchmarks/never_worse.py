@@ -210,6 +210,7 @@ Runs = dict[Case, dict[str, dict[int, Run]]]
 def replays(
     scenarios: Iterable[Scenario],
     *,
+    arms: Sequence[str] = ARMS,
     autoscalers: Sequence[str] = AUTOSCALERS,
     placeholders: Sequence[int] | None = None,
     seeds: Sequence[int] = (1, 2, 3),
@@ -230,7 +231,7 @@ def replays(
             if placeholders is None
             else [number for number in scenario.placeholders if number in placeholders]
         )
-        for arm in ARMS
+        for arm in arms
     ]
     # Where the values come to the same, so do the replays.
     alike: dict[tuple[object, ...], list[Job]] = {}
@@ -248,7 +249,7 @@ def replays(
         place = f"{case.scenario}, {case.autoscaler}, {case.placeholders}"
         say(f"  {number}/{len(firsts)} {place}: {job.arm}, seed {job.seed}")
     return {
-        case: {arm: found[case][arm] for arm in ARMS}
+        case: {arm: found[case][arm] for arm in arms}
         for case in dict.fromkeys(job.case for job in todo)
     }
 

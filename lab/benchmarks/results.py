@@ -34,6 +34,7 @@ _FIVE_DAYS: Final = '--scenarios "university: GPUs" "university: large memory" r
 QUESTIONS: Final[dict[str, str]] = {
     "flagship": "python -m benchmarks.flagship --seeds 3 --results build/flagship.jsonl",
     "felt-day": "python -m benchmarks.felt_day",
+    "small-binder": "python -m benchmarks.small_binder",
     "shared-pool": "python -m benchmarks.shared_pool",
     "culling": "python -m benchmarks.culling --seeds 8 --weeks 1",
     "ablation": "python -m benchmarks.ablation",
@@ -59,10 +60,6 @@ QUESTIONS: Final[dict[str, str]] = {
     ),
     "never-worse": "python -m benchmarks.never_worse --days 1 --seeds 10",
     "never-worse-imported": f"python -m benchmarks.never_worse {_FIVE_DAYS} --seeds 10",
-    "never-worse-ten-days": (
-        'python -m benchmarks.never_worse --scenarios "small binder" --first-seed 3'
-        " --seeds 8 --days 10"
-    ),
 }
 # Folders of the code that decides what a replay comes to.
 DECIDING: Final = (

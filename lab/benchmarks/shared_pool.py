@@ -2,7 +2,8 @@
 pods of all.
 
 `python -m benchmarks.shared_pool`: a recorded weekday of mybinder.org, each repository's launches
-at one of the hubs, so that no two hubs share an image. Compared: zero-to-jupyterhub with its
+at one of the hubs, so that no two hubs share an image. The world is that of `benchmarks.felt_day`:
+waits end when servers answer. Compared: zero-to-jupyterhub with its
 placeholders packed; Roost's defaults, each hub for itself; and the same with `sharedPools`. Each
 hub has the same number of placeholders on all sides.
 """
@@ -15,12 +16,12 @@ from hashlib import blake2b
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
+from benchmarks.felt_day import felt_world
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import mybinder
 from benchmarks.studies import values_files
 from generator.values.merge import SetOptions
 from roost_lab.simulator.engine.results import TOTAL
-from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.sweep.replay import replay
 
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for arm, found in runs.items():
             found.append(
                 replay(
-                    launches, policy_of(arm, options.placeholders), Assumptions(), seed, hubs=hubs
+                    launches, policy_of(arm, options.placeholders), felt_world(), seed, hubs=hubs
                 )
             )
             say(f"  seed {seed}: {arm}: {found[-1].cold:,} cold starts")
