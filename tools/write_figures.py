@@ -18,10 +18,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from benchmarks import felt_day, flagship, shared_pool
+from benchmarks import felt_day, flagship, shared_pool, small_binder
 from benchmarks.ablation import AGAINST_HUB, LEARNING, OPT_IN
 from benchmarks.learned_headroom import LEARNED
-from benchmarks.results import FOLDER, FigureTable, Results, ResultsError, read_results
+from benchmarks.results import FOLDER, FigureTable, Results, read_results
 from benchmarks.term_figures import FIXED, IMPORTED, NONE, ORACLE
 from benchmarks.term_playing import BOOKED, FIXED_PLACEHOLDERS, KNOWN
 from roost_lab.simulator.engine.bounds import BOUNDS
@@ -61,7 +61,6 @@ def blocks() -> Mapping[str, Callable[[], str]]:
     }
     return as_measured | {
         "gains": gains,
-        "gains-short": gains_short,
         "gains-sources": gains_sources,
         "gains-untouched": gains_untouched,
         "compared-tuned": compared_tuned,
@@ -78,7 +77,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "any-cloud": partial(_without, "any-cloud", "wait, p99"),
         "shared-pool": partial(_without, "shared-pool", "wait p99"),
         "never-worse": partial(_without, "never-worse", "p99"),
-        "never-worse-ten-days": partial(_without, "never-worse-ten-days", "found from"),
+        "small-binder": partial(_without, "small-binder", "wait, p50"),
         "disks-and-nodes": partial(ranges, "disks-and-nodes"),
         "flagship": partial(_table_of, "flagship", 0),
         "flagship-parts": partial(_table_of, "flagship", 1),
@@ -388,66 +387,37 @@ def gains() -> str:
     """README's table: what each kind of hub gains."""
     term = _Term()
     karpenter = _Term(Autoscaler.KARPENTER)
-    public = _public_binder()
-    faster = _never_worse("never-worse", "mybinder.org")
-    small = _small_binder()
     course = _Course()
-    shared = _shared_pool()
     pools = "docs/placement.md#nodes-that-hubs-share"
     rows = [
         ["classes at set times, no placeholders yet", *term.gains()],
         ["the same, with 25 placeholders at all times", *term.gains(FIXED)],
         [
             "a BinderHub, 13,000 starts a day, 25 placeholders, slow pulls (6 MB/s)",
-            *public.gains(10),
+            *_public_binder().gains(10),
         ],
-        ["a BinderHub like row 3's, pulls four times as fast", *faster.gains(1)],
-        ["a BinderHub, 600 starts a day, 25 placeholders, pulls as in row 4", *small.gains(10)],
+        ["a BinderHub like row 3's, pulls four times as fast", *_felt_day().gains(1)],
+        [
+            "a BinderHub, 600 starts a day, 25 placeholders, pulls as in row 4",
+            *_small_binder().gains(10),
+        ],
         [
             "GPUs, a course once a week, no placeholders yet",
             f"the course's people wait {_whole(course.mean(NONE))} s on average",
             f"{_whole(course.mean(LEARNED))} s, not booked",
-            _mean_nodes(course.hours, 28),
             course.change,
             course.money,
         ],
         [
             f"row 4's BinderHub as four hubs that share nodes, with [`sharedPools`]({pools})",
-            *shared.gains(1),
+            *_shared_pool().gains(1),
         ],
         ["row 1 with Karpenter (`WhenEmptyOrUnderutilized`)", *karpenter.gains()],
-        [
-            "one node; or a pool without classes and with few images",
-            *("", "no gain", "", "up to +1 %", ""),
-        ],
+        ["one node; or few images and no classes", "", "no gain", "up to +1 %", ""],
     ]
-    head = ["row", "your hub", "people's waits today", "with Roost"]
-    head += ["nodes today, mean", "node-hours with Roost", "money in 4 weeks"]
+    head = ["row", "your hub", "waits today", "with Roost"]
+    head += ["node-hours with Roost", "money in 4 weeks"]
     return _markdown(head, [[str(place), *row] for place, row in enumerate(rows, 1)])
-
-
-def gains_short() -> str:
-    """README's first lines of figures: what hubs with classes gain, and what BinderHubs."""
-    term = _Term()
-    slow, fast = _public_binder().p95, _felt_day().p95
-    small = _small_binder()
-    return (
-        "- **Gain for classes:** from the second week on,"
-        f" {term.late(IMPORTED):.1f} % of people wait longer than 30 s. Without Roost,"
-        f" {term.late(NONE):.0f} % do. It costs {_more(term.change(NONE))}.\n"
-        "- **Gain for BinderHubs:** on a large hub with slow pulls, 95 of 100 servers answer within"
-        f" {slow[1]:.0f} s instead of {slow[0]:.0f} s. With fast pulls, it is"
-        f" {fast[1]:.0f} s instead of {fast[0]:.0f} s. On a small hub,"
-        f" 95 of 100 containers run within {small.p95[1]:.0f} s instead of"
-        f" {small.p95[0]:.0f} s. That costs {_more(_change(*small.node_hours))}. With fewer than 25"
-        " placeholders, or with faster pulls, it gains less, perhaps nothing"
-        " ([your kind of hub](#what-your-hub-gains))."
-    )
-
-
-def _more(change: str) -> str:
-    """A change in percent that begins with a plus, as words."""
-    return f"{change.removeprefix('+')} more node-hours"
 
 
 def _mean_nodes(node_hours: float, days: int) -> str:
@@ -460,90 +430,85 @@ def _money_of_4_weeks(more_node_hours: float, days: int, node_hour: float = NODE
 
 
 def gains_untouched() -> str:
-    """README's sentences on what stays as it is: the most nodes at once, and a server's start."""
+    """What stays as it is in README's row 1: the most nodes at once."""
     term = _Term()
-    parts = read_results("flagship").tables[1]
-    share = parts.cell("roost", "share that placement can't touch").removesuffix(" %")
-    day = _felt_day().p95
     return (
         f"Row 1's hub has at most {term.most_nodes(NONE):g} nodes at once without Roost, and"
         f" {term.most_nodes(IMPORTED):g} with Roost: medians of the terms, without the week of the"
-        " exam.\n\n"
-        f"With Roost, {share} % of row 3's mean wait is the server's own start, which no node"
-        " shortens. In the other rows, JupyterLab needs some more seconds until it answers"
-        " ([what else makes starts fast](docs/faster-starts.md)). With these, row 4's p95 is"
-        f" {day[0]:.0f} s, and {day[1]:.0f} s with Roost."
+        " exam."
     )
 
 
 def gains_sources() -> str:
-    """README's table of what measured each row of its gains."""
-    results = "lab/docs/simulator-results.md"
+    """What measured each row of README's gains."""
+    term = _Term()
+    nodes = _mean_nodes(term.hours(NONE), 28)
     sources = (
         (
-            "1, 2",
+            "1",
             "weeks 2 to 5 of 20 terms, each with 8 to 16 classes of 20 to 180 people: medians",
+            nodes,
             TERMS[Autoscaler.CLUSTER_AUTOSCALER],
-            "learned placeholders",
-            f"{results}#learned-placeholders",
+            "learned-placeholders",
+        ),
+        (
+            "2",
+            "as row 1",
+            _mean_nodes(term.hours(FIXED), 28),
+            TERMS[Autoscaler.CLUSTER_AUTOSCALER],
+            "learned-placeholders",
         ),
         (
             "3",
             "ten days of mybinder.org in 2019, no builds: 13,000 starts a day, nodes of 66 users",
+            _mean_nodes(_public_binder().node_hours[0], 10),
             "flagship",
-            "what an install gives",
-            f"{results}#what-an-install-gives",
+            "what-an-install-gives",
         ),
         (
             "4",
             "one of its days",
-            "never-worse",
-            "one day",
-            f"{results}#never-worse-than-without-roost",
+            _mean_nodes(_felt_day().node_hours[0], 1),
+            "felt-day",
+            "what-an-install-gives",
         ),
         (
             "5",
             "ten days, 600 starts a day, nodes of 26 users",
-            "never-worse-ten-days",
-            "ten days",
-            f"{results}#ten-days-of-a-small-binder",
+            _mean_nodes(_small_binder().node_hours[0], 10),
+            "small-binder",
+            "ten-days-of-a-small-binder",
         ),
         (
             "6",
             "four weeks, two replays only",
+            _mean_nodes(_Course().hours, 28),
             "gpu-course",
-            "learned placeholders",
-            f"{results}#learned-placeholders",
+            "learned-placeholders",
         ),
         (
             "7",
             "row 4, divided among four hubs",
+            _mean_nodes(_shared_pool().node_hours[0], 1),
             "shared-pool",
-            "several hubs",
-            f"{results}#several-hubs-on-one-pool",
+            "several-hubs-on-one-pool",
         ),
         (
             "8",
             "as row 1",
+            _mean_nodes(_Term(Autoscaler.KARPENTER).hours(NONE), 28),
             TERMS[Autoscaler.KARPENTER],
-            "with Karpenter",
-            f"{results}#with-karpenter",
+            "with-karpenter",
         ),
-        ("9", "", "ablation", "by part", f"{results}#what-each-part-earns"),
+        ("9", "", "", "ablation", "what-each-part-earns"),
     )
     rows = []
-    for place, replayed, name, words, link in sources:
+    for place, replayed, mean_nodes, name, section in sources:
         measured = read_results(name)
-        rows.append(
-            [
-                place,
-                replayed,
-                f"`{measured.command}`",
-                f"{measured.how} {measured.commit}",
-                f"[{words}]({link})",
-            ]
-        )
-    return _markdown(["row", "replayed", "command", "figures", "table"], rows)
+        told = f"[{measured.how} {measured.commit}](#{section})"
+        rows.append([place, replayed, mean_nodes, f"`{measured.command}`", told])
+    head = ["row", "replayed", "nodes without Roost, mean", "command", "figures"]
+    return _markdown(head, rows)
 
 
 def compared_tuned() -> str:
@@ -684,7 +649,6 @@ class _Term:
         return [
             f"{self.late(arm):.0f} % wait over 30 s",
             f"{self.late(IMPORTED):.1f} % (worst term: {self.worst_late:.1f} %)",
-            f"{_mean_nodes(self.hours(arm), 28)} (at most {self.most_nodes(arm):g})",
             self._and_worst(self.change(arm), arm),
             self.money(arm),
         ]
@@ -740,7 +704,6 @@ class _Pair:
         return [
             f"95 of 100 wait at most {self.p95[0]:.0f} s",
             f"{self.p95[1]:.0f} s",
-            _mean_nodes(self.node_hours[0], days),
             _change(*self.node_hours),
             self.money(days),
         ]
@@ -777,31 +740,17 @@ def _shared_pool() -> _Pair:
 
 
 def _small_binder() -> _Pair:
-    """Ten days of a BinderHub with 600 starts a day."""
-    return _never_worse("never-worse-ten-days", "small binder, Cluster Autoscaler")
+    """Ten days of a BinderHub with 600 starts a day, until servers answer."""
+    table = read_results("small-binder").tables[0]
+    hub = (Autoscaler.CLUSTER_AUTOSCALER.value, str(FIXED_PLACEHOLDERS))
 
+    def both(heading: str) -> tuple[float, float]:
+        before, after = (
+            table.number(heading, *hub, policy) for policy in small_binder.POLICIES.values()
+        )
+        return before, after
 
-def _never_worse(name: str, hub: str) -> _Pair:
-    """A hub of `benchmarks.never_worse` with 25 placeholders. Raises ResultsError: it isn't there.
-
-    Of several columns of one kind, the first counts.
-    """
-    table = read_results(name).tables[0]
-    of_hub = ""
-    for row in table.rows:
-        # A hub stands in its first row only.
-        of_hub = row[0] or of_hub
-        if (of_hub, row[1]) == (hub, str(FIXED_PLACEHOLDERS)):
-            break
-    else:
-        raise ResultsError(f"{name}: no row {hub}, {FIXED_PLACEHOLDERS} placeholders")
-
-    def both(words: str) -> tuple[float, float]:
-        place = next(at for at, heading in enumerate(table.headings) if words in heading)
-        before, after = row[place].split(" → ")
-        return float(before.replace(",", "")), float(after.replace(",", ""))
-
-    return _Pair(both("p95"), both("node-hours"))
+    return _Pair(both(small_binder.P95), both(small_binder.NODE_HOURS))
 
 
 class _Course:
