@@ -120,6 +120,14 @@ class NodeMemory(NamedTuple):
     is_settled: bool
 
 
+class WrittenChange(NamedTuple):
+    """A change of a node that was written."""
+
+    change: ChangeNode
+    # Steady seconds.
+    at: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class GateMemory:
     """What the gate remembers; without it, it is less certain for some minutes."""
@@ -129,9 +137,8 @@ class GateMemory:
     evidence: Mapping[str, PodEvidence] = field(default_factory=dict)
     # Sizes from nodes' lists, by normalised reference.
     image_bytes: Mapping[str, int] = field(default_factory=dict)
-    # The last change written to each node, and when (steady seconds): the watch may not show it
-    # yet.
-    changes: Mapping[str, tuple[ChangeNode, float]] = field(default_factory=dict)
+    # By node: the last change. The watch may not show it yet.
+    changes: Mapping[str, WrittenChange] = field(default_factory=dict)
     # By node: Events to write once the last plan's change of it is done.
     events_of_changes: Mapping[str, tuple[Notice, ...]] = field(default_factory=dict)
     # Events to write now or again, and since when, in steady seconds.
@@ -195,11 +202,11 @@ def plan_image_gate(
     for name, labels in openings.labels.items():
         changes[name] = open_to_users(changes.get(name), snapshot.nodes[name], labels, references)
 
-    sent = {
-        name: (change, at) for name, (change, at) in memory.changes.items() if _is_fresh(at, now)
-    }
+    sent = {name: written for name, written in memory.changes.items() if _is_fresh(written.at, now)}
     unsent = [
-        change for name, change in changes.items() if name not in sent or sent[name][0] != change
+        change
+        for name, change in changes.items()
+        if name not in sent or sent[name].change != change
     ]
     events_of_changes = {
         change.node: describe_change(
@@ -413,7 +420,7 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
             if now.steady - since < STALE_NOTICE_SECONDS:
                 events[action] = since
         if isinstance(action, ChangeNode) and outcome is Outcome.DONE:
-            changes[action.node] = (action, now.steady)
+            changes[action.node] = WrittenChange(action, now.steady)
             for label, value in action.set_labels.items():
                 if value == OPENED:
                     opened_at[action.node, label] = now.steady
