@@ -807,7 +807,12 @@ def _whole(number: float) -> int:
 def as_money(amount: float) -> str:
     """Dollars with their sign, whole."""
     whole = round(amount)
-    return f"{'+' if whole > 0 else '-' if whole < 0 else ''}${abs(whole)}"
+    sign = ""
+    if whole > 0:
+        sign = "+"
+    elif whole < 0:
+        sign = "-"
+    return f"{sign}${abs(whole)}"
 
 
 # Cells

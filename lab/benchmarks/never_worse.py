@@ -404,8 +404,11 @@ def show(found: Runs) -> str:
                 _range(by_seed, name)
                 for name in ("p50", "p95", "p99", "waited_for_node", "cold", "node_hours")
             ]
-            kept = "" if arm == HUB else "BROKEN" if (case, arm) in broken else "kept"
-            power = "" if arm == HUB else found_from(arms[HUB], runs)
+            kept = ""
+            power = ""
+            if arm != HUB:
+                kept = "BROKEN" if (case, arm) in broken else "kept"
+                power = found_from(arms[HUB], runs)
             rows.append([*first, arm, *sums, *medians, kept, power])
     return table(head, rows)
 

@@ -45,7 +45,7 @@ def command(*, before: str, after: str, release: Release) -> int:
     roost diff old-values.yaml new-values.yaml --release roost --namespace jhub
     roost diff manifests/ new-values.yaml
     """
-    if before == after == "-":
+    if before == "-" and after == "-":
         raise UsageError("diff - -: stdin can be read only once. Give a file for one side.")
     try:
         changes = compare(_objects(before, release), _objects(after, release))

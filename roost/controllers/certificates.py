@@ -104,8 +104,9 @@ class CertificateKeeper:
         self._is_leader = is_leader
         self._show = show
         self._now = now
-        # CAs (PEM) that every entry of the configuration trusts, and since when this was observed.
+        # CAs (PEM) that every entry of the configuration trusts.
         self._trusted: frozenset[bytes] = frozenset()
+        # By CA: since when this was observed.
         self._trusted_since: dict[bytes, float] = {}
         # CAs that any entry trusts.
         self._trusted_by_any: frozenset[bytes] = frozenset()

@@ -21,8 +21,9 @@ class Finding(NamedTuple):
     # What was seen, with the names of objects.
     evidence: str
     fix: str
-    # What it brings about, and what it may follow from: of one cause, the rest stands below it.
+    # What it brings about. Findings that follow from that stand below this one.
     brings: frozenset[Condition] = frozenset()
+    # What it may follow from.
     follows: frozenset[Condition] = frozenset()
     # Whether users feel it: they wait, start cold, or are refused.
     is_felt: bool = False

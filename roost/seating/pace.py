@@ -33,8 +33,9 @@ class Pace:
     # How many servers may be starting; grows with each that answers.
     window: int = FIRST_SEATS
     failures_in_a_row: int = 0
-    # As the hub counts them: starts that failed since one succeeded, and when the last did.
+    # Starts that failed since one succeeded, as the hub counts them.
     failed_spawns: int = 0
+    # When the last of them failed.
     failed_at: float = 0.0
     # Nothing is started before.
     paused_until: float = 0.0

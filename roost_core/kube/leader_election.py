@@ -67,8 +67,9 @@ class Leadership:
         self._folder = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._path = f"{self._folder}/{name}"
         self._identity = identity
-        # As last read or written, and since when its spec has been observed.
+        # As last read or written.
         self._lease: JSONObject = {}
+        # Since when it has had this spec, as far as this replica saw.
         self._observed_at = 0.0
         self._renewed_at: float | None = None
 

@@ -312,7 +312,8 @@ def make_event(
 def in_range(start: str) -> bool:
     """Whether a date-time is of a year that can be reckoned with; cron expressions are."""
     year, dash, _ = start.partition("-")
-    return not (dash and len(year) == 4 and year.isdigit()) or FIRST_YEAR <= int(year) <= LAST_YEAR
+    is_date = bool(dash) and len(year) == 4 and year.isdigit()
+    return not is_date or FIRST_YEAR <= int(year) <= LAST_YEAR
 
 
 def first_start_after(event: Event, moment: int) -> int | None:

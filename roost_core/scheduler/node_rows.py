@@ -34,8 +34,9 @@ class NodeRow:
         # Bound nowhere yet; pre-emption makes room for them here.
         self.nominated: dict[str, Pod] = {}
         self.ports: dict[HostPort, int] = {}
-        # What is asked for, and what scores count: CPU and memory of containers that ask for none.
+        # What its pods request.
         self.requested: dict[str, int] = {}
+        # The same as scores count it: containers that request no CPU or memory count, too.
         self.scored: dict[str, int] = {}
         # (bytes, nodes) by image name, as this node's entry saw them; None: always the present
         # ones.

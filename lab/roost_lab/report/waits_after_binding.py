@@ -49,10 +49,12 @@ class WaitsOfKind:
 
     kind: str
     spans: Spans = field(default_factory=Spans)
-    # Of the start that waited longest for it: how long, for what and why, and what tells its story.
+    # The longest of them.
     longest_us: int = 0
+    # Of the start that waited so long: for what, and why.
     what: str = ""
     cause: str = ""
+    # Of that start: the command that tells its story.
     command: str = ""
 
     @property

@@ -58,8 +58,9 @@ class Accounting:
     without: PoolWithout | None = None
     # Unix time.
     looked_at: float = 0.0
-    # Since when each empty node stands empty, and how long the last ones did until they went.
+    # By name: since when an empty node stands empty.
     empty_since: Mapping[str, float] = field(default_factory=dict)
+    # How many seconds the last empty nodes stood empty until they went.
     idle: tuple[float, ...] = ()
     # The fewest nodes of this week while none had only the set's placeholders: the pool's least.
     # None: not known.

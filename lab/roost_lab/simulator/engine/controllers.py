@@ -90,8 +90,9 @@ class Controls:
         self._reads_containers = POPULAR in self._planners
         self.reads_starts = self._reads_containers or HEADROOM in self._planners
         self._evictions = MinuteBudget(policy.evictions_per_minute, lambda: cluster.now)
-        # By name: when it planned last, and when its next plan is due if one is scheduled.
+        # By name of a controller: when it planned last.
         self._planned_at: dict[str, float] = {}
+        # By name of a controller whose next plan is scheduled: when it is due.
         self._due: dict[str, float] = {}
         self._kept: dict[str, str] = {}
         # By key of the pod that pulls.

@@ -58,13 +58,16 @@ class SimPod:
     builds: Attempt | None = None
     node: SimNode | None = None
     bound_at: float | None = None
-    # Its image, and when it asked its node's kubelet for it.
+    # Of its image.
     pull: Pull | None = None
+    # When it asked its node's kubelet for its image.
     asked_at: float = 0.0
     ready_at: float | None = None
-    # Failed scheduling attempts in a row, the time of the last, and of the next if known.
+    # Failed scheduling attempts in a row.
     failures: int = 0
+    # When the last attempt was made.
     tried_at: float = 0.0
+    # When the next one will be; None: it isn't known.
     retries_at: float | None = None
     waits_since: float | None = None
     # No node had room, and no placeholder's room was made free for it.
