@@ -11,7 +11,7 @@ from roost_core.placement.kubelet_pulls import image_in_message, read_pulled_mes
 from roost_lab.recorder.recording.decision_records import decision, failed_attempt
 from roost_lab.recorder.recording.pod_events import pod_event
 from roost_lab.recorder.recording.pod_records import phase_record
-from roost_lab.recorder.recording.reading import EventReading
+from roost_lab.recorder.recording.reading import EventReading, ObjectReference
 from roost_lab.recorder.store.records import (
     MAX_IMAGE,
     AutoscalerRecord,
@@ -32,7 +32,8 @@ _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 
 def records_of_event(event: EventReading) -> Iterator[Record]:
     """The records of an Event in its current state: new, or repeated. Nothing for most."""
-    kind, _, _, uid = event.about
+    kind = event.about.kind
+    uid = event.about.uid
     if kind == "Pod" and not uid:
         # Some controllers leave the uid out: all their pods would become one.
         return
@@ -66,9 +67,14 @@ def records_of_event(event: EventReading) -> Iterator[Record]:
                 last_us=event.last_us,
                 count=event.count,
                 reason=event.reason,
-                about="/".join(filter(None, event.about[:3])),
+                about=_in_one_text(event.about),
                 message=event.note,
             )
+
+
+def _in_one_text(about: ObjectReference) -> str:
+    """kind/namespace/name, without the parts that the Event doesn't say."""
+    return "/".join(filter(None, (about.kind, about.namespace, about.name)))
 
 
 def _pull_records(event: EventReading, uid: str) -> Iterator[Record]:
@@ -92,7 +98,7 @@ def _pull_records(event: EventReading, uid: str) -> Iterator[Record]:
 
 def _preemption_records(event: EventReading, uid: str) -> Iterator[Record]:
     match = _PREEMPTED_BY.search(event.note)
-    by_uid = event.related[3] or (match["uid"] if match else None)
+    by_uid = event.related.uid or (match["uid"] if match else None)
     node_name = (match["node"] if match else None) or ""
     yield PreemptionRecord(
         victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.when.at_us, kind="preempted"

@@ -136,6 +136,15 @@ class Malformed:
     uid: str
 
 
+class ObjectReference(NamedTuple):
+    """An object that an Event names; "": what it doesn't say of it."""
+
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
 @dataclass(frozen=True, slots=True)
 class EventReading:
     """One Event (events.k8s.io/v1) in its current state."""
@@ -143,9 +152,9 @@ class EventReading:
     uid: str
     reason: str
     note: str
-    # Kind, namespace, name, uid: of `regarding`, and of `related`.
-    about: tuple[str, str, str, str]
-    related: tuple[str, str, str, str]
+    # `regarding`.
+    about: ObjectReference
+    related: ObjectReference
     # The reporting controller: a scheduler's profile, kubelet, an autoscaler …
     controller: str
     # For kubelets, the node's name.
@@ -346,9 +355,6 @@ def read_event(item: JSONObject) -> EventReading:
     )
 
 
-def _object(reference: object) -> tuple[str, str, str, str]:
+def _object(reference: object) -> ObjectReference:
     fields = reference if isinstance(reference, dict) else _NOTHING
-    kind, namespace, name, uid = (
-        str(fields.get(key) or "") for key in ("kind", "namespace", "name", "uid")
-    )
-    return kind, namespace, name, uid
+    return ObjectReference(*(str(fields.get(key) or "") for key in ObjectReference._fields))
