@@ -220,9 +220,9 @@ def _explanation(history: History, zone: str, moment: float) -> str:
         minute -= WAVE_MINUTES
         have_come = f"; {max(0, now - five_ago)} have come"
     came: list[int] = []
-    for at, _, likeness in earlier_minutes(history, minute, zone):
-        growth = history.growth(at, end - minute)
-        if likeness is Likeness.SAME_WEEKDAY and growth is not None:
+    for earlier in earlier_minutes(history, minute, zone):
+        growth = history.growth(earlier.at, end - minute)
+        if earlier.likeness is Likeness.SAME_WEEKDAY and growth is not None:
             came.append(growth)
     came = came[:MOST_EXPLAINED_WEEKS]
     weekday, _, begin, _ = local_time(minute * 60.0, zone).split()

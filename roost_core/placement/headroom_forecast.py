@@ -126,6 +126,16 @@ class Rises:
         return rise
 
 
+class EarlierMinute(NamedTuple):
+    """The same minute of an earlier day."""
+
+    at: int
+    # What it counts, the less the longer ago it is.
+    recency: float
+    # How the day is like today.
+    likeness: Likeness
+
+
 class Day(NamedTuple):
     """What an earlier day says of this minute."""
 
@@ -195,21 +205,24 @@ def look_ahead(
     history, kept from minute to minute. steady: what `steady_needs` gave for a minute close by.
     """
     rises = rises or Rises(history)
-    minutes_then: list[tuple[int, float, Likeness]] = []
-    for at, recency, likeness in earlier_minutes(history, minute, time_zone):
-        if rises.at(history, at) != UNSEEN:
-            minutes_then.append((at, recency, likeness))
+    minutes_then = [
+        earlier
+        for earlier in earlier_minutes(history, minute, time_zone)
+        if rises.at(history, earlier.at) != UNSEEN
+    ]
     if len(minutes_then) < LEAST_DAYS:
         return None
     before, after = steady or steady_needs(history, minute, time_zone, rises)
     # Needs begin with the most seats.
     most_steady = [needs[0][0] for needs in (before, after) if needs]
-    rises_then = [rises.at(history, at) for at, _, _ in minutes_then]
+    rises_then = [rises.at(history, earlier.at) for earlier in minutes_then]
     most = max([0.0, *most_steady, *rises_then])
     shifts = (0, *DELAYS_MINUTES)
-    if not any(rises.at(history, at - shift) > 0 for at, _, _ in minutes_then for shift in shifts):
+    if not any(
+        rises.at(history, earlier.at - shift) > 0 for earlier in minutes_then for shift in shifts
+    ):
         return Outlook((), len(minutes_then), most, before, after, history)
-    is_known = any(likeness is Likeness.SAME_WEEKDAY for _, _, likeness in minutes_then)
+    is_known = any(earlier.likeness is Likeness.SAME_WEEKDAY for earlier in minutes_then)
     weights = _KNOWN_WAVE_WEIGHTS if is_known else _WAVE_WEIGHTS
     days: list[Day] = []
     for at, recency, likeness in minutes_then:
@@ -305,10 +318,8 @@ def learned_replicas(
     return max(least, min(most, seats), floor)
 
 
-def earlier_minutes(
-    history: History, minute: int, time_zone: str
-) -> Iterator[tuple[int, float, Likeness]]:
-    """Yield that minute of earlier days, what recency counts, and how the day is like today."""
+def earlier_minutes(history: History, minute: int, time_zone: str) -> Iterator[EarlierMinute]:
+    """That minute of earlier days, the last day first."""
     offset = _offset_minutes(minute, time_zone)
     # 1970 began on a Thursday.
     weekday = ((minute + offset) // DAY_MINUTES + 3) % 7
@@ -323,7 +334,7 @@ def earlier_minutes(
             likeness = Likeness.SAME_WEEKDAY
         elif ((weekday - back) % 7 >= 5) == (weekday >= 5):
             likeness = Likeness.LIKE_DAY
-        yield at, WEEKLY_WEIGHT ** (back / 7), likeness
+        yield EarlierMinute(at, WEEKLY_WEIGHT ** (back / 7), likeness)
 
 
 def _offset_minutes(minute: int, time_zone: str) -> int:

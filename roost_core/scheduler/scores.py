@@ -302,6 +302,7 @@ def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG
     return cycle.state.column(key, find, fit).values
 
 
+# Name and weight of each resource, and how much of it the pod asks for.
 _Asked = list[tuple[str, int, int]]
 
 
