@@ -423,10 +423,11 @@ def gains() -> str:
     late = [first.number("late, %", autoscaler, arm) for arm in (NONE, IMPORTED, BOOKED)]
     booked = first.number("node-hours against none, %", autoscaler, BOOKED)
     most = max(_public_binder().node_hours[0] / 10, _felt_day().node_hours[0]) / 24
+    mean = _mean_nodes(term.hours(NONE), 28)
     return (
         f"{table}\n\nIn the first week of row 1, {late[1]:.0f} % wait over 30 s in place of"
-        f" {late[0]:.0f} %. If you book the timetable, it is {late[2]:.1f} %, for {booked:.1f} % more"
-        f" node-hours. The replayed hubs have {_mean_nodes(term.hours(NONE), 28)} nodes on average in row 1, and at most"
+        f" {late[0]:.0f} %. If you book the timetable, it is {late[2]:.1f} %, for {booked:.1f} %"
+        f" more node-hours. The replayed hubs have {mean} nodes on average in row 1, and at most"
         f" {most:.1f} in another row. Larger hubs weren't replayed."
     )
 
