@@ -302,8 +302,8 @@ def _patch_affinity(
 def _node_affinity(
     pod: PodBody, required: list[JSONObject], preferred: list[JSONObject], *, drop_sticky: bool
 ) -> _Branch:
-    """What the changes make of `nodeAffinity`. Both results are made at once: `if_absent` grows
-    with each part that the pod lacks, `operations` with each step that its own part needs.
+    """What the changes make of `nodeAffinity`. Both results are made in one pass: `if_absent` gets
+    what is new, `operations` the steps that bring it into the pod's own.
     """
     path = f"{_AFFINITY}/nodeAffinity"
     operations: list[Operation] = []

@@ -40,7 +40,7 @@ class _Map(dict[str, Any]):
         return super().get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        # Of a key that is there, its name is sound, even if its value has a fault.
+        # The name of a key that is there may be read, even if its value has a fault.
         is_there = key in self._names
         if not is_there and key in self._faulty:
             # A required key that is missing: the schema has said so.

@@ -119,7 +119,7 @@ class Service:
             if _says_that_no_hub_is_there(error):
                 self._starts.doubt_failures()
             # While nobody listens, no server becomes ready and nobody opens one: nothing was
-            # missed, as after a look. A hub that answers with an error may go on unseen.
+            # missed, as after a look. A hub that answers with an error may go on starting unseen.
             nobody_listens = isinstance(error, RefusedConnectionError)
             if nobody_listens and now - self._looks.at <= LOOK_SECONDS:
                 self._looks = self._looks._replace(at=now)

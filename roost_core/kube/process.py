@@ -30,8 +30,8 @@ def return_freed_memory() -> None:
     """Return large blocks to the system as soon as they are freed.
 
     By default, glibc raises its bound of large blocks when a block above it is freed, up to 32 MiB.
-    From then on, blocks below the new bound come from the heap. The heap can't shrink below
-    anything that still lies behind them.
+    From then on, blocks below the new bound come from the heap. The heap can't give them back while
+    anything lies behind them.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:  # elsewhere than in glibc there may be none

@@ -64,8 +64,8 @@ def _find_waiting_users(install: Install) -> CheckReport:
     """Users for whom a scheduler finds no node, or whose containers don't start."""
     users = _old(install, users_of(install))
     waits = find_waits(users, events=[])
-    # What a pod's object alone takes for a usual wait, its Events may explain otherwise. They are
-    # many, so they are asked for only then.
+    # A pod's object may look like a usual start where its Events tell of a fault. Events are many,
+    # so they are asked for only then.
     if any(wait.is_expected for wait in waits):
         user_class = install.values["podClasses"][USER_CLASS]
         waits = find_waits(users, listed(install, user_class, "/api/v1", "events"))

@@ -73,8 +73,9 @@ class BoundsMeter:
         # 0 once a node was drained.
         self._min_nodes_now = min_nodes
         self._last = begin
-        # Bytes of the pods that run, and the most that ever ran at once.
+        # Bytes of the pods that run.
         self._running = 0
+        # The most of these at once.
         self._peak = 0
         self._node_seconds = 0.0
         # Image -> bytes of its pods that run.
