@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from roost_core.placement.warm_sets import Spare
     from roost_core.release.pod_classes import Warm
     from roost_lab.simulator.engine.entities import SimNode
-    from roost_lab.simulator.engine.node_pulls import Image
+    from roost_lab.simulator.engine.node_images import Image
     from roost_lab.simulator.engine.world import World
     from webhook.facts.warm import WarmFacts
     from webhook.rules.contract import Case

@@ -5,7 +5,7 @@ drives the parts, says how long a replay goes on after the last launch, and writ
 (`results.py`, added up in `totals.py`). The hub, or all hubs: `hub.py`; what each has of its own:
 `releases.py`.
 Its pods, as the webhook changes them: `pods.py`, `webhook_facts.py`. kube-scheduler:
-`scheduling.py`. Images: `node_pulls.py` alone decides when a pull begins and ends, and what is on
+`scheduling.py`. Images: `node_images.py` alone decides when a pull begins and ends, and what is on
 a node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. What a node
 looks like: `node_template.py`; when it is requested, joins and drains: `scaling.py`, which runs
 `cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:
@@ -13,6 +13,6 @@ looks like: `node_template.py`; when it is requested, joins and drains: `scaling
 `controllers.py`. `bounds.py`: what no policy can beat.
 
 What is drawn at random belongs to what it is drawn for, so it is the same under every policy
-(`Cluster.chance`): of nodes in `world.py`, of people in `hub.py`, of images in `node_pulls.py`, of
+(`Cluster.chance`): of nodes in `world.py`, of people in `hub.py`, of images in `node_images.py`, of
 builds in `builds.py`.
 """

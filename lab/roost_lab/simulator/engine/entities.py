@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
-from roost_lab.simulator.engine.node_pulls import NodeImages, Pull
+from roost_lab.simulator.engine.node_images import NodeImages, Pull
 from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE
 from roost_lab.simulator.setup.policy import PlaceholderStatefulSet
 from roost_lab.traces.attempt import Attempt

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roost_lab.simulator.engine.builds import BuildWorld
     from roost_lab.simulator.engine.cluster import Cluster
     from roost_lab.simulator.engine.kubelets import Kubelets
-    from roost_lab.simulator.engine.node_pulls import Images
+    from roost_lab.simulator.engine.node_images import Images
     from roost_lab.simulator.engine.releases import HubRelease
     from roost_lab.traces.attempt import Attempt
 

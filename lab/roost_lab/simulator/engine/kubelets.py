@@ -1,7 +1,7 @@
 """Run the kubelets of all nodes: pulls, the images that nodes report and collect, and the pullers'
 pods.
 
-How long a pull takes is said by `node_pulls.py`.
+How long a pull takes is said by `node_images.py`.
 """
 
 from __future__ import annotations

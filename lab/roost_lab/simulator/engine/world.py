@@ -19,7 +19,7 @@ from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.journal import Journal
 from roost_lab.simulator.engine.kubelets import Kubelets
-from roost_lab.simulator.engine.node_pulls import Images, NodeImages, PullFigures
+from roost_lab.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost_lab.simulator.engine.node_template import make_node, namespace_labels, users_per_node
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
 from roost_lab.simulator.engine.releases import HubRelease, joined, policies_of

@@ -21,7 +21,7 @@ from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import Pod
 from roost_core.objects.pod_reader import read_pod
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, pulled_label
-from roost_lab.simulator.engine.node_pulls import Images, NodeImages, PullFigures
+from roost_lab.simulator.engine.node_images import Images, NodeImages, PullFigures
 from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup.assumptions import PULLS, SESSIONS, Assumptions, Autoscaler
 from roost_lab.traces.attempt import Attempt

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.told import Story, Thing, stories
-from roost_lab.simulator.engine.node_pulls import Image, Images, NodeImages, PullFigures
+from roost_lab.simulator.engine.node_images import Image, Images, NodeImages, PullFigures
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.traces.chance import Chance
 
