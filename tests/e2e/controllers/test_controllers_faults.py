@@ -269,7 +269,8 @@ def test_two_leaders_one_killed_the_other_frozen_never_write_at_once_nor_evict_b
 ) -> None:
     placeholders = 6
     with Hub(cluster, placeholders=placeholders) as hub:
-        old = hub.add_node("old")
+        # Without room for half as many again: its placeholders would stay there.
+        old = hub.add_node("old", memory="8Gi")
         first, second = hub.start("one"), hub.start("two")
         first.wait_ready()
         second.wait_ready()
