@@ -14,44 +14,44 @@ _PORT: Final = click.IntRange(0, 65535)
 ABOVE_0: Final = click.FloatRange(0, min_open=True)
 
 
-def option(flag: str, *, chart: str = "", chart_if: str = "", **settings: Any) -> Any:  # noqa: ANN401 - click's
-    """A field that the command line fills by `flag`; `settings` are click's. Not `required`, it has
-    a default.
+def option(spelling: str, *, chart: str = "", chart_if: str = "", **settings: Any) -> Any:  # noqa: ANN401 - click's
+    """A field that the command line fills by its spelling, as "--port"; `settings` are click's. Not
+    `required`, it has a default.
 
     chart: the value that the Deployment passes, as an expression of its template. chart_if: a
     condition in the same language; without it the argument is always passed. Neither: the chart
     leaves the option alone.
     """
-    metadata = {"flag": flag, "settings": settings, "chart": chart, "chart_if": chart_if}
+    metadata = {"flag": spelling, "settings": settings, "chart": chart, "chart_if": chart_if}
     if settings.get("required"):
         return field(metadata=metadata)
     default = settings.get("default", () if settings.get("multiple") else None)
     return field(default=default, metadata=metadata)
 
 
-def flag(name: str, *, off: bool = False, **settings: Any) -> Any:  # noqa: ANN401 - as above
+def flag(spelling: str, *, off: bool = False, **settings: Any) -> Any:  # noqa: ANN401 - as above
     """A field that is false, and true where the flag is given; `off`: the other way round."""
-    return option(name, is_flag=True, default=off, flag_value=not off, **settings)
+    return option(spelling, is_flag=True, default=off, flag_value=not off, **settings)
 
 
-def name(flag: str, *, metavar: str = "NAME", **settings: Any) -> Any:  # noqa: ANN401 - as above
+def name(spelling: str, *, metavar: str = "NAME", **settings: Any) -> Any:  # noqa: ANN401 - as above
     """A text; "": not given."""
-    return option(flag, metavar=metavar, default="", **settings)
+    return option(spelling, metavar=metavar, default="", **settings)
 
 
-def required(name: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
+def required(spelling: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
     """A field that must be given."""
-    return option(name, required=True, **settings)
+    return option(spelling, required=True, **settings)
 
 
-def required_file(name: str, *, metavar: str = "FILE", **settings: Any) -> Any:  # noqa: ANN401 - as above
+def required_file(spelling: str, *, metavar: str = "FILE", **settings: Any) -> Any:  # noqa: ANN401 - as above
     """A path that must be given."""
-    return required(name, metavar=metavar, type=Path, **settings)
+    return required(spelling, metavar=metavar, type=Path, **settings)
 
 
-def file(name: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
+def file(spelling: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
     """A path; None: not given, or empty."""
-    return option(name, metavar="FILE", type=_path, **settings)
+    return option(spelling, metavar="FILE", type=_path, **settings)
 
 
 def release_settings(*, reloads: bool = False) -> Any:  # noqa: ANN401 - as above
@@ -83,15 +83,15 @@ def bind_address() -> Any:  # noqa: ANN401 - as above
     return option("--bind-address", metavar="IP", default="", help="Default: every address.")
 
 
-def port(name: str, default: int, **settings: Any) -> Any:  # noqa: ANN401 - as above
+def port(spelling: str, default: int, **settings: Any) -> Any:  # noqa: ANN401 - as above
     """A port to listen at; 0: any that is free."""
-    return option(name, type=_PORT, default=default, show_default=True, **settings)
+    return option(spelling, type=_PORT, default=default, show_default=True, **settings)
 
 
-def metrics_port(name: str, *, component: str) -> Any:  # noqa: ANN401 - as above
+def metrics_port(spelling: str, *, component: str) -> Any:  # noqa: ANN401 - as above
     """The port of metrics and probes. component: the key of the values that may change it."""
     return port(
-        name,
+        spelling,
         8080,
         chart=f"{_core_pod(component, 'metricsPort')} | int",
         help="HTTP: metrics, probes.",

@@ -14,7 +14,9 @@ from generator.values.release_name import Release
 
 
 def check(report: LintReport, release: Release) -> None:
-    """Find a name that no Service may have, and labels that put Roost's own pods into a class."""
+    """Find a name that no Service may have, labels that Roost sets itself, and labels that put
+    Roost's own pods into a class.
+    """
     with report.part():
         _lint_first_letter(report, release)
     common = mapping(report.values.get("commonLabels"))

@@ -40,8 +40,8 @@ class LeaseWatch:
         host: str = "",
         on_change: Callable[[], None] = lambda: None,
         on_error: Callable[[str], None] = lambda _kind: None,
-        clock: Callable[[], float] = steady_seconds,
-        clock_time: Callable[[], float] = time.time,
+        steady: Callable[[], float] = steady_seconds,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         """on_change: called after `state` has changed; on_error: with `kind`, after a failed read.
 
@@ -52,9 +52,9 @@ class LeaseWatch:
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
         self._on_change = on_change
         self._on_error = on_error
-        self._clock = clock
-        self._clock_time = clock_time
-        self._observer = LeaseObserver(f"{name}-", host)
+        self._steady = steady
+        self._wall = wall
+        self._observer = LeaseObserver(hosts=f"{name}-", host=host)
         # Whether the Lease was read at least once, successfully or not.
         self.has_looked = False
         # Why the last read failed; "" if it didn't.
@@ -67,7 +67,7 @@ class LeaseWatch:
 
     def age_seconds(self) -> float:
         """Seconds since the last renewal; NaN if none was observed."""
-        age = self._observer.age_seconds(self._clock())
+        age = self._observer.age_seconds(self._steady())
         return math.nan if age is None else age
 
     def run(self, stop: threading.Event) -> None:
@@ -90,15 +90,16 @@ class LeaseWatch:
         """Read the Lease; why that failed, "" if it didn't."""
         try:
             lease = self._client.find(self._path, read_seconds=READ_SECONDS)
-            self._observer.see(lease, self._clock(), self._clock_time())
+            self._observer.see(lease, self._steady(), self._wall())
         except ClusterError as error:
             is_refused = isinstance(error, ApiError) and error.status in REFUSED
-            self._observer.fail(self._clock(), is_refused=is_refused)
+            self._observer.fail(self._steady(), is_refused=is_refused)
             self._on_error(self.kind)
             return str(error)
         except Exception:  # the thread must outlive whatever others may have written into the Lease
             log.exception("lease not understood kind=%s", self.kind)
-            self._observer.fail(self._clock(), is_refused=True)
+            # As a refusal: time without it isn't excused.
+            self._observer.fail(self._steady(), is_refused=True)
             return "not understood"
         return ""
 

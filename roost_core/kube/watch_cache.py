@@ -36,11 +36,13 @@ class WatchCache(Generic[T]):
         on_error: Callable[[str], None] = lambda _kind: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """on_change: called when `take_changes` has something.
+        """on_change: called after each complete list, and after each change that isn't minor.
 
-        is_minor: given an object before and now (None: absent), whether to call `on_minor_change`
-        instead. keeps_changes: False for readers of `objects` only; changes that are never taken
-        would pile up.
+        is_minor: given an object before and now (None: absent), whether the change is minor. Then
+        `on_minor_change` is called instead.
+
+        keeps_changes: False for readers of `objects` only; changes that are never taken would pile
+        up.
         """
         self.kind = list_watch.kind
         self._stream = EventStream(

@@ -75,10 +75,10 @@ class LeaseObserver:
         """Seconds since the last renewal; None if none was observed."""
         return None if self._renewal is None else max(0.0, now - self._renewed_at)
 
-    def see(self, lease: Mapping[str, object] | None, now: float, clock_time: float) -> None:
+    def see(self, lease: Mapping[str, object] | None, now: float, wall: float) -> None:
         """Take in the Lease as read (None: it doesn't exist).
 
-        now: monotonic seconds. clock_time: Unix time, used only for the age of the first observed
+        now: monotonic seconds. wall: Unix time, used only for the age of the first observed
         renewal.
         """
         if self._blind_since is not None:
@@ -92,7 +92,7 @@ class LeaseObserver:
         self._seen_at = now
         spec = lease.get("spec") if lease is not None else None
         if isinstance(spec, Mapping):
-            self._see_renewal(spec, now, clock_time)
+            self._see_renewal(spec, now, wall)
         if self._renewal is None:
             self.state = LeaseState.NEVER_HELD
         else:
@@ -125,7 +125,7 @@ class LeaseObserver:
         host = holder.rpartition("_")[0]
         return bool(self._host) and host.startswith(self._hosts) and host != self._host
 
-    def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:
+    def _see_renewal(self, spec: Mapping[str, object], now: float, wall: float) -> None:
         holder = spec.get("holderIdentity") or ""
         renewed = spec.get("renewTime")
         if (
@@ -145,7 +145,7 @@ class LeaseObserver:
         self._renewal = _Renewal(holder, renewed)
         self._renewed_at = now
         if is_first and written is not None:
-            self._renewed_at = now - max(0.0, clock_time - written)
+            self._renewed_at = now - max(0.0, wall - written)
         duration = None if was_given_back else spec.get("leaseDurationSeconds")
         is_duration = isinstance(duration, int) and not isinstance(duration, bool) and duration > 0
         self._stale_seconds = STALE_DURATIONS * (

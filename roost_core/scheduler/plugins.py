@@ -59,7 +59,7 @@ class Plugin:
     weight: int = 0
     # The first minor of Kubernetes that has it.
     since: int = OLDEST_MINOR
-    # Enabled only with one of these gates on; () : always.
+    # Enabled only with all of these gates on; (): always.
     gates: tuple[str, ...] = ()
     # Extension points that were added later, and with which minor.
     later: Mapping[str, int] | None = None

@@ -272,7 +272,7 @@ class RoostHere:
                 rules.namespace,
                 rules.leases[SCHEDULER],
                 host=rules.scheduler_host,
-                clock=lambda: self.now,
+                steady=lambda: self.now,
             )
             # No facts are made of new watches before each Lease was looked at.
             leases.by_part[SCHEDULER].look()

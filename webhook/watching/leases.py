@@ -18,7 +18,7 @@ class WatchedLeases:
     def __init__(
         self, watches: Watches, settings: ReleaseSettings, metrics: WebhookMetrics
     ) -> None:
-        # The host name of a scheduler that has these values' profiles; "": it isn't known.
+        # The host name that scheduler pods with these values' profiles have; "": it isn't known.
         self.scheduler_host = settings.scheduler_host
         self.by_part = {
             part: LeaseWatch(
@@ -28,9 +28,10 @@ class WatchedLeases:
                 host=settings.scheduler_host if part == SCHEDULER else "",
                 on_change=watches.on_change,
                 on_error=watches.on_error,
-                clock=watches.clock,
+                steady=watches.clock,
             )
             for part, name in settings.leases.items()
+            # Where pods keep the cluster's scheduler, Roost's Lease is nobody's.
             if part != SCHEDULER or settings.sets_scheduler
         }
         metrics.show_lease_ages({part: lease.age_seconds for part, lease in self.by_part.items()})

@@ -61,13 +61,21 @@ class Spread(NamedTuple):
     mean: float
     variance: float
 
+    def whole(self) -> Estimate:
+        """How long it lasts from its beginning."""
+        return self._beyond(0.0, 0.0)
+
     def left(self, passed: float) -> Estimate | None:
         """What is left after `passed` seconds; None if hardly any wait lasts that long."""
-        deviation = math.sqrt(self.variance)
+        if passed <= 0:
+            return self._beyond(passed, 0.0)
         # Share of waits that are over by now.
-        over = _NORMAL.cdf((math.log(passed) - self.mean) / deviation) if passed > 0 else 0.0
-        if over > 1 - _LEAST_SHARE:
-            return None
+        over = _NORMAL.cdf((math.log(passed) - self.mean) / math.sqrt(self.variance))
+        return None if over > 1 - _LEAST_SHARE else self._beyond(passed, over)
+
+    def _beyond(self, passed: float, over: float) -> Estimate:
+        """What is left after `passed` seconds. over: the share of waits that are over by then."""
+        deviation = math.sqrt(self.variance)
 
         def quantile(share: float) -> float:
             at = _NORMAL.inv_cdf(min(1 - 1e-9, max(1e-9, over + share * (1 - over))))
@@ -96,17 +104,28 @@ class SeenDurations:
         )
 
 
-# How much a level of the hierarchy trusts the one above: as if so many durations had been seen that
-# are as it says (for the mean, and for the variance), and the variance of the logarithm that is
-# expected within one key of this level.
-Level = tuple[float, float, float]
+class Level(NamedTuple):
+    """How much a level of the hierarchy trusts the one above it."""
+
+    # As if so many durations had been seen whose mean is what the level above says.
+    mean_weight: float
+    # The same for their variance.
+    variance_weight: float
+    # The variance of the logarithm that is expected within one key of this level.
+    variance: float
+
+
 # Images of one registry: mybinder.org's have sizes whose logarithm has a standard deviation of 0.8.
-OF_REGISTRY: Final[Level] = (1.0, 3.0, 0.8**2)
+OF_REGISTRY: Final = Level(1.0, 3.0, 0.8**2)
+# All pulls: registries differ as the images of one of them do.
+OF_ALL_PULLS: Final = OF_REGISTRY
 # Pulls of one image on several nodes: shared layers, other pulls and slow disks make the
 # difference.
-OF_IMAGE: Final[Level] = (0.05, 1.0, 0.25**2)
+OF_IMAGE: Final = Level(0.05, 1.0, 0.25**2)
 # Nodes of one pool until a pod can use them.
-OF_POOL: Final[Level] = (0.5, 3.0, 0.3**2)
+OF_POOL: Final = Level(0.5, 3.0, 0.3**2)
+# New nodes of all pools: taken to differ as those of one pool do.
+OF_ALL_NODES: Final = OF_POOL
 # A compressed image of 570 MB at 25 MB/s (lab/docs/simulator.md, assumptions).
 A_PULL: Final = Spread(math.log(25.0), 0.8**2)
 # Autoscalers and clouds: one and a half to six minutes.
@@ -141,24 +160,24 @@ class PastWaits:
         one level.
         """
         spread = prior
-        for key, (mean_weight, variance_weight, variance) in zip(keys, levels, strict=True):
+        for key, level in zip(keys, levels, strict=True):
             past = self.by_key.get(key)
             if past is None:
                 continue
-            weight = mean_weight + past.number
-            mean = (mean_weight * spread.mean + past.number * past.mean) / weight
-            within = (variance_weight * variance + past.squares) / (variance_weight + past.number)
+            weight = level.mean_weight + past.number
+            mean = (level.mean_weight * spread.mean + past.number * past.mean) / weight
+            squares = level.variance_weight * level.variance + past.squares
+            within = squares / (level.variance_weight + past.number)
             # The mean itself isn't known exactly.
             spread = Spread(mean, within * (1 + 1 / weight))
         return spread
 
 
 def in_turn(first: Estimate, *rest: Spread) -> Estimate:
-    """One after the other: medians add up, and so do the distances from them, as far as they go
-    together.
+    """One after the other. Medians add up. So do the distances from them, as far as all waits are
+    long or short together.
     """
-    in_full = [spread.left(0.0) for spread in rest]
-    waits = [first, *(wait for wait in in_full if wait is not None)]
+    waits = [first, *(spread.whole() for spread in rest)]
     median = sum(wait.median for wait in waits)
     below = _together([wait.median - wait.low for wait in waits])
     return Estimate(
@@ -206,7 +225,7 @@ def pulls_left(images: Sequence[str], passed: float, past: PastWaits) -> Estimat
 
 
 def _pull_of(image: str, past: PastWaits) -> Spread:
-    return past.expect(A_PULL, keys_of_image(image), (OF_REGISTRY, OF_REGISTRY, OF_IMAGE))
+    return past.expect(A_PULL, keys_of_image(image), (OF_ALL_PULLS, OF_REGISTRY, OF_IMAGE))
 
 
 def new_node_for(pod: Pod, past: PastWaits) -> Estimate | None:
@@ -214,7 +233,7 @@ def new_node_for(pod: Pod, past: PastWaits) -> Estimate | None:
     keys = keys_of_pool(pod)
     if keys[0] not in past.by_key:
         return None
-    return past.expect(A_NODE, keys, (OF_POOL, OF_POOL)).left(0.0)
+    return past.expect(A_NODE, keys, (OF_ALL_NODES, OF_POOL)).whole()
 
 
 def is_new_for(node: Node, waits_since: float) -> bool:

@@ -168,7 +168,7 @@ def watch(server: FakeServer, told: list[str]) -> LeaseWatch:
 
     tell = {"on_change": lambda: told.append("changed"), "on_error": told.append}
     lease_of = cast("Client", server), "jhub", "hub-roost-scheduler"
-    return LeaseWatch(*lease_of, **tell, clock=clock, clock_time=lambda: EPOCH + clock())  # type: ignore[arg-type]
+    return LeaseWatch(*lease_of, **tell, steady=clock, wall=lambda: EPOCH + clock())  # type: ignore[arg-type]
 
 
 def test_changes_are_told_once_and_the_first_look_always() -> None:
