@@ -497,8 +497,8 @@ def test_the_policy_and_the_documentation_list_every_reason() -> None:
     sources = [path.read_text() for path in (ROOT / "roost/controllers").rglob("*.py")]
     words = {word for text in sources for word in re.findall(r'"((?:[A-Z][a-z]+){2,})"', text)}
     kubernetes = (
-        "Config|Stateful|Deadline|Pressure|IfNot|NotIn|NeverPull|InvalidImage|RegistryUn|RenamedBy"
-        "|FailedScheduling|BackOff|ServiceAccount"
+        "Config|Stateful|DaemonSet|Deadline|Pressure|IfNot|NotIn|NeverPull|InvalidImage|RegistryUn"
+        "|RenamedBy|FailedScheduling|BackOff|ServiceAccount"
     )
     assert {word for word in words if not re.search(kubernetes, word)} == set(documented)
 
