@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -26,6 +26,15 @@ from roost_lab.units import US
 _PRESSURE: Final = f"{DISK_PRESSURE_TAINT}="
 # The taint comes after the kubelet's condition, and the kubelet evicts from the condition on.
 _AROUND_US: Final = 60 * US
+
+
+class PressureChange(NamedTuple):
+    """A change of a node's taints that has to do with disk pressure."""
+
+    at_us: int
+    # Whether the node was under pressure before it, and is after it.
+    before: bool
+    after: bool
 
 
 @dataclass(slots=True)
@@ -85,13 +94,15 @@ def _pressure(query: Query) -> dict[str, list[Span]]:
     change = schema.node_change.c
     node = schema.node.c
     says = sa.or_(change.old.contains(_PRESSURE), change.new.contains(_PRESSURE))
-    changes: defaultdict[str, list[tuple[int, bool, bool]]] = defaultdict(list)
+    changes: defaultdict[str, list[PressureChange]] = defaultdict(list)
     for row in query.rows(
         sa.select(change.node_uid, change.at_us, change.old, change.new)
         .where(change.field == "taints", says, change.at_us < query.window.to_us)
         .order_by(change.at_us)
     ):
-        changes[row.node_uid].append((row.at_us, _PRESSURE in row.old, _PRESSURE in row.new))
+        changes[row.node_uid].append(
+            PressureChange(row.at_us, before=_PRESSURE in row.old, after=_PRESSURE in row.new)
+        )
     under = node.taints.contains(_PRESSURE)
     spans: defaultdict[str, list[Span]] = defaultdict(list)
     for row in query.rows(
@@ -177,23 +188,23 @@ def _evicted_around(query: Query, spans: Mapping[str, Sequence[Span]]) -> Iterat
 
 
 def pressure_spans(
-    changes: Iterable[tuple[int, bool, bool]], from_us: int, to_us: int, *, is_under: bool
+    changes: Iterable[PressureChange], from_us: int, to_us: int, *, is_under: bool
 ) -> list[Span]:
-    """The pressure of one node from its changes: when, whether before, whether after.
+    """When one node was under pressure, by its changes.
 
     is_under: whether it is now, which counts where nothing changed.
     """
     spans: list[Span] = []
     begun_us: int | None = None
     known = False
-    for at_us, before, after in changes:
-        if not known and before:
+    for change in changes:
+        if not known and change.before:
             begun_us = from_us
         known = True
-        if after and begun_us is None:
-            begun_us = at_us
-        elif not after and begun_us is not None:
-            spans.append(Span(begun_us, at_us))
+        if change.after and begun_us is None:
+            begun_us = change.at_us
+        elif not change.after and begun_us is not None:
+            spans.append(Span(begun_us, change.at_us))
             begun_us = None
     if not known and is_under:
         begun_us = from_us

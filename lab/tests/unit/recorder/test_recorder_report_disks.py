@@ -17,7 +17,7 @@ from roost_lab.recorder.store.records import (
     PreemptionRecord,
     Record,
 )
-from roost_lab.report.disks import pressure_spans
+from roost_lab.report.disks import PressureChange, pressure_spans
 from roost_lab.report.statistics import Span
 
 PRESSURE = "node.kubernetes.io/disk-pressure=:NoSchedule"
@@ -122,7 +122,7 @@ def test_a_node_that_is_under_pressure_since_before_or_until_now_counts(tmp_path
 def test_spans_hold_exactly_the_time_under_pressure(states: list[bool], gaps: list[int]) -> None:
     moments = [sum(gaps[: index + 1]) for index in range(len(states))]
     changes = [
-        (moments[index], states[index - 1], states[index])
+        PressureChange(moments[index], before=states[index - 1], after=states[index])
         for index in range(1, len(states))
         if states[index - 1] or states[index]
     ]
