@@ -3,64 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
-
-import sqlalchemy as sa
+from typing import Final, NamedTuple
 
 from roost_lab.pages.html_page import Tile
 from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
-from roost_lab.recorder.store import schema
 from roost_lab.report.failed_scheduling_attempts import Failures
 from roost_lab.report.imported import Imported
 from roost_lab.report.launches import Launches
 from roost_lab.report.pulls import Pulls
-from roost_lab.report.query import Query, count
 from roost_lab.report.removals import Removals, removed_others, removed_users, room_given
 from roost_lab.report.seated import Seated, seated_about
 from roost_lab.report.sentence import idle_seconds, more_seconds
 from roost_lab.report.slow_starts import StartTimes
-from roost_lab.report.start_phases import WindowStarts, launched_pods, show, until
+from roost_lab.report.start_phases import WindowStarts, show, until
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
-from roost_lab.units import HOUR_SECONDS, HOUR_US, US
+from roost_lab.report.usage import Usage
+from roost_lab.units import HOUR_SECONDS, US
 
 # The figures that the page begins with: how long people wait, what for, and what the nodes cost.
 FIRST: Final = ("start_p95", "cold_starts", "node_hours")
-
-
-@dataclass(slots=True)
-class Usage:
-    """Users that started something, and nodes, in the window."""
-
-    # Different names of the leading classes' pods, without seated ones that their users didn't
-    # come to.
-    users: int = 0
-    nodes: int = 0
-    # None: no node was recorded.
-    node_hours: float | None = None
-
-    @classmethod
-    def read(cls, query: Query) -> Self:
-        """Nodes last until they were seen to go, or until the record's end."""
-        pod = schema.pod.c
-        node = schema.node.c
-        named = launched_pods(query, pod.namespace, pod.name).distinct().subquery()
-        (users,) = query.rows(sa.select(count()).select_from(named))
-        numbers = cls(users.number)
-        from_us = max(query.window.from_us, query.extent.from_us)
-        to_us = min(query.window.to_us, query.extent.to_us)
-        gone_us = sa.func.coalesce(node.gone_us, to_us)
-        # Nodes without a creation are known from their pods only.
-        there = sa.and_(node.created_us > 0, node.created_us < to_us, gone_us > from_us)
-        lasted_us = 0
-        for row in query.rows(sa.select(node.created_us, gone_us.label("gone_us")).where(there)):
-            numbers.nodes += 1
-            lasted_us += min(to_us, row.gone_us) - max(from_us, row.created_us)
-        if numbers.nodes:
-            numbers.node_hours = lasted_us / HOUR_US
-        return numbers
 
 
 class KeyFigure(NamedTuple):
