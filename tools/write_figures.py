@@ -540,7 +540,7 @@ def compared_tuned() -> str:
 
 
 def costs() -> str:
-    """docs/costs.md: what each kind of hub pays."""
+    """docs/costs.md: what each kind of hub pays. First stands the row of README's gains."""
     term = _Term()
     karpenter = _Term(Autoscaler.KARPENTER)
     public = _public_binder()
@@ -548,34 +548,39 @@ def costs() -> str:
     course = _Course()
     rows = [
         [
+            "1",
             "a term's classes: 4 weeks, no placeholders before",
             term.told_and_worst,
             term.money(NONE),
         ],
-        ["the same with Karpenter", karpenter.told_and_worst, karpenter.money(NONE)],
+        ["8", "the same with Karpenter", karpenter.told_and_worst, karpenter.money(NONE)],
         [
+            "2",
             "a term's classes: 4 weeks, with 25 placeholders at all times before",
             term.told(FIXED),
             term.money(FIXED),
         ],
         [
+            "3",
             "many images, as mybinder.org's: 10 days, 25 placeholders on both sides",
             public.hours,
             public.money(10),
         ],
         [
+            "5",
             "a BinderHub, 600 starts a day: 10 days, 25 placeholders on both sides",
             small.hours,
             small.money(10),
         ],
         [
+            "6",
             "GPUs with a weekly course: 4 weeks",
             _hours_today(course.hours, course.change),
             course.money,
         ],
-        ["few images, no classes", "up to +1 %", ""],
+        ["9", "few images, no classes", "up to +1 %", ""],
     ]
-    table = _markdown(["hub", "node-hours", "money in 4 weeks"], rows)
+    table = _markdown(["README's row", "hub", "node-hours", "money in 4 weeks"], rows)
     return f"{table}\n\n{_month_of_classes(term, karpenter)}"
 
 
@@ -596,9 +601,9 @@ def _month_of_classes(term: _Term, karpenter: _Term) -> str:
         rows.append([words, f"{by.join(factors)} = ${dollars:.0f}"])
     head = ["term", by.join(("percent", "nodes", "hours of 30 days", "price"))]
     return (
-        f"On other hubs with classes, count like this. The example is a hub with {nodes} nodes, as"
-        " the mean of day and night. The replays had"
-        f" {_mean_nodes(term.hours(NONE), 28)} nodes, so it is an estimate.\n\n"
+        f"On other hubs with classes, count like this. The example is a hub with {nodes} nodes on"
+        " average, day and night. The replayed hubs had only"
+        f" {_mean_nodes(term.hours(NONE), 28)} nodes. For larger hubs, this is an estimate.\n\n"
         + _markdown(head, rows)
     )
 

@@ -180,7 +180,7 @@ def test_money_has_its_sign() -> None:
 
 def test_costs_tell_a_term_with_either_autoscaler_and_its_worst() -> None:
     rows = [line.strip("| ").split(" | ") for line in write_figures.costs().splitlines()]
-    by_hub = {row[0]: row[1:] for row in rows if len(row) == 3}
+    by_hub = {row[1]: row[2:] for row in rows if len(row) == 4}
     for hub, autoscaler in (
         ("a term's classes: 4 weeks, no placeholders before", Autoscaler.CLUSTER_AUTOSCALER),
         ("the same with Karpenter", Autoscaler.KARPENTER),
@@ -201,6 +201,8 @@ def test_money_of_ten_days_is_told_for_four_weeks() -> None:
     readme = write_figures.gains().splitlines()
     told, gained = (next(row for row in page if "600 starts" in row) for page in (rows, readme))
     assert told.split(" | ")[-1] == gained.split(" | ")[-1]
+    # Costs name README's row.
+    assert told.split(" | ")[0] == gained.split(" | ")[0]
 
 
 @pytest.mark.parametrize(
