@@ -197,7 +197,6 @@ def _now(namespace: str, client: Client) -> int:
     "--wait",
     metavar="SECONDS",
     type=click.FloatRange(0, 600),
-    default=0.0,
     help="With --pod: try again for so long. Default: once.",
 )
 def command(
@@ -209,7 +208,7 @@ def command(
     now: bool,
     form: str,
     pod: str | None,
-    wait: float,
+    wait: float | None,
 ) -> int:
     """Look at an install from outside, and print what is wrong, by what it shows, and how to mend
     it.
@@ -226,10 +225,14 @@ def command(
     roost doctor -f values.yaml --release roost --namespace jhub --before-install
     """
     connected = partial(connect_as_user, kubeconfig, context)
-    if now and (pod is not None or before_install or form != "text"):
-        raise UsageError("--now: leave out --pod, --before-install and --format.")
+    if now and (pod is not None or wait is not None or before_install or form != "text"):
+        raise UsageError("--now: leave out --pod, --wait, --before-install and --format.")
     if pod is not None:
-        return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait)
+        if before_install or form != "text":
+            raise UsageError("--pod: leave out --before-install and --format.")
+        return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait or 0.0)
+    if wait is not None:
+        raise UsageError("--wait: found no --pod, with which it is")
     try:
         client = connected()
         if now:

@@ -4,7 +4,7 @@ and what it costs. With `--past`: play a hub's last weeks, and say whether Roost
 
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BufferedIOBase
 from pathlib import Path
 
@@ -176,6 +176,17 @@ def _of_history(path: str, folder: str) -> Past:
         raise UsageError(f"--past: {error}".replace(str(launches), path)) from None
 
 
+def _refuse_of_event(given: Mapping[str, float | str | None]) -> None:
+    """Refuse options of a booked day; None and "": not given. Raises UsageError."""
+    names = [
+        "--placeholders" if name == "set" else f"--{name}"
+        for name, value in given.items()
+        if value is not None and value != ""
+    ]
+    if names:
+        raise UsageError(f"--past: leave out {', '.join(names)}: only a booked day has that")
+
+
 @click.command("rehearse")
 @event_options
 @click.option(
@@ -187,9 +198,7 @@ def _of_history(path: str, folder: str) -> Past:
 @click.option(
     "--launches",
     type=click.FloatRange(0, 1e6),
-    default=2000,
-    show_default=True,
-    help="Made-up launches a day beside the event's.",
+    help="Made-up launches a day beside the event's. Default: 2000.",
 )
 @click.option(
     "--assume",
@@ -241,7 +250,7 @@ def command(
     namespace: str,
     hub_files: tuple[str, ...],
     seeds: int | None,
-    launches: float,
+    launches: float | None,
     absent: float | None,
     **words: str,
 ) -> int:
@@ -264,6 +273,7 @@ def command(
         if past and people is not None:
             raise UsageError("--past: found PEOPLE as well, expected one of them")
         if past:
+            _refuse_of_event({"launches": launches, "absent": absent, **words})
             culling = culling_of(hub_files)
             launched = past_of(past, namespace)
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
@@ -279,7 +289,7 @@ def command(
             SetOptions(values=values),
             assumed,
             seeds=seeds or 5,
-            launches=launches,
+            launches=2000.0 if launches is None else launches,
             absent=absent,
         )
     except AssumptionsError as error:

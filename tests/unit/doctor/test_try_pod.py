@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 import pytest
 import yaml
 
+from generator.faults import UsageError
 from roost.__main__ import main
 from roost.cli import run
 from roost.commands import doctor as command
@@ -94,6 +95,24 @@ def test_the_command_says_what_came_back(
     assert run(["doctor", "-n", "hub", "--pod", CLAIMS if "claims" in said else POD]) == code
     captured = capsys.readouterr()
     assert said in captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("--wait 0", "--wait: found no --pod, with which it is"),
+        ("--now --wait 5", "--now: leave out --pod, --wait, --before-install and --format."),
+        (f"--before-install --pod={POD}", "--pod: leave out --before-install and --format."),
+        (f"--format=json --pod={POD}", "--pod: leave out --before-install and --format."),
+    ],
+)
+def test_options_without_effect_are_refused(
+    monkeypatch: pytest.MonkeyPatch, arguments: str, said: str
+) -> None:
+    monkeypatch.setattr(command, "connect_as_user", pytest.fail)
+    with pytest.raises(UsageError) as refused:
+        run(["doctor", *arguments.split(" ", 1 if POD in arguments else -1)])
+    assert str(refused.value) == said
 
 
 def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:

@@ -260,6 +260,20 @@ def test_the_hubs_culling_is_read_of_its_values(tmp_path: Path) -> None:
     assert culling_of([str(file)]) is None
 
 
+def test_options_of_a_booked_day_are_refused_with_a_past() -> None:
+    # Before the past is read: there is no such file.
+    for option, value in (
+        ("--launches", "0"),
+        ("--absent", "0"),
+        ("--zone", "UTC"),
+        ("--placeholders", "default"),
+        ("--image", "a:1"),
+        ("--profile", "gpu"),
+    ):
+        with pytest.raises(UsageError, match=f"^--past: leave out {option}: only a booked day"):
+            run(["rehearse", "--past", "/no/such/file", option, value])
+
+
 def test_hub_values_without_a_past_are_refused() -> None:
     with pytest.raises(UsageError, match="--hub-values: found no --past"):
         run(["rehearse", "9", "9:00", "--hub-values", "hub.yaml"])
