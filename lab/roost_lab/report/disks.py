@@ -8,7 +8,7 @@ that list looks like a removed one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
@@ -188,26 +188,22 @@ def _evicted_around(query: Query, spans: Mapping[str, Sequence[Span]]) -> Iterat
 
 
 def pressure_spans(
-    changes: Iterable[PressureChange], from_us: int, to_us: int, *, is_under: bool
+    changes: Sequence[PressureChange], from_us: int, to_us: int, *, is_under: bool
 ) -> list[Span]:
     """When one node was under pressure, by its changes.
 
     is_under: whether it is now, which counts where nothing changed.
     """
+    # What held before the first change held from the node's beginning.
+    was_under = changes[0].before if changes else is_under
+    begun_us = from_us if was_under else None
     spans: list[Span] = []
-    begun_us: int | None = None
-    known = False
     for change in changes:
-        if not known and change.before:
-            begun_us = from_us
-        known = True
         if change.after and begun_us is None:
             begun_us = change.at_us
         elif not change.after and begun_us is not None:
             spans.append(Span(begun_us, change.at_us))
             begun_us = None
-    if not known and is_under:
-        begun_us = from_us
     if begun_us is not None:
         spans.append(Span(begun_us, to_us))
     return spans
@@ -238,7 +234,9 @@ SECTION: Final = Section(
     Disks,
     (BY_NODE,),
     (),
-    "Disk pressure, images that kubelets removed, and how often the same node pulled one of them"
-    " again. What to set: docs/faster-starts.md#disks.",
-    "No disk was under pressure, and no image was removed.",
+    about=(
+        "Disk pressure, images that kubelets removed, and how often the same node pulled one of"
+        " them again. What to set: docs/faster-starts.md#disks."
+    ),
+    nothing="No disk was under pressure, and no image was removed.",
 )

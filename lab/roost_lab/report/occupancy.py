@@ -14,7 +14,7 @@ from roost_lab.recorder.recording.scheduler_model import BUILD, PLACEHOLDER, USE
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
-from roost_lab.report.query import MAX_STEPS, Query, Rows, total
+from roost_lab.report.query import MAX_STEPS, Query, Rows, kept_apart, total
 from roost_lab.report.statistics import Edges, busiest, means
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import step_bars, time_figure, without_gaps
@@ -118,13 +118,10 @@ def _stays(query: Query) -> Rows:
             sa.and_(start.created_us < steps.from_us, start.deleted_us > steps.from_us),
             sa.and_(start.created_us < steps.from_us, start.deleted_us.is_(None)),
         ):
-            rows = (
-                sa.select(key.label("key"), (inside_us % steps.step_us).label("after_us"))
-                .where(
+            rows = kept_apart(
+                sa.select(key.label("key"), (inside_us % steps.step_us).label("after_us")).where(
                     present, start.bound_us < steps.to_us, condition, query.scope.has(start.pod_uid)
                 )
-                .offset(0)
-                .subquery()
             )
             number = sign * sa.func.count()
             after_us = sign * total(rows.c.after_us)

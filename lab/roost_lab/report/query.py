@@ -232,6 +232,15 @@ def bounded(amount: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
     return sa.case((amount > _MAX_AMOUNT, _MAX_AMOUNT), (amount > 0, amount), else_=0)
 
 
+def kept_apart(select: sa.Select[*tuple[Any, ...]], name: str | None = None) -> sa.Subquery:
+    """A subquery that the database works out as it is.
+
+    Without OFFSET 0 the database may merge it into the query around it, and then computes its
+    columns once for each place that names them.
+    """
+    return select.offset(0).subquery(name)
+
+
 def step_index(span_us: sa.ColumnElement[int]) -> Number:
     """The number of the step of statistics.STEPS that a span counts in; 0 for negative ones, not
     for NULL.

@@ -15,7 +15,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
 from roost_lab.recorder.store.start_times import exact_creation, is_peoples, whole_from, whole_to
 from roost_lab.report.gaps import unseen_steps
-from roost_lab.report.query import Query, bounded, count, step_index, total
+from roost_lab.report.query import Query, bounded, count, kept_apart, step_index, total
 from roost_lab.report.slow_causes import StartSpans, read_causes
 from roost_lab.report.start_phases import (
     INDEXES,
@@ -117,11 +117,8 @@ class StartTimes:
         # Step, index of the span, and whether it was cold, in one number.
         step = sa.cast(query.step(schema.start.c.created_us), sa.BigInteger)
         key = (step * INDEXES + step_index(_WHOLE_US)) * 2 + _is_cold(query)
-        spans = (
-            sa.select(key.label("key"), bounded(_WHOLE_US).label("span_us"))
-            .where(chosen)
-            .offset(0)
-            .subquery()
+        spans = kept_apart(
+            sa.select(key.label("key"), bounded(_WHOLE_US).label("span_us")).where(chosen)
         )
         counts = sa.select(spans.c.key, count(), total(spans.c.span_us).label("sum_us")).group_by(
             spans.c.key

@@ -35,7 +35,16 @@ from roost_lab.recorder.store.start_times import (
     whole_to,
 )
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
-from roost_lab.report.query import Number, Query, Rows, bounded, count, step_index, total
+from roost_lab.report.query import (
+    Number,
+    Query,
+    Rows,
+    bounded,
+    count,
+    kept_apart,
+    step_index,
+    total,
+)
 from roost_lab.report.statistics import FEWEST, Spans, busiest, edge_at
 from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf, percentile_fields
 from roost_lab.units import US
@@ -65,9 +74,9 @@ WITHIN_A_SECOND: Final = (
 MAX_PAIRS: Final = 100
 # Pairs that are drawn; the table lists all.
 MAX_DRAWN_PAIRS: Final = 8
-# Above every index of a step.
+# More than any `step_index`. So a kind's number times INDEXES, plus an index, is one number from
+# which both can be told.
 INDEXES: Final = 2**20
-_START: Final = schema.start.c
 
 
 @dataclass(slots=True)
@@ -124,7 +133,7 @@ class WindowStarts:
         for pull in _cold_pulls(query, images):
             spans = by_image[image_names[pull.image]].setdefault(PULL, Spans())
             spans.add(edge_at(pull.step_index), pull.number, pull.sum_us)
-        numbers.by_image = {(name,): spans for name, spans in by_image.items() if spans}
+        numbers.by_image = {(name,): by_phase for name, by_phase in by_image.items() if by_phase}
         if len(query.hubs) > 1:
             numbers.by_hub = _by_hub(query, {kind.id: kind.pod_class for kind in kinds.values()})
         begun = sum(
@@ -132,7 +141,8 @@ class WindowStarts:
         )
         numbers.unended = max(0, begun - numbers.whole.count - numbers.failed)
         counts = {
-            pair: max(of.count for of in spans.values()) for pair, spans in numbers.by_class.items()
+            pair: max(spans.count for spans in by_phase.values())
+            for pair, by_phase in numbers.by_class.items()
         }
         numbers.by_class = {pair: numbers.by_class[pair] for pair in busiest(counts, len(counts))}
         return numbers
@@ -140,15 +150,12 @@ class WindowStarts:
     @property
     def whole(self) -> Spans:
         """From creation to ready, of the pods of the leading classes."""
-        groups = self.by_class.items()
-        return sum(
-            (
-                of[WHOLE]
-                for (pod_class, _), of in groups
-                if pod_class in self.leading and WHOLE in of
-            ),
-            Spans(),
+        leading = (
+            by_phase
+            for (pod_class, _), by_phase in self.by_class.items()
+            if pod_class in self.leading
         )
+        return sum((by_phase[WHOLE] for by_phase in leading if WHOLE in by_phase), Spans())
 
 
 def until(starts: WindowStarts) -> str:
@@ -165,8 +172,8 @@ def until(starts: WindowStarts) -> str:
 
 
 def leading_classes(query: Query) -> list[str]:
-    """The classes that key figures are about: users, apart from builds; the one that was asked for;
-    else all that start something.
+    """The classes that key figures are about: the one that was asked for; else users, without
+    builds; else, where there are no users, all that start something.
     """
     if query.scope.pod_class is not None:
         return [query.scope.pod_class]
@@ -183,8 +190,8 @@ def seated_pods(*conditions: sa.ColumnElement[bool]) -> sa.Subquery:
     PostgreSQL hashes what it joins, however much that is. It hashes the rows of NOT IN only if they
     fit into its memory for one step, and else goes through them for each pod.
     """
-    chosen = sa.select(_START.pod_uid).where(sa.not_(is_peoples), *conditions)
-    return chosen.offset(0).subquery("seated")
+    chosen = sa.select(schema.start.c.pod_uid).where(sa.not_(is_peoples), *conditions)
+    return kept_apart(chosen, "seated")
 
 
 def launched_pods(query: Query, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
@@ -192,7 +199,7 @@ def launched_pods(query: Query, *columns: sa.ColumnElement[Any]) -> sa.Select[An
     nobody is known to have opened: nobody launched these.
     """
     pod = schema.pod.c
-    unopened = seated_pods(_START.opened_us.is_(None))
+    unopened = seated_pods(schema.start.c.opened_us.is_(None))
     launched = schema.pod.outerjoin(unopened, unopened.c.pod_uid == pod.uid)
     return (
         sa.select(*columns)
@@ -239,18 +246,15 @@ def _starts(query: Query) -> Rows:
         # One small number for all that spans are counted by: a million rows are sorted by it, four
         # times.
         key = sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)
-        rows = (
+        rows = kept_apart(
             # A time in whole seconds may seem to come before an exact one that it follows: such
             # spans count as 0.
-            sa.select(key.label("key"), bounded(to_us - from_us).label("span_us"))
-            .where(
+            sa.select(key.label("key"), bounded(to_us - from_us).label("span_us")).where(
                 query.within(start.created_us, start.pod_uid),
                 is_peoples,
                 from_us.is_not(None),
                 to_us.is_not(None),
             )
-            .offset(0)
-            .subquery()
         )
         name = sa.literal(phase).label("phase")
         sum_us = total(rows.c.span_us).label("sum_us")
@@ -261,9 +265,10 @@ def _starts(query: Query) -> Rows:
 def _verdicts(query: Query, classes: Sequence[str]) -> tuple[int, int]:
     """How many starts of these classes were answered, and failed, by what hubs said."""
     kinds = sa.select(schema.start_kind.c.id).where(schema.start_kind.c.pod_class.in_(classes))
-    of_window = query.within(_START.created_us, _START.pod_uid)
-    chosen = (of_window, is_peoples, _START.kind_id.in_(kinds))
-    answered = sa.func.count(_START.answered_us).label("answered")
+    start = schema.start.c
+    of_window = query.within(start.created_us, start.pod_uid)
+    chosen = (of_window, is_peoples, start.kind_id.in_(kinds))
+    answered = sa.func.count(start.answered_us).label("answered")
     failed = sa.func.count(sa.case((is_failed, 1))).label("failed")
     (row,) = query.rows(sa.select(answered, failed).where(*chosen))
     return row.answered, row.failed
