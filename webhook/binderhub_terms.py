@@ -20,10 +20,10 @@ def is_binderhub_sticky_term(term: object) -> bool:
         (node,) = expression["values"]
     except (KeyError, TypeError, ValueError):
         return False
-    expression = {"key": HOSTNAME_LABEL, "operator": "In", "values": [node]}
-    return bool(
-        term == {"weight": _BINDERHUB_WEIGHT, "preference": {"matchExpressions": [expression]}}
-    )
+    # The whole term that BinderHub writes for this node.
+    on_node = {"key": HOSTNAME_LABEL, "operator": "In", "values": [node]}
+    written = {"weight": _BINDERHUB_WEIGHT, "preference": {"matchExpressions": [on_node]}}
+    return bool(term == written)
 
 
 def is_binderhub_spread_term(term: object) -> bool:

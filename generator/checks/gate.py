@@ -20,18 +20,15 @@ def check(report: LintReport, _release: Release) -> None:
     with report.part():
         _lint_patience(report)
     mode = child(report.values, "imageGate", "mode")
-    gated = [
-        name
-        for name, entry in mapping(report.values.get("podClasses")).items()
-        if child(entry, "imageGate") is True
-    ]
-    path = ("imageGate", "mode")
+    classes = mapping(report.values.get("podClasses"))
+    gated = [entry for entry in classes.values() if child(entry, "imageGate") is True]
     if not gated:
         return
-    if child(report.values, "imageGate", "pullerPods") == "zeroToJupyterHub" and any(
-        child(report.values, "podClasses", name, "match", "namespaceSelector") is not None
-        for name in gated
-    ):
+    has_other_namespaces = any(
+        child(entry, "match", "namespaceSelector") is not None for entry in gated
+    )
+    puller_pods = child(report.values, "imageGate", "pullerPods")
+    if puller_pods == "zeroToJupyterHub" and has_other_namespaces:
         reason = (
             "zeroToJupyterHub with a namespaceSelector: pullers outside of the release's aren't"
             " seen."
@@ -39,9 +36,9 @@ def check(report: LintReport, _release: Release) -> None:
         report.warn(
             ("imageGate", "pullerPods"), reason, "Use roost, with prePuller.enabled, for all hubs."
         )
-    placeholders = any(map(is_wanted, placeholder_sets(report)))
+    has_placeholders = any(map(is_wanted, placeholder_sets(report)))
     is_pulled = child(report.values, "prePuller", "enabled") is True
-    if mode in {"prefer", "off"} and is_pulled and placeholders:
+    if mode in {"prefer", "off"} and is_pulled and has_placeholders:
         moved = ""
         if child(report.values, "placeholderMover", "enabled"):
             moved = ", to which placeholderMover attracts them"
@@ -50,12 +47,10 @@ def check(report: LintReport, _release: Release) -> None:
             " that holds the image or not, since pre-emption ignores scores and takes the newest"
             f" node{moved}."
         )
-        report.warn(path, reason, "Use requireLabel.")
+        report.warn(("imageGate", "mode"), reason, "Use requireLabel.")
     if mode == "requireLabel" and child(report.values, "webhook", "readNodes") is False:
-        sets = any(
-            child(entry, "warm") for entry in mapping(report.values.get("podClasses")).values()
-        )
-        also = ", and no class has a warm set" if sets else ""
+        has_warm_set = any(child(entry, "warm") for entry in classes.values())
+        also = ", and no class has a warm set" if has_warm_set else ""
         reason = (
             "false: the webhook doesn't know which nodes have an image, so requireLabel only"
             f" prefers{also}."

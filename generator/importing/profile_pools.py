@@ -52,6 +52,12 @@ COSTLY: Final = (
     " is learned, with 3 as the price of a node-hour: set prices.nodeHour to yours, and max to the"
     " people of your largest course."
 )
+# Keys of a placeholder set -> KubeSpawner's traits that say the same of a user's pod.
+_TRAIT_OF: Final[Mapping[str, str]] = {
+    "nodeSelector": "node_selector",
+    "tolerations": "tolerations",
+    "requiredNodeTerms": "node_affinity_required",
+}
 # Traits of nodes -> the types that KubeSpawner takes for them.
 _SHAPES: Final[Mapping[str, type | tuple[type, ...]]] = {
     "node_selector": dict,
@@ -79,19 +85,22 @@ def pool_sets(
     taken: names of sets. zone: the users' time zone.
     """
     defaults = mapping(child(now, "placeholder", "defaults"))
-    nodes = zip(_SHAPES, (defaults.get(key) for key in NODE_KEYS), strict=True)
-    usual = {**size_traits(now.get("singleuser")), **dict(nodes)}
+    nodes = {trait: defaults.get(key) for key, trait in _TRAIT_OF.items()}
+    usual = {**size_traits(now.get("singleuser")), **nodes}
     usual_room = room_of(usual)
+    # Of each pool: the titles of its kinds of users, and their room.
     by_pool: dict[str, list[tuple[tuple[str, ...], Room]]] = {}
     slugs: dict[str, str] = {}
     listed = list(named_profiles(profiles))
-    for name, profile in listed:
-        most = MOST_KINDS // len(listed)
-        for chosen, traits in kinds_of(usual, profile, name, _pool_and_size, most):
+    for profile_name, profile in listed:
+        most_kinds = MOST_KINDS // len(listed)
+        for title, traits in kinds_of(usual, profile, profile_name, _pool_and_size, most_kinds):
             room = room_of(traits)
             pool = _pool_of(room)
-            by_pool.setdefault(pool, []).append((chosen, room))
-            slugs.setdefault(pool, "-".join([text(child(profile, "slug")) or name, *chosen[1:]]))
+            by_pool.setdefault(pool, []).append((title, room))
+            _, *choices = title
+            slug = text(child(profile, "slug")) or profile_name
+            slugs.setdefault(pool, "-".join([slug, *choices]))
     _, default_traits = default_kind(usual, profiles)
     by_pool.pop(_pool_of(room_of(default_traits)), None)
     names = set(taken)
@@ -99,12 +108,14 @@ def pool_sets(
     for pool, users in by_pool.items():
         name = free_name(slugs[pool], names, "pool", _MAX_NAME)
         names.add(name)
-        chosen, room = users[0]
+        first_title, room = users[0]
         device = device_of(room, usual_room)
-        why = f"{name}: as large as a user of {', '.join(chosen)}"
+        why = f"{name}: as large as a user of {', '.join(first_title)}"
         if len({to_json(other["resources"]) for _, other in users}) > 1:
             why += f", the first of {len(users)} kinds of users there"
-        why += f". {why_none(device)}".rstrip(" ")
+        why += "."
+        if device:
+            why += f" {why_none(device)}"
         most = most_of(room, device, child(now, "events", "activeServerLimit"))
         entry: Room = {"name": name, "replicas": 0 if device else 1}
         entry |= learning(device, most, zone)
@@ -230,6 +241,7 @@ def overridden_by(traits: Traits, holder: object) -> Traits:
         if not isinstance(value, _SHAPES.get(name, object)):
             continue
         if name in LISTS and name in _SHAPES and entries(value) is None:
+            # Neither a list nor named entries: KubeSpawner couldn't use it.
             continue
         if name == "extra_pod_config" and isinstance(value, dict):
             # KubeSpawner takes either spelling.
@@ -289,9 +301,9 @@ def _parts(nodes: object) -> list[str]:
     """Each label of a node selector, or each toleration or term of a list; not what it keeps pods
     away from.
     """
-    return [to_json({key: item}) for key, item in mapping(nodes).items() if not _is_false(item)] + [
-        to_json(_without_negations(term)) for term in listing(nodes)
-    ]
+    labels = [to_json({key: item}) for key, item in mapping(nodes).items() if not _is_false(item)]
+    terms = [to_json(_without_negations(term)) for term in listing(nodes)]
+    return labels + terms
 
 
 def _without_negations(term: object) -> object:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Self
 
 from roost_core.placement.headroom_account import Account
 
-# Seats that were needed, and what that counts.
+# How many seats were needed, and how much that counts (any weight).
 Needs = Sequence[tuple[float, float]]
 
 # For so long an autoscaler leaves a node that nobody needs, until it was seen (Cluster Autoscaler's
@@ -104,40 +104,41 @@ def worth_of(
 
 
 def seats_worth(needs: Needs, worth: Worth, room: int = 0) -> int:
-    """Return how many seats are worth having, those that fit in the room beside users included; 0:
-    none beyond it.
+    """Return how many placeholders to keep in all. 0: no further node is worth it.
 
-    needs: how many seats may be needed, with weights of any sum.
+    needs: how many seats may be needed, with weights of any sum. room: seats that are free beside
+    users; they cost nothing.
     """
     total = sum(weight for _, weight in needs)
     if total <= 0:
         return 0
-    seats = 0
-    low = room
+    placeholders = 0
+    # Seats without the node that is weighed next.
+    had = room
     while True:
-        above = [(need - low, weight) for need, weight in needs if need > low and weight > 0]
-        if not above:
-            return seats
-        share_used = sum(weight for _, weight in above) / total
-        users = sum(min(beyond, worth.per_node) * weight for beyond, weight in above) / total
+        beyond = [(need - had, weight) for need, weight in needs if need > had and weight > 0]
+        if not beyond:
+            return placeholders
+        share_used = sum(weight for _, weight in beyond) / total
+        users = sum(min(seats, worth.per_node) * weight for seats, weight in beyond) / total
         if not worth.is_worth_it(users, share_used):
-            return seats
-        seats = low + _most_of_node(above, total, worth.per_node)
-        low += worth.per_node
+            return placeholders
+        placeholders = had + _most_of_node(beyond, total, worth.per_node)
+        had += worth.per_node
 
 
-def _most_of_node(above: Needs, total: float, per_node: int) -> int:
-    """How many seats of a node that is had may be needed: those that are too rare aren't asked
-    for.
+def _most_of_node(beyond: Needs, total: float, per_node: int) -> int:
+    """How many seats of a node that is worth it may be needed, at least 1. Those that are too rare
+    aren't asked for.
+
+    beyond: the needs without what is had before that node. total: the sum of all weights.
     """
-    most = 1
     share = 0.0
-    for beyond, weight in sorted(above, reverse=True):
+    for seats, weight in sorted(beyond, reverse=True):
         share += weight / total
         if share >= _RARE:
-            most = max(most, round(min(beyond, per_node)))
-            break
-    return most
+            return max(1, round(min(seats, per_node)))
+    return 1
 
 
 def cost_between(needs: Needs, worth: Worth, low: int, high: int) -> float:

@@ -96,18 +96,20 @@ class Candidates:
         return known.free
 
     def _find_free(self, spare: Spare, facts: WarmFacts) -> FreeCandidates:
-        slots = self._slots
-        loads = list(map(facts.loads.get, slots, repeat(0)))
-        # Pods on nodes where these pods can't go don't load their set.
+        # 0 of a node without pods. With thousands of nodes `map` is quicker than a comprehension.
+        loads = list(map(facts.loads.get, self._slots, repeat(0)))
+        # Pods that have no node yet, those on these nodes, and the pod that is asked about. Pods on
+        # nodes where these pods can't go don't load their set.
         size = self._set_size(facts.pods_on("") + sum(loads) + 1, spare)
-        nodes = zip(loads, slots.items(), strict=True)
-        # By the number of pods, the oldest first.
+        # One iterator: `beyond` goes on where the set's nodes end.
+        nodes = iter(zip(loads, self._slots.items(), strict=True))
+        # The set's nodes with room by their number of pods, the oldest first.
         free: dict[int, list[str]] = defaultdict(list)
-        for load, (name, most) in islice(nodes, size):
-            if load < most:
+        for load, (name, slots) in islice(nodes, size):
+            if load < slots:
                 free[load].append(name)
         # Asked no further than needed.
-        beyond = (name for load, (name, most) in nodes if load < most)
+        beyond = (name for load, (name, slots) in nodes if load < slots)
         return FreeCandidates(size, _in_order(free), list(islice(beyond, MAX_NODES)))
 
     def _set_size(self, pods: int, spare: Spare) -> int:
@@ -146,7 +148,8 @@ class FreeCandidates:
         """The set's nodes that are in `held`, those with the fewest pods first; found as they are
         asked for where they are many.
         """
-        if _FEW * held.most > len(self.in_set):
+        has_few_holders = _FEW * held.most <= len(self.in_set)
+        if not has_few_holders:
             return held.among(self.in_set)
         if self._places is None:
             self._places = {name: place for place, name in enumerate(self.in_set)}
@@ -160,6 +163,7 @@ class FreeCandidates:
         them in the middle of a review.
         """
         if self._to_pull is None:
+            # 0 of a node that pulls nothing. `map`: as in `_find_free`.
             pulls = map(facts.pulls.get, self.in_set, repeat(0))
             images = facts.image_counts(self.in_set)
             # The number of pulls decides, then whether the node is new.

@@ -123,9 +123,11 @@ def choose_targets(
             else:
                 target = _target_while_absent(observed, facts, image)
             labels[image.label] = target
-    # A node that was never Ready will soon be; one that was and isn't doesn't count as closed.
-    is_closing = facts.is_reporting or not facts.was_ready
-    closed = [label for label, target in labels.items() if target.value == PULLING and is_closing]
+    # A node that was Ready and isn't takes no pods, whatever its labels say. One that never was
+    # Ready will soon take some.
+    counts_as_closed = facts.is_reporting or not facts.was_ready
+    pulling = [label for label, target in labels.items() if target.value == PULLING]
+    closed = pulling if counts_as_closed else []
     opened = {
         label: target.why or opened_before.get(label, Opening.EARLIER)
         for label, target in labels.items()
@@ -212,12 +214,12 @@ def _target_while_absent(
     if label == OPENED:
         return LabelTarget(OPENED)
     if (observed.node.name, image.label) in context.users:
-        # Kubelets look at required node terms, too: of new pods, and of all when they start.
+        # With another label, the kubelet would refuse the user's pod: kubelets check required node
+        # terms, too, of new pods, and of all pods when they start.
         return LabelTarget(OPENED, Opening.USER_CAME)
     deadline_seconds = context.settings.pull_deadline_seconds - (now - facts.images[name].since)
     wait_seconds = deadline_seconds
-    # Where the pull fails it's closed, too: it would be the only one open among those that are
-    # pulling.
+    # A pull that fails doesn't open the node: among nodes that pull it would be the only open one.
     if not is_coming:
         if any(name in pod.images for pod in observed.evidence):
             # A puller's pod has pulled it once.
@@ -306,9 +308,11 @@ def plan_change(
         value: [label for label, target in differing.items() if target.value == value]
         for value in (HELD, PULLING, OPENED)
     }
+    # Of images that the node no longer has.
     left = [label for label in differing if labels.get(label) == HELD]
     removed = [label for label, target in differing.items() if target.value is None]
-    no_longer = [label for label in removed if label not in left]
+    # Of images that it never had, and that no puller brings any more.
+    no_longer_awaited = [label for label in removed if label not in left]
     references = {image.label: image.reference for image in facts.wanted}
     why = [
         targets.why_taint_goes
@@ -319,7 +323,7 @@ def plan_change(
             _describe_opening(references[label], targets.labels[label].why or Opening.EARLIER)
             for label in by_value[OPENED]
         ),
-        count_any(no_longer, "image is no longer awaited", "images are no longer awaited"),
+        count_any(no_longer_awaited, "image is no longer awaited", "images are no longer awaited"),
         count_any(
             targets.out_of_set,
             "label is of an image not needed here",

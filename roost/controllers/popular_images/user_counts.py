@@ -120,11 +120,14 @@ def images_of(spec: PodSpec) -> tuple[str, ...]:
 
 
 def _count_images(specs: Collection[PodSpec | None]) -> Counter[str]:
+    """How many of these specs name each image. None: no user's, and not counted."""
     # Integers: their sum doesn't depend on the order.
     counts: Counter[str] = Counter()
-    pods_by_spec = Counter(map(id, specs))
+    # Most pods share few specs, each one object: an image's name is read once for all of them.
+    pods_by_spec = Counter(id(spec) for spec in specs)
     for spec in _distinct(specs):
-        counts.update(dict.fromkeys(images_of(spec), pods_by_spec[id(spec)]))
+        for image in images_of(spec):
+            counts[image] += pods_by_spec[id(spec)]
     return counts
 
 

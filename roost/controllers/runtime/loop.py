@@ -82,7 +82,6 @@ class Loop:
         self._applier = applier
         self._metrics = metrics
         self._is_leader = is_leader
-        metrics.ask_leader(lambda: self.leads and is_leader())
         self._is_current = is_current
         self._follow = follow
         self._observe = observe
@@ -99,6 +98,8 @@ class Loop:
         self._alive_at = self._progress_at = steady()
         # Since when a vital plan has failed, again and again.
         self._failing_since: dict[str, float] = {}
+        # The metric says that this replica leads once it has also had a turn as the leader.
+        metrics.ask_leader(lambda: self.leads and is_leader())
 
     def wake(self) -> None:
         """Plan soon: something changed."""
@@ -134,7 +135,9 @@ class Loop:
         if now - self._progress_at > SILENT_SECONDS:
             return False
         failing_seconds = now - min(self._failing_since.values(), default=now)
-        return failing_seconds <= SILENT_SECONDS or failing_seconds >= UNFIT_SECONDS
+        is_failing = failing_seconds > SILENT_SECONDS
+        may_try_again = failing_seconds >= UNFIT_SECONDS
+        return not is_failing or may_try_again
 
     def run(self, stop: threading.Event) -> None:
         """Plan and apply until `stop`."""
@@ -204,10 +207,10 @@ class Loop:
     def _run_planners(self, snapshot: Snapshot) -> float:
         began_at = self._steady()
         wait_seconds = RESYNC_SECONDS
-        waited = self._put_off
+        put_off_before = self._put_off
         self._put_off = []
-        others = [planner for planner in self._planners if planner not in waited]
-        for planner in (*waited, *others):
+        others = [planner for planner in self._planners if planner not in put_off_before]
+        for planner in (*put_off_before, *others):
             self.progressed()
             if self._steady() - began_at > CYCLE_SECONDS:
                 log.warning(
