@@ -168,7 +168,7 @@ def _share_nodes(one: ListedSet, other: ListedSet) -> bool:
 
 
 def _lint_learn(report: LintReport, placeholder_set: ListedSet) -> None:
-    from roost_core.placement.headroom_windows import TIME_ZONE, is_time_zone  # noqa: PLC0415 - as below
+    from roost_core.placement.headroom_windows import expected_zone, is_time_zone  # noqa: PLC0415 - as below
 
     learn = placeholder_set.named.get("learn")
     if learn is None:
@@ -183,7 +183,7 @@ def _lint_learn(report: LintReport, placeholder_set: ListedSet) -> None:
     with report.part():
         zone = text(child(learn, "timeZone"))
         if not is_time_zone(zone):
-            report.error((*path, "timeZone"), zone, TIME_ZONE, "Correct the name.")
+            report.error((*path, "timeZone"), zone, expected_zone(zone), "Correct the name.")
 
 
 def _lint_node_price(report: LintReport, placeholder_set: ListedSet) -> None:

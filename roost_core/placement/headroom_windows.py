@@ -14,15 +14,18 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
 
 MAX_REPLICAS: Final = 100_000
 # What is expected of `timeZone`, for faults.
 TIME_ZONE: Final = "a zone of the IANA database, like Europe/Berlin or UTC"
+# More than the longest name has: comparing with all of them takes longer, the longer a text is.
+_LONGEST_ZONE: Final = 64
 _CRON: Final = re.compile(r"[ \t]*(?:[0-9A-Za-z*,/#-]+[ \t]+){4}[0-9A-Za-z*,/#-]+[ \t]*", re.ASCII)
 # A local date-time.
 DATE_TIME: Final = re.compile(
@@ -85,6 +88,21 @@ def is_time_zone(name: str) -> bool:
     except (ValueError, OSError, KeyError):
         return False
     return True
+
+
+def expected_zone(name: str) -> str:
+    """What is expected in place of a name that isn't a zone's: the zone whose name is most like it.
+
+    Takes some hundredths of a second.
+    """
+    near = get_close_matches(name[:_LONGEST_ZONE], _zones(), 1)
+    return f"a zone of the IANA database, like {near[0]}" if near else TIME_ZONE
+
+
+@lru_cache(maxsize=1)
+def _zones() -> Sequence[str]:
+    """All names, sorted, so that of two that are as near the same one is told each time."""
+    return sorted(available_timezones())
 
 
 def _cron_fault(text: str) -> str | None:

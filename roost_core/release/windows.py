@@ -10,10 +10,11 @@ from roost_core.placement.headroom_windows import (
     DATE_TIME,
     TIME_ZONE,
     Window,
+    expected_zone,
     is_time_zone,
     start_fault,
 )
-from roost_core.release.reader import Reader
+from roost_core.release.reader import MAX_FAULTS, Reader
 
 _KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
 
@@ -62,5 +63,7 @@ def read_time_zone(read: Reader, value: object, key: str) -> str:
     name = read.text(value, key)
     if is_time_zone(name):
         return name
-    read.fault(key, value, TIME_ZONE)
+    # Thousands of bookings may have a wrong zone: only of the first faults is more said.
+    is_told = len(read.faults) < MAX_FAULTS
+    read.fault(key, value, expected_zone(name) if is_told else TIME_ZONE)
     return "UTC"

@@ -8,18 +8,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from difflib import get_close_matches
 from itertools import dropwhile
 from pathlib import Path
 from typing import Any, Final
-from zoneinfo import available_timezones
 
 import click
 
 from generator.faults import UsageError
 from roost_core.placement.headroom_windows import (
     DATE_TIME,
-    TIME_ZONE,
+    expected_zone,
     is_time_zone,
     local_datetime,
     start_fault,
@@ -188,8 +186,7 @@ def read_zone(zone: str) -> str:
         )
     if is_time_zone(zone):
         return zone
-    near = get_close_matches(zone, available_timezones(), 1)
-    raise UsageError(f"--zone: found {zone!r}, expected {near[0] if near else TIME_ZONE}")
+    raise UsageError(f"--zone: found {zone!r}, expected {expected_zone(zone)}")
 
 
 def read_when(words: Sequence[str], zone: str, now: float) -> str:

@@ -7,6 +7,8 @@ the launches: a few steady names with most of them; classes, hundreds of launche
 some hours; a long tail of rarely visited names; and names never seen before, launched once or a few
 times. The five most popular are called as mybinder.org's were, whose images the shipped policies
 pull; all other names are made up.
+
+How long a server runs isn't said here: `simulator/engine/hub.py` draws it.
 """
 
 from __future__ import annotations
