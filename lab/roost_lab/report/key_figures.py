@@ -14,7 +14,7 @@ from roost_lab.report.launches import Launches
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.removals import Removals, removed_others, removed_users, room_given
 from roost_lab.report.seated import Seated, seated_about
-from roost_lab.report.sentence import idle_seconds, more_seconds
+from roost_lab.report.sentence import idle_seconds, leaves_gaps_out, more_seconds
 from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.start_phases import WindowStarts, show, until
 from roost_lab.report.statistics import FEWEST
@@ -132,15 +132,21 @@ def _only_placeholders_hours(report: Report) -> Cell:
 
 
 def _only_placeholders_about(report: Report) -> str:
-    return f"node-hours; on {plural(len(idle_seconds(report) or ()), 'node')}"
+    about = f"node-hours; on {plural(len(idle_seconds(report) or ()), 'node')}"
+    return f"{about}; without gaps of the record" if leaves_gaps_out(report) else about
 
 
 def _node_hours_about(report: Report) -> str:
     """Beside what placeholders alone took, what they saved."""
-    about = f"of {plural(report[Usage].nodes, 'node')}"
+    usage = report[Usage]
+    about = f"of {plural(usage.nodes, 'node')}"
+    if usage.went_in_gap:
+        about += f"; {usage.went_in_gap:,} gone in a gap of the record, counted to its end"
     alone = _only_placeholders_hours(report)
     if isinstance(alone, float) and alone:
         about += f"; {show(alone, Unit.MEAN)} with placeholders alone"
+        if leaves_gaps_out(report):
+            about += ", without gaps"
     given = room_given(report)
     return f"{about}; {plural(given, 'placeholder')} gave way to a pod" if given else about
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from roost_lab.pages.phrases import plural, show_seconds, show_span
 from roost_lab.recorder.store.records import PODS
-from roost_lab.report.gaps import unseen_steps
+from roost_lab.report.gaps import Gaps, unseen_steps
 from roost_lab.report.imported import Imported
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
@@ -15,7 +15,7 @@ from roost_lab.report.removals import room_given
 from roost_lab.report.seated import seated_sentence
 from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.start_phases import WindowStarts
-from roost_lab.report.statistics import FEWEST, Spans
+from roost_lab.report.statistics import FEWEST, Spans, covered
 from roost_lab.report.subject import Report
 from roost_lab.report.waits_after_binding import WaitsAfterBinding
 from roost_lab.units import HOUR_SECONDS, US
@@ -141,6 +141,12 @@ def idle_seconds(report: Report) -> list[float] | None:
     held = report[Occupancy].only_placeholders
     steps = [sum(not gaps[index] for index in of_node) for of_node in held.values()]
     return [number * report.steps.step_us / US for number in steps if number] if held else None
+
+
+def leaves_gaps_out(report: Report) -> bool:
+    """Whether `idle_seconds` lacks steps of the record, as pods may be missing in a gap there."""
+    marked = [gap.span for gap in report[Gaps].gaps if gap.kind == PODS]
+    return any(covered(report.steps, marked))
 
 
 def _idle_nodes(report: Report) -> str:

@@ -8,6 +8,7 @@ from typing import Self
 import sqlalchemy as sa
 
 from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.records import NODES
 from roost_lab.report.query import Query, count
 from roost_lab.report.start_phases import launched_pods
 from roost_lab.units import HOUR_US
@@ -21,8 +22,11 @@ class Usage:
     # come to.
     users: int = 0
     nodes: int = 0
-    # None: no node was recorded.
+    # None: no node was recorded. Gaps in the record count, as a node that is there before and after
+    # one was there meanwhile.
     node_hours: float | None = None
+    # Nodes that went in a gap, nobody knows when: they count until its end.
+    went_in_gap: int = 0
 
     @classmethod
     def read(cls, query: Query) -> Self:
@@ -43,4 +47,10 @@ class Usage:
             lasted_us += min(to_us, row.gone_us) - max(from_us, row.created_us)
         if numbers.nodes:
             numbers.node_hours = lasted_us / HOUR_US
+        gap = schema.gap.c
+        in_gap = sa.exists().where(
+            gap.kind == NODES, gap.from_us < node.gone_us, gap.to_us >= node.gone_us
+        )
+        (unseen,) = query.rows(sa.select(count()).where(there, node.gone_us <= to_us, in_gap))
+        numbers.went_in_gap = unseen.number
         return numbers

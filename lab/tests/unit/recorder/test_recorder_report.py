@@ -19,9 +19,10 @@ from lab.tests.unit.recorder.reported import report_of, tables_of, whole_start
 from roost.__main__ import main
 from roost_lab.pages.drawing import Figure
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import GapRecord, PullRecord, Record
+from roost_lab.recorder.store.records import GapRecord, NodeRecord, PullRecord, Record
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
+from roost_lab.report.key_figures import tiles
 from roost_lab.report.page import make_page, title
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.sections import parts, tables
@@ -324,6 +325,49 @@ def test_the_sentence_says_where_only_placeholders_were(
         records.append(bind_record(str(number), BEGIN + begin * HOUR, node))
     report = report_of(tmp_path, records, since_us=BEGIN, until_us=BEGIN + 20 * HOUR)
     assert sentence(report).removeprefix("No start ended in this period.").strip() == said
+
+
+@pytest.mark.parametrize(
+    ("has_gap", "gone_hour", "hours", "placeholders"),
+    [
+        (False, 5, "15.0: of 2 nodes; 10.0 with placeholders alone", "10.0: node-hours; on 1 node"),
+        # The recorder was back at the fifth hour, and the node was no longer there.
+        (
+            True,
+            5,
+            (
+                "15.0: of 2 nodes; 1 gone in a gap of the record, counted to its end; 8.0 with"
+                " placeholders alone, without gaps"
+            ),
+            "8.0: node-hours; on 1 node; without gaps of the record",
+        ),
+        # It was still there.
+        (
+            True,
+            6,
+            "16.0: of 2 nodes; 8.0 with placeholders alone, without gaps",
+            "8.0: node-hours; on 1 node; without gaps of the record",
+        ),
+    ],
+)
+def test_figures_of_nodes_say_what_a_gap_does_to_them(
+    tmp_path: Path, has_gap: bool, gone_hour: int, hours: str, placeholders: str
+) -> None:
+    end_us = BEGIN + 10 * HOUR
+    records: list[Record] = [
+        NodeRecord(uid="n", name="n", created_us=BEGIN),
+        NodeRecord(uid="m", name="m", created_us=BEGIN, gone_us=BEGIN + gone_hour * HOUR),
+        pod_record("p", pod_class="placeholder", created_us=BEGIN, deleted_us=end_us),
+        bind_record("p", BEGIN, "n"),
+    ]
+    if has_gap:
+        records += [
+            GapRecord(kind=kind, from_us=BEGIN + 3 * HOUR, to_us=BEGIN + 5 * HOUR, why="down")
+            for kind in ("pods", "nodes")
+        ]
+    report = report_of(tmp_path, records, end_us, since_us=BEGIN, until_us=end_us)
+    found = {tile.name: f"{tile.value}: {tile.about}" for tile in tiles(report)}
+    assert (found["Node-hours"], found["Only placeholders"]) == (hours, placeholders)
 
 
 def test_few_starts_are_dots_and_many_have_percentiles(tmp_path: Path) -> None:
