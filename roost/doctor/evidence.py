@@ -28,9 +28,11 @@ some = faults.some
 TRIED: Final = (USER_CLASS, "build")
 # kube-scheduler's configuration in its ConfigMap.
 CONFIG_KEY: Final = "config.yaml"
-# Of a log: lines that are read, how long it may be silent, characters told of a line.
+# The most lines of a log that are read.
 _LOG_LINES: Final = 500
+# How long a log may be silent while it is read.
 SILENCE_SECONDS: Final = 15.0
+# Characters that are told of a log's line.
 LINE_LENGTH: Final = 300
 AUTOSCALER_STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 NODE_POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
@@ -41,11 +43,9 @@ HUB_VALUES: Final = (
 )
 # Nodes of one pool have one size and one kubelet configuration.
 POOL_LABELS: Final = (
-    *(
-        "cloud.google.com/gke-nodepool",
-        "eks.amazonaws.com/nodegroup",
-        "kubernetes.azure.com/agentpool",
-    ),
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
     KARPENTER_POOL_LABEL,
 )
 # Besides Roost's, a webhook may name a pod's scheduler.
@@ -194,6 +194,9 @@ def read_profiles(config_map: JSONObject) -> dict[str, Any]:
 def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any]) -> list[str]:
     """The last lines of a container's log.
 
+    span: which part, as the API has it: {"previous": True} for the container before this one,
+    {"sinceSeconds": 60} for the last minute, {} for all of it.
+
     Raises ApiError: nobody may read it, or nobody has it.
     """
     path = f"/api/v1/namespaces/{install.release.namespace}/pods/{pod}/log"
@@ -217,9 +220,9 @@ def is_strangers_scheduler(install: Install, scheduler: str) -> bool:
     return not scheduler.startswith(own) and scheduler != GKE_SCHEDULER
 
 
-def replaced(install: Install, schedulers: Sequence[str]) -> str:
-    """How Roost's scheduler comes to take pods that name others: advice that the values don't
-    follow yet.
+def advice_for_schedulers(install: Install, schedulers: Sequence[str]) -> str:
+    """What to do so that Roost's scheduler takes pods that name these: what the values don't have
+    yet.
     """
     for other in other_webhooks(install):
         labels = label_items(other)
@@ -284,7 +287,6 @@ def plural(kind: str) -> str:
 
 def name_of(body: JSONObject) -> str:
     """A rendered object for people: Deployment hub/roost-webhook."""
-    return (
-        f"{body['kind']}"
-        f" {'/'.join(filter(None, (body['metadata'].get('namespace'), body['metadata']['name'])))}"
-    )
+    namespace = body["metadata"].get("namespace")
+    name = body["metadata"]["name"]
+    return f"{body['kind']} {namespace}/{name}" if namespace else f"{body['kind']} {name}"

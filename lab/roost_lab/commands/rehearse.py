@@ -37,6 +37,8 @@ from roost_lab.units import US
 # A year of a hub with 5,000 starts a day has about 400 MiB.
 MOST_UNPACKED_BYTES = 2**30
 _CHUNK_BYTES = 2**20
+# The image of every server, where nothing says which it had.
+_ONE_IMAGE = "of-the-hub"
 
 
 def past_of(source: str, namespace: str) -> Past:
@@ -47,6 +49,8 @@ def past_of(source: str, namespace: str) -> Past:
     if "://" in source:
         return _of_prometheus(source, namespace, source)
     with tempfile.TemporaryDirectory() as folder:
+        # What is read: the source, or a temporary copy of it. Faults name what was given, not the
+        # copy.
         path = source
         try:
             path = str(_unpacked(source, folder))
@@ -55,8 +59,7 @@ def past_of(source: str, namespace: str) -> Past:
             if b'"resultType"' in head:
                 return _of_prometheus(path, namespace, source)
             if b'/launch"' in head:
-                attempts = list(trace_of((path,)).open(1))
-                return attempts, ()
+                return list(trace_of((path,)).open(seed=1)), ()
             return _of_history(path, folder)
         except OSError as error:
             raise UsageError(
@@ -128,13 +131,20 @@ def _copy(packed: BufferedIOBase, copy: BufferedIOBase, source: str) -> None:
 
 
 def _of_prometheus(source: str, namespace: str, shown: str) -> Past:
-    sessions, minutes_seen, lines = read_usage(source, namespace)
-    sys.stderr.write("".join(f"{line.replace(source, shown)}\n" for line in lines))
+    """What Prometheus says. shown: what was given, of which `source` may be a temporary copy."""
+    usage = read_usage(source, namespace)
+    sys.stderr.write("".join(f"{note.replace(source, shown)}\n" for note in usage.notes))
     attempts = [
-        Attempt(number, begin, "", "of-the-hub", None, end - begin)
-        for number, (begin, end) in enumerate(sessions)
+        Attempt(
+            number=number,
+            moment=begin,
+            repository="",
+            image=_ONE_IMAGE,
+            session_seconds=end - begin,
+        )
+        for number, (begin, end) in enumerate(usage.sessions)
     ]
-    return attempts, minutes_seen
+    return attempts, usage.minutes_seen
 
 
 def _of_history(path: str, folder: str) -> Past:
@@ -151,7 +161,9 @@ def _of_history(path: str, folder: str) -> Past:
         store = Store.open(f"{folder}/history.db")
         store.migrate()
         ImportedHistory(store).read([path])
+        # Of each value: the objects in it, each with its kind.
         found = [item for value, _ in read_values(path, Counts()) for item in find_objects(value)]
+        # When servers were asked for, by a hub's log.
         begins_us = arrivals_us(item for kind, item in found if kind == HUB_NEWS)
         lines = [*launch_lines(store)]
     except (StoreError, UnreadableError) as error:
@@ -160,8 +172,11 @@ def _of_history(path: str, folder: str) -> Past:
         sys.stderr.write(
             "A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n"
         )
-        begins = (at_us / US for at_us in begins_us)
-        return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)], ()
+        attempts = [
+            Attempt(number=number, moment=at_us / US, repository="", image=_ONE_IMAGE)
+            for number, at_us in enumerate(begins_us)
+        ]
+        return attempts, ()
     if not lines:
         accepted = (
             "Prometheus' JSON, launches of roost records export, Events, pods, an audit or"
@@ -171,8 +186,9 @@ def _of_history(path: str, folder: str) -> Past:
     launches = Path(folder, "launches")
     launches.write_text("\n".join(lines), encoding="utf-8")
     try:
-        return list(trace_of((str(launches),)).open(1)), ()
+        return list(trace_of((str(launches),)).open(seed=1)), ()
     except TraceError as error:
+        # As in past_of: not the temporary file.
         raise UsageError(f"--past: {error}".replace(str(launches), path)) from None
 
 

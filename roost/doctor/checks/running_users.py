@@ -4,9 +4,9 @@ from roost.doctor.conditions import UNREVIEWED, State, conditions
 from roost.doctor.evidence import (
     OTHER_WEBHOOK,
     admits,
+    advice_for_schedulers,
     annotation_of,
     is_strangers_scheduler,
-    replaced,
     some,
     users_of,
 )
@@ -62,5 +62,6 @@ def _find_other_schedulers(install: Install, users: list[JSONObject]) -> CheckRe
             )
         else:
             yield warning(
-                evidence, f"Their author or {OTHER_WEBHOOK}. {replaced(install, [scheduler])}"
+                evidence,
+                f"Their author or {OTHER_WEBHOOK}. {advice_for_schedulers(install, [scheduler])}",
             )

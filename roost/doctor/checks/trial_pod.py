@@ -10,12 +10,12 @@ from roost.doctor.evidence import (
     OTHER_WEBHOOK,
     TRIED,
     admits,
+    advice_for_schedulers,
     is_strangers_scheduler,
     labels_of,
     name_of,
     namespace_of,
     path_of,
-    replaced,
 )
 from roost.doctor.findings import CheckReport, Finding, error, warning
 from roost.doctor.install import Install
@@ -107,7 +107,9 @@ def _find_other_scheduler(install: Install, name: str, scheduler: str) -> CheckR
     elif scheduler in install.values["replaceSchedulers"]:
         yield warning(evidence, f"{away} If it isn't, {OTHER_WEBHOOK}.", follows=led)
     else:
-        yield warning(evidence, f"{OTHER_WEBHOOK.capitalize()}. {replaced(install, [scheduler])}")
+        yield warning(
+            evidence, f"{OTHER_WEBHOOK.capitalize()}. {advice_for_schedulers(install, [scheduler])}"
+        )
 
 
 def _unreached_fix(install: Install) -> str:

@@ -4,12 +4,12 @@ from typing import Final
 
 from roost.doctor.conditions import Condition, State, conditions
 from roost.doctor.evidence import (
+    advice_for_schedulers,
     age_seconds,
     config_map_of,
     count,
     listed,
     read_profiles,
-    replaced,
     some,
     users_of,
 )
@@ -50,7 +50,7 @@ def check(install: Install) -> CheckReport:
                 " your provider."
             )
         else:
-            fix = f"Is that scheduler there? {replaced(install, [scheduler])}"
+            fix = f"Is that scheduler there? {advice_for_schedulers(install, [scheduler])}"
         yield error(
             f"Pods wait for scheduler {scheduler}, which has not looked at them for"
             f" {_PATIENCE_SECONDS:.0f} s and longer: {some(names)}.",

@@ -103,9 +103,9 @@ class Model:
         if after is not None and after.node_name:
             self._classes[key] = pod_class
             self._count(after.node_name, pod_class, 1)
-        if any(
-            state is not None and state.node_name for state in (before, after)
-        ) and not _is_same_pod(before, after):
+        was_on_node = before is not None and before.node_name != ""
+        is_on_node = after is not None and after.node_name != ""
+        if (was_on_node or is_on_node) and not _is_same_pod(before, after):
             self._changed_us = at_us
 
     def judge(self, binding: DecisionRecord, pod: PodReading, at_us: int) -> Judged:
@@ -118,15 +118,12 @@ class Model:
         known = self._state.get_pod(pod.state.key)
         with self._state.without(pod.state.key):
             decision = self._schedule(pod, known.nominated_node if known is not None else "")
-            preferred, (verdict, note) = (
-                decision.node,
-                self._verdict(decision, pod, binding.node_name),
+            preferred = decision.node
+            verdict, note = self._verdict(decision, pod, binding.node_name)
+            has_just_changed = (
+                self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US
             )
-            if (
-                verdict == Verdict.DIFFERS
-                and self._changed_us is not None
-                and at_us - self._changed_us <= UNSEEN_US
-            ):
+            if verdict == Verdict.DIFFERS and has_just_changed:
                 verdict = Verdict.UNKNOWN
                 note = f"{note}, but pods or nodes had just changed"
             if verdict == Verdict.DIFFERS and self._claims(pod):
@@ -156,20 +153,20 @@ class Model:
             return None
         with self._state.without(pod.state.key):
             rejections = self._schedule(pod, "").rejections
-            found = [
-                (
-                    shortfalls(
-                        pod.state, row, rejections.get(row.name), self._state.surroundings.claimable
-                    ),
-                    row,
-                )
+            claimable = self._state.surroundings.claimable
+            lacks = {
+                row.name: shortfalls(pod.state, row, rejections.get(row.name), claimable)
                 for row in self._state.rows.values()
-            ]
-            found.sort(key=lambda one: (len(one[0]), -one[1].allocatable.get(CPU, 0), one[1].name))
-            kept = found[:MAX_CANDIDATES]
-            candidates = self._columns(pod, [row for _, row in kept], rejections, None)
+            }
+
+            def rank(row: NodeRow) -> tuple[int, int, str]:
+                return len(lacks[row.name]), -row.allocatable.get(CPU, 0), row.name
+
+            rows = sorted(self._state.rows.values(), key=rank)
+            kept = rows[:MAX_CANDIDATES]
+            candidates = self._columns(pod, kept, rejections, None)
             return pack_waiting(
-                pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept]
+                pod.state.uid, at_us, len(rows), candidates, [lacks[row.name] for row in kept]
             )
 
     def _claims(self, pod: PodReading) -> bool:
@@ -184,21 +181,19 @@ class Model:
     def _verdict(
         self, decision: SchedulingDecision, pod: PodReading, node_name: str
     ) -> tuple[Verdict, str]:
-        verdict, note = _verdict(decision, node_name)
-        if (
-            verdict == Verdict.DIFFERS
-            and decision.table is not None
-            and node_name not in decision.rejections
-        ):
-            scored = feasible_wanted(
-                len(self._state.rows), self._profiles[pod.state.scheduler_name]
-            )
-            if scored < len(decision.table.nodes):
-                return (
-                    Verdict.UNKNOWN,
-                    f"the scheduler scores only {scored} feasible nodes and does not report which",
-                )
-        return verdict, note
+        """How the binding compares with the model's decision, and why; UNKNOWN where the scheduler
+        scores a part of the nodes only.
+        """
+        verdict, note = _compare(decision, node_name)
+        is_rejected = node_name in decision.rejections
+        if verdict != Verdict.DIFFERS or decision.table is None or is_rejected:
+            return verdict, note
+        profile = self._profiles[pod.state.scheduler_name]
+        scored = feasible_wanted(len(self._state.rows), profile)
+        if scored >= len(decision.table.nodes):
+            return verdict, note
+        note = f"the scheduler scores only {scored} feasible nodes and does not report which"
+        return Verdict.UNKNOWN, note
 
     def _count(self, node_name: str, pod_class: str, by: int) -> None:
         counts = self._by_class.setdefault(node_name, Counter())
@@ -266,7 +261,8 @@ class Model:
         )
 
 
-def _verdict(decision: SchedulingDecision, node_name: str) -> tuple[Verdict, str]:
+def _compare(decision: SchedulingDecision, node_name: str) -> tuple[Verdict, str]:
+    """Whether the model, which scores all nodes, agrees with a binding to this node, and why."""
     if decision.node == node_name:
         return Verdict.AGREES, ""
     rejection = decision.rejections.get(node_name)
