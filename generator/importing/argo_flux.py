@@ -63,25 +63,36 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     group = api_group(file.values)
     kind = file.values.get("kind")
     if group == _FLUX_GROUP and kind == "HelmRelease":
-        name = text(child(file.values, "metadata", "name"))
-        namespace = text(child(file.values, "spec", "targetNamespace"))
-        usual = f"{namespace}-{name}" if namespace else name
-        release = text(child(file.values, "spec", "releaseName")) or usual
-        return [mapping_at(file, ("spec", "values"))], release
+        return _unwrap_flux(file)
     if group == _ARGO_GROUP and kind in _ARGO:
-        above = _ARGO[kind]
-        # Argo CD calls the release as it calls the Application; a template's name isn't known.
-        name = text(child(file.values, *above, "metadata", "name"))
-        usual = "" if "{" in name else name
-        found = [
-            (_argo_files(file, at, helm), text(child(helm, "releaseName")) or usual)
-            for at, helm in _helms(file, (*above, "spec"))
-        ]
-        for files, release in found:
-            if find_charts(values_of(files)) is not None:
-                return files, release
-        return found[0]
+        return _unwrap_argo(file, above=_ARGO[kind])
     return [file], ""
+
+
+def _unwrap_flux(file: LoadedFile) -> tuple[list[LoadedFile], str]:
+    """`unwrap` of a HelmRelease."""
+    name = text(child(file.values, "metadata", "name"))
+    namespace = text(child(file.values, "spec", "targetNamespace"))
+    # As Flux calls the release, unless it is told how.
+    usual = f"{namespace}-{name}" if namespace else name
+    release = text(child(file.values, "spec", "releaseName")) or usual
+    return [mapping_at(file, ("spec", "values"))], release
+
+
+def _unwrap_argo(file: LoadedFile, above: tuple[str, ...]) -> tuple[list[LoadedFile], str]:
+    """`unwrap` of an object of Argo CD, whose Application stands below `above`."""
+    # Argo CD calls the release as it calls the Application; a template's name isn't known.
+    name = text(child(file.values, *above, "metadata", "name"))
+    usual = "" if "{" in name else name
+    found = [
+        (_argo_files(file, at, helm), text(child(helm, "releaseName")) or usual)
+        for at, helm in _helms(file, (*above, "spec"))
+    ]
+    # Of several sources, the first that installs a hub's chart.
+    for files, release in found:
+        if find_charts(values_of(files)) is not None:
+            return files, release
+    return found[0]
 
 
 def values_from_config_maps(

@@ -18,7 +18,7 @@ from generator.values.release_name import check_release
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import left_out, read_pod_file
 from roost.doctor.cause_tree import CauseTree, group_by_cause
-from roost.doctor.checks import BEFORE, FELT, INSTALLED, run_checks
+from roost.doctor.checks import BEFORE, FELT_CHECKS, INSTALLED, run_checks
 from roost.doctor.findings import CheckOutcome, Finding
 from roost.doctor.install import Install
 from roost.doctor.pod_waits import find_waits, show_waits
@@ -93,13 +93,13 @@ def _as_json(outcomes: list[CheckOutcome]) -> str:
     return json.dumps(found, indent=2)
 
 
-def _felt(outcomes: list[CheckOutcome]) -> set[tuple[str, Finding]]:
+def _felt_findings(outcomes: list[CheckOutcome]) -> set[tuple[str, Finding]]:
     """What users feel now, each finding with its check."""
     return {
         (outcome.check, finding)
         for outcome in outcomes
         for finding in outcome.findings
-        if (outcome.check in FELT or finding.is_felt) and finding.severity != "unknown"
+        if (outcome.check in FELT_CHECKS or finding.is_felt) and finding.severity != "unknown"
     }
 
 
@@ -109,7 +109,7 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     too: it may have another cause besides.
     """
     findings = [(outcome.check, finding) for outcome in outcomes for finding in outcome.findings]
-    felt = set() if before else _felt(outcomes)
+    felt = set() if before else _felt_findings(outcomes)
     trees = group_by_cause(outcomes)
     trees.sort(key=lambda tree: _urgency(tree, felt))
     lines: list[str] = []
@@ -158,7 +158,7 @@ def _exit_code(outcomes: list[CheckOutcome], *, before: bool) -> int:
     has_errors = any(
         finding.severity == "error" for outcome in outcomes for finding in outcome.findings
     )
-    return 1 if has_errors or (not before and _felt(outcomes)) else 0
+    return 1 if has_errors or (not before and _felt_findings(outcomes)) else 0
 
 
 def _now(namespace: str, client: Client) -> int:

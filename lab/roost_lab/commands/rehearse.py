@@ -288,27 +288,25 @@ def command(
             raise UsageError("--hub-values: found no --past, with which it is")
         if past and people is not None:
             raise UsageError("--past: found PEOPLE as well, expected one of them")
+        options = SetOptions(values=values)
         if past:
             _refuse_of_event({"launches": launches, "absent": absent, **words})
             culling = culling_of(hub_files)
             launched = past_of(past, namespace)
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
-            lines = judge(
-                launched, files, SetOptions(values=values), given, seeds or 1, culling=culling
+            text = judge(launched, files, options, given, seeds or 1, culling=culling)
+        else:
+            found = rehearse(
+                entry_of(people, when, name="rehearsal", **words),
+                files,
+                options,
+                assumed,
+                seeds=seeds or 5,
+                launches=2000.0 if launches is None else launches,
+                absent=absent,
             )
-            sys.stdout.write(lines)
-            return 0
-        entry = entry_of(people, when, name="rehearsal", **words)
-        found = rehearse(
-            entry,
-            files,
-            SetOptions(values=values),
-            assumed,
-            seeds=seeds or 5,
-            launches=2000.0 if launches is None else launches,
-            absent=absent,
-        )
+            text = f"{found.sentence()}\n{found.seated_sentence()}{found.rows()}"
     except AssumptionsError as error:
         return refuse("rehearse", error)
-    sys.stdout.write(f"{found.sentence()}\n{found.seated_sentence()}{found.rows()}")
+    sys.stdout.write(text)
     return 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -58,6 +58,15 @@ WEEK_MINUTES: Final = 7 * DAY_MINUTES
 MOST_TOLD: Final = 5
 
 
+class SteadyNeeds(NamedTuple):
+    """What the hours before and after a time need, worked out once for each step of time."""
+
+    # Minutes since 1970, by STEADY_STEP.
+    step: int
+    # Of the hours before, and of those after.
+    needs: tuple[Needs, Needs]
+
+
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What is known of one set."""
@@ -65,9 +74,10 @@ class Learned:
     # Steady seconds of the first plan.
     since: float
     history: History = field(default_factory=History)
-    # The stored text that was last taken in, and that was written since: it may be seen late, or
-    # never.
-    stored: tuple[str, ...] = ()
+    # The stored text that was taken in last; "": none was.
+    taken_in: str = ""
+    # The text that was written since, and wasn't seen yet: it may be seen late, or never. "": none.
+    written: str = ""
     is_loaded: bool = False
     # What was stored and couldn't be read; "": nothing.
     unusable: str = ""
@@ -91,8 +101,8 @@ class Learned:
     accounting: Accounting = field(default_factory=Accounting)
     # The history's rises; worked out once.
     rises: Rises | None = None
-    # What the hours before and after needed, and the step of time for which that holds.
-    steady: tuple[int, tuple[Needs, Needs]] | None = None
+    # None: not worked out yet.
+    steady: SteadyNeeds | None = None
 
 
 def observe(
@@ -125,7 +135,8 @@ def observe(
         learned.accounting, view, learned.history, kept_seats, now.wall
     )
     learned = replace(learned, accounting=accounting, view=view)
-    # Not whether the history lacks it: after a clock was set back, it has the minutes to come.
+    # The last plan's minute tells, not the history: after a clock was set back, the history has the
+    # minutes to come.
     is_new = minute != learned.minute
     if is_new:
         learned = _with_minute(learned, learn, minute, view)
@@ -145,7 +156,7 @@ def observe(
         actions.append(
             KeepHistory(name=settings.history_name, data=data, why=f"one more hour of set {name}")
         )
-        learned = replace(learned, stored=(stored, text))
+        learned = replace(learned, taken_in=stored, written=text)
     return learned, actions
 
 
@@ -175,7 +186,8 @@ def _with_stored(
     name = placeholder_set.name
     actions: list[Action] = []
     stored = (snapshot.histories or {}).get(name, "")
-    if stored and stored not in learned.stored:
+    if stored and stored not in (learned.taken_in, learned.written):
+        # Stays if the text can't be read.
         history = learned.history
         try:
             history = read_history(stored, minute, name)
@@ -193,11 +205,19 @@ def _with_stored(
         # What is forecast changes with it.
         outlook = look_ahead(history, minute, learn.time_zone)
         learned = replace(
-            learned, history=history, outlook=outlook, stored=(stored,), rises=None, steady=None
+            learned,
+            history=history,
+            outlook=outlook,
+            taken_in=stored,
+            written="",
+            rises=None,
+            steady=None,
         )
-    kept = (stored,) if stored in learned.stored[-1:] else learned.stored
+    elif stored and stored == learned.written:
+        # What was written is there. From now on the text of before counts as another one.
+        learned = replace(learned, taken_in=stored, written="")
     is_loaded = learned.is_loaded or snapshot.histories is not None
-    return replace(learned, is_loaded=is_loaded, stored=kept), actions
+    return replace(learned, is_loaded=is_loaded), actions
 
 
 def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
@@ -263,7 +283,7 @@ def _tell_of_ceiling(
     learned = replace(learned, told_on=day)
     spent = ceiling_of(learn, learned).spent
     cost = sum(cut_class.node_hours for cut_class in cut)
-    some = ", ".join(
+    first_classes = ", ".join(
         f"{local_time(cut_class.minute * 60.0, learn.time_zone)}"
         f" ({cut_class.people} people, seats for {cut_class.seats})"
         for cut_class in cut[:MOST_TOLD]
@@ -271,8 +291,8 @@ def _tell_of_ceiling(
     more = f" and {len(cut) - MOST_TOLD} more" if len(cut) > MOST_TOLD else ""
     message = (
         f"prices.monthlyCeiling of set {name}: {spent:.2f} of {learn.monthly_ceiling:g} are spent"
-        f" in thirty days, so people of these classes will wait: {some}{more}. Room for all costs"
-        f" about {cost:.1f} node-hours ({cost * learn.node_hour_price:.2f})."
+        f" in thirty days, so people of these classes will wait: {first_classes}{more}. Room for"
+        f" all costs about {cost:.1f} node-hours ({cost * learn.node_hour_price:.2f})."
     )
     return learned, [tell("HeadroomCeiling", message, warning=True)]
 
@@ -292,9 +312,9 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
         rises = Rises(history)
     step = minute // STEADY_STEP
     steady = learned.steady
-    if steady is None or steady[0] != step:
-        steady = (step, steady_needs(history, minute, learn.time_zone, rises))
-    outlook = look_ahead(history, minute, learn.time_zone, rises, steady[1])
+    if steady is None or steady.step != step:
+        steady = SteadyNeeds(step, steady_needs(history, minute, learn.time_zone, rises))
+    outlook = look_ahead(history, minute, learn.time_zone, rises, steady.needs)
     return replace(
         learned,
         minute=minute,

@@ -104,7 +104,7 @@ BEFORE: Final[Mapping[str, Check]] = {
 }
 
 # Whatever these find, users feel. Other checks say so of single findings: `is_felt`.
-FELT: Final = frozenset(["waiting", "reach", "puller", "nodes"])
+FELT_CHECKS: Final = frozenset(["waiting", "reach", "puller", "nodes"])
 
 
 def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutcome]:

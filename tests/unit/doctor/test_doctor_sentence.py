@@ -7,7 +7,7 @@ import pytest
 
 from roost.commands.doctor import _as_text, _exit_code
 from roost.doctor import checks
-from roost.doctor.checks import BEFORE, FELT, INSTALLED
+from roost.doctor.checks import BEFORE, FELT_CHECKS, INSTALLED
 from roost.doctor.findings import CheckOutcome, Finding, Severity
 from tests.recorded_data import rows
 
@@ -53,7 +53,7 @@ def test_before_an_install_it_says_whether_it_can_go_ahead(severity: Severity, s
 
 
 def test_what_users_feel_is_found_by_checks_that_there_are_and_each_file_is_in_a_table() -> None:
-    assert INSTALLED.keys() >= FELT
+    assert INSTALLED.keys() >= FELT_CHECKS
     used = {
         check.__module__.rpartition(".")[2]
         for table in (INSTALLED, BEFORE)
