@@ -160,11 +160,11 @@ def _share_nodes(one: ListedSet, other: ListedSet) -> bool:
     """Whether all nodes of the one are surely the other's, too, or the other way round."""
     selector = mapping(one.value("nodeSelector")).items()
     others_selector = mapping(other.value("nodeSelector")).items()
-    same = all(
+    are_alike = all(
         listing(one.value(key)) == listing(other.value(key))
         for key in ("requiredNodeTerms", "tolerations")
     )
-    return same and (selector <= others_selector or others_selector <= selector)
+    return are_alike and (selector <= others_selector or others_selector <= selector)
 
 
 def _lint_learn(report: LintReport, placeholder_set: ListedSet) -> None:
@@ -300,8 +300,10 @@ def covers(toleration: Values, other: Values) -> bool:
         return False
     if toleration.get("operator") == "Exists":
         return not toleration.get("key") or toleration.get("key") == other.get("key")
-    same = all((toleration.get(key) or "") == (other.get(key) or "") for key in ("key", "value"))
-    return same and other.get("operator") != "Exists"
+    is_alike = all(
+        (toleration.get(key) or "") == (other.get(key) or "") for key in ("key", "value")
+    )
+    return is_alike and other.get("operator") != "Exists"
 
 
 def show_toleration(toleration: Values) -> str:

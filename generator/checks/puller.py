@@ -45,8 +45,8 @@ def _lint_method(report: LintReport, release: Release) -> None:
     puller = mapping(report.values.get("prePuller"))
     is_on = puller.get("enabled") is True
     whose = child(report.values, "imageGate", "pullerPods")
-    mounts = puller.get("method") == "imageVolume"
-    if mounts and release.kube_minor < IMAGE_VOLUME_MINOR and is_on:
+    mounts_images = puller.get("method") == "imageVolume"
+    if mounts_images and release.kube_minor < IMAGE_VOLUME_MINOR and is_on:
         reason = (
             f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate"
             " was set."

@@ -382,9 +382,9 @@ def _map_pullers(draft: Draft, charts: Charts) -> None:
         else:
             draft.reject(hub, ("prePuller", "extraImages", name), "expected name and tag")
     # BinderHub's chart has both pullers off: images are built on demand.
-    default = charts.binder is None
-    hook = hub.switch("prePuller.hook.enabled", default=default)
-    continuous = hub.switch("prePuller.continuous.enabled", default=default)
+    pulls_by_default = charts.binder is None
+    hook = hub.switch("prePuller.hook.enabled", default=pulls_by_default)
+    continuous = hub.switch("prePuller.continuous.enabled", default=pulls_by_default)
     if not continuous:
         draft.put("prePuller.enabled", False, at)
     if not hook and not continuous:

@@ -207,16 +207,16 @@ def _images(values: Mapping[str, object]) -> _Part:
 
 def _gate(values: Mapping[str, object]) -> _Part:
     mode = child(values, "imageGate", "mode")
-    images = any(
+    has_images = any(
         group.images for group in puller_groups(values.get("singleuser"), values.get("prePuller"))
     )
-    if mode == "requireLabel" and images and child(values, "prePuller", "enabled") is True:
+    if mode == "requireLabel" and has_images and child(values, "prePuller", "enabled") is True:
         line = (
             "keep users off nodes that are still being brought their image, while another node"
             " holds it"
         )
         return _Part([line], [])
-    if mode == "prefer" and images:
+    if mode == "prefer" and has_images:
         return _Part(["let users prefer nodes that have their image, and use any other"], [])
     return _Part([], ["keep users off nodes that lack their image"])
 

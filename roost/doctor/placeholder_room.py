@@ -176,11 +176,10 @@ class PlaceholderRoom:
                         rf"(?<![a-z0-9]){re.escape(pool)}(?![a-z0-9])", group["name"]
                     )
                 ]
+                # The pool whose name ends last; of those that end there, the longest.
+                _, _, pool_of_group = max(ends, default=(0, 0, ""))
                 most = group["health"]["maxSize"] * self.per_node
-                found[f"Node group {group['name'].rpartition('/')[2]}"] = (
-                    max(ends, default=("", "", ""))[2],
-                    most,
-                )
+                found[f"Node group {group['name'].rpartition('/')[2]}"] = pool_of_group, most
         is_known = own <= {pool for pool, _ in found.values()} - {""}
         return {
             name: most for name, (pool, most) in found.items() if is_known and pool not in theirs

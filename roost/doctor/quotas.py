@@ -87,7 +87,7 @@ def find_counted(install: Install) -> CheckReport:
     counted = [quota for quota in quotas if quota["spec"].get("hard", {}).keys() & _COUNTED]
     sets = []
     # Sets that learn: their number is nobody's yet, and its bound isn't what they will have.
-    learning = False
+    has_learning_sets = False
     entries = {
         placeholder_set["name"]: placeholder_set
         for placeholder_set in install.values["placeholders"]
@@ -100,7 +100,7 @@ def find_counted(install: Install) -> CheckReport:
             *(window.get("replicas") for window in entry.get("windows") or ()),
         ]
         if entry.get("learn"):
-            learning = True
+            has_learning_sets = True
             live = install.client.find(path_of(body)) or {}
             numbers.append((live.get("spec") or {}).get("replicas"))
         most = max(number or 0 for number in numbers)
@@ -115,7 +115,7 @@ def find_counted(install: Install) -> CheckReport:
             cpu += number * requests.get(CPU, 0)
             memory += number * requests.get(MEMORY, 0)
         needs = f"{pods} pods, CPU {cpu}m, memory {memory_quantity(memory)}"
-        needs += " now; sets that learn may come to more" if learning else ""
+        needs += " now; sets that learn may come to more" if has_learning_sets else ""
         full = conditions(State.QUOTA_FULL, *(quota["metadata"]["name"] for quota in counted))
         yield warning(
             f"{named('ResourceQuota', counted)} counts placeholders, too: once it is used up, users"

@@ -159,7 +159,7 @@ def _by_budget(
     breaking: list[Pod] = []
     others: list[Pod] = []
     for pod in pods:
-        breaks = False
+        breaks_budget = False
         for index, budget in enumerate(budgets):
             if (
                 pod.labels
@@ -169,8 +169,8 @@ def _by_budget(
                 and selector_matches(budget.selector, pod.labels)
             ):
                 allowed[index] -= 1
-                breaks = breaks or allowed[index] < 0
-        (breaking if breaks else others).append(pod)
+                breaks_budget = breaks_budget or allowed[index] < 0
+        (breaking if breaks_budget else others).append(pod)
     return breaking, others
 
 

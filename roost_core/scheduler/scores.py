@@ -352,7 +352,11 @@ def _balance_score(row: NodeRow, resources: Sequence[tuple[str, int]], *, by_cha
 
 
 def _balance(shares: Sequence[float]) -> int:
-    deviation = abs((shares[0] - shares[1]) / 2) if len(shares) == 2 else 0.0
+    """The score of these shares: the highest where two are equal, or where there aren't two."""
+    if len(shares) != 2:
+        return int(MAX_SCORE)
+    one, other = shares
+    deviation = abs((one - other) / 2)
     return int((1 - deviation) * MAX_SCORE)
 
 

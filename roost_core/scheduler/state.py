@@ -392,7 +392,8 @@ class ClusterState:
                 self._owned.clear()
             # The spec is kept, so that those ids stay its own.
             known = self._owned[key] = (spec, owned_terms(pod))
-        return known[1]
+        _, terms = known
+        return terms
 
     # Questions
 
@@ -411,7 +412,7 @@ class ClusterState:
             if len(self._needs) >= _REMEMBERED_SPECS:
                 self._needs.clear()
                 self._equal_needs.clear()
-            needs = Needs(
+            new_needs = Needs(
                 spec.requests,
                 spec.host_ports,
                 spec.node_selector,
@@ -419,8 +420,9 @@ class ClusterState:
                 spec.tolerations,
             )
             # The spec is kept, so that those ids stay its own.
-            known = self._needs[key] = (spec, self._equal_needs.setdefault(needs, needs))
-        return known[1]
+            known = self._needs[key] = (spec, self._equal_needs.setdefault(new_needs, new_needs))
+        _, needs = known
+        return needs
 
     def column(
         self, key: tuple[object, ...], find: Callable[[NodeRow], _Found], keep_alive: object = None

@@ -116,10 +116,11 @@ class NodeJudge:
 
     def _note(self, key: tuple[str, str], *, fit: bool) -> float:
         """Return since when the node is or isn't fit."""
-        before = self.fitness.get(key)
-        if before is None or before[0] != fit:
-            before = self.fitness[key] = fit, self._now.steady
-        return before[1]
+        was_fit, since = self.fitness.get(key, (None, self._now.steady))
+        if was_fit != fit:
+            since = self._now.steady
+            self.fitness[key] = fit, since
+        return since
 
     def _why_unfit(self, node: Node) -> Reason | None:
         if node.deleting:

@@ -161,7 +161,8 @@ class ConfigMapReader:
 def _source_of(text: BookingText, known: tuple[BookingText, BookingSource] | None) -> BookingSource:
     if known is None:
         return BookingSource(text.name, text.uid, (), hub=text.hub, is_unread=True)
-    return known[1] if known[0] is text else replace(known[1], is_unread=True)
+    known_text, source = known
+    return source if known_text is text else replace(source, is_unread=True)
 
 
 def _beyond(text: BookingText) -> BookingSource:

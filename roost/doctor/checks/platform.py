@@ -56,8 +56,8 @@ def _find_gke(install: Install) -> CheckReport:
         for pod in install.pods
         if pod["spec"].get("schedulerName") == GKE_SCHEDULER
     ]
-    replaced = GKE_SCHEDULER in install.values["replaceSchedulers"]
-    if install.component("scheduler") is not None and mutated and not replaced:
+    is_replaced = GKE_SCHEDULER in install.values["replaceSchedulers"]
+    if install.component("scheduler") is not None and mutated and not is_replaced:
         yield warning(
             f"GKE's profile optimize-utilization names its own scheduler in {len(mutated)} pods of"
             " the hub.",

@@ -105,19 +105,19 @@ class BuildWorld:
             environment += 1
         self._begun[repository] = (number + 1, environment)
         held = self._caches.get(node, {}).get(repository)
-        quick = held == environment
+        is_quick = held == environment
         world = self._world
-        median = world.build_warm_median_seconds if quick else world.build_cold_median_seconds
+        median = world.build_warm_median_seconds if is_quick else world.build_cold_median_seconds
         # One draw for both: what is slow to build is slow to check.
         seconds = self._chance.log_normal("build", whose, median, self._sigma)
         running = _RunningBuild(now + seconds, self.builds, node, repository, environment)
         heappush(self._running, running)
         self.builds += 1
         self.hits += held is not None
-        self.quick += quick
+        self.quick += is_quick
         self.seconds.add(seconds)
         self.by_node[node] = self.by_node.get(node, 0) + 1
-        return Build(seconds, held is not None, quick)
+        return Build(seconds, held is not None, is_quick)
 
     def node_left(self, node: str, now: float) -> None:
         """A node was removed, with its layers and builds."""

@@ -215,9 +215,9 @@ class ClusterAutoscaler(NodeScaler):
         return self.turn_after(min(later), pods_wait=False) if later else None
 
     def _back_off(self, now: float) -> None:
-        fresh = now > self._backs_off_until + BACK_OFF_RESET_SECONDS
+        is_first = now > self._backs_off_until + BACK_OFF_RESET_SECONDS
         longer = min(2 * self._back_off_seconds, MAX_BACK_OFF_SECONDS)
-        self._back_off_seconds = BACK_OFF_SECONDS if fresh else longer
+        self._back_off_seconds = BACK_OFF_SECONDS if is_first else longer
         self._backs_off_until = now + self._back_off_seconds
 
     def _is_healthy(self, state: ClusterState, now: float) -> bool:

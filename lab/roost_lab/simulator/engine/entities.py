@@ -12,7 +12,7 @@ from roost_lab.simulator.setup.policy import PlaceholderStatefulSet
 from roost_lab.traces.attempt import Attempt
 
 
-# Each is itself alone, whatever it holds: none equals another.
+# eq=False: two launches, pods or nodes are equal only if they are the same object.
 @dataclass(slots=True, eq=False)
 class Launch:
     """One admitted attempt, through all its tries."""
@@ -29,16 +29,20 @@ class Launch:
     def note_try(self, pod: SimPod, now: float) -> None:
         """A try ended before its server was up: add what was waited for."""
         spent = self.spent
-        bound = pod.bound_at
-        self.waited_for_node |= pod.waited_for_node
-        spent[NODE_WAIT if pod.waited_for_node else QUEUE] += (
-            now if bound is None else bound
-        ) - pod.created
-        if bound is None or pod.pull is None:
+        bound_at = pod.bound_at
+        if pod.waited_for_node:
+            self.waited_for_node = True
+        wait = NODE_WAIT if pod.waited_for_node else QUEUE
+        if bound_at is None:
+            spent[wait] += now - pod.created
             return
-        turn = min(now, max(bound, pod.pull.begin))
-        spent[PULL_WAIT] += turn - bound
-        spent[PULL] += now - turn
+        spent[wait] += bound_at - pod.created
+        if pod.pull is None:
+            return
+        # Another pod may have begun the pull before, or it hasn't begun yet.
+        pull_began = min(now, max(bound_at, pod.pull.begin))
+        spent[PULL_WAIT] += pull_began - bound_at
+        spent[PULL] += now - pull_began
 
 
 @dataclass(slots=True, eq=False)
@@ -69,6 +73,7 @@ class SimPod:
     tried_at: float = 0.0
     # When the next one will be; None: it isn't known.
     retries_at: float | None = None
+    # Since when it has failed to get a node; None: it never failed.
     waits_since: float | None = None
     # No node had room, and no placeholder's room was made free for it.
     waited_for_node: bool = False
@@ -92,5 +97,7 @@ class SimNode:
     users: int = 0
     # `namespace/name` -> a puller's pod here.
     pullers: dict[str, Pod] = field(default_factory=dict)
+    # When its kubelet next looks whether images must go; None: no look is planned.
     collects_at: float | None = None
+    # When it next reports its images; None: nothing has changed since the last report.
     shows_at: float | None = None

@@ -213,11 +213,11 @@ _Candidate = tuple["NodeRow", tuple["Pod", ...]]
 def _read_pods(row: NodeRow) -> tuple[Pod, ...] | None:
     """The pods that would have to move; None: one of them must not."""
     movable = [pod for pod in row.pods.values() if not is_daemon(pod)]
-    held = any(
+    is_held = any(
         pod.owner is None or pod.annotations.get(DO_NOT_DISRUPT_ANNOTATION) == "true"
         for pod in movable
     )
-    return None if held else tuple(movable)
+    return None if is_held else tuple(movable)
 
 
 class _Demands:
