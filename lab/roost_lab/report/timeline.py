@@ -76,9 +76,7 @@ def _layout(report: Report, kind: str, height: int, counted: str) -> JSONObject:
     layout["shapes"] = []
     for gap in unseen(report, kind):
         if gap.to_us > steps.from_us and gap.from_us < steps.to_us:
-            ends = (
-                time_text(max(gap.from_us, steps.from_us)),
-                time_text(min(gap.to_us, steps.to_us)),
-            )
-            layout["shapes"].append({"x0": ends[0], "x1": ends[1], "fillcolor": "--gap"})
+            begin = time_text(max(gap.from_us, steps.from_us))
+            end = time_text(min(gap.to_us, steps.to_us))
+            layout["shapes"].append({"x0": begin, "x1": end, "fillcolor": "--gap"})
     return layout

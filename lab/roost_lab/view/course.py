@@ -43,12 +43,10 @@ LEAST_STEPS: Final = 30
 SLOW_US: Final = 30 * US
 # The longest of them are listed.
 MOST_SLOW: Final = 2000
-# Until when users wait: by what is known of no start, of some, of all.
-UNTIL: Final = (
-    "until containers ran",
-    "until servers answered, where their hub's log tells",
-    "until servers answered",
-)
+# Until when users wait, if hubs' logs say of no start when its server answered, of some, or of all.
+UNTIL_CONTAINERS_RAN: Final = "until containers ran"
+UNTIL_SOME_ANSWERED: Final = "until servers answered, where their hub's log tells"
+UNTIL_ANSWERED: Final = "until servers answered"
 # The percentile of waits that the sentence tells.
 SHARE: Final = 0.95
 
@@ -178,8 +176,8 @@ def _until(answered: int, starts: int) -> str:
     logs.
     """
     if not answered:
-        return UNTIL[0]
-    return UNTIL[2] if answered == starts else UNTIL[1]
+        return UNTIL_CONTAINERS_RAN
+    return UNTIL_ANSWERED if answered == starts else UNTIL_SOME_ANSWERED
 
 
 def _starts(span: Span) -> sa.Executable:

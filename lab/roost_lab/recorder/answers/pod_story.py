@@ -158,11 +158,13 @@ class PodStory:
         until = self.when(end)
         if since is None or until is None:
             return None
-        if until[1] - until[0] == since[1] - since[0]:
+        earliest_begin, latest_begin = since
+        earliest_end, latest_end = until
+        if latest_end - earliest_end == latest_begin - earliest_begin:
             # Both times are cut off alike, so the errors cancel.
-            wait = max(0, until[0] - since[0])
+            wait = max(0, earliest_end - earliest_begin)
             return wait, wait
-        return max(0, until[0] - since[1]), max(0, until[1] - since[0])
+        return max(0, earliest_end - latest_begin), max(0, latest_end - earliest_begin)
 
     @property
     def failure(self) -> Phase | None:

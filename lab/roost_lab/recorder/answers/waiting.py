@@ -17,16 +17,21 @@ from roost_lab.recorder.store.records import DecisionKind, Phase
 MAX_NODES: Final = 8
 _MAX_NAMES: Final = 4
 _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-# What a lack is called in a sentence about a node, and where nodes are counted.
-_WORDS: Final[Mapping[str, tuple[str, str]]] = {
-    CORDON: ("is cordoned", "cordoned"),
-    TAINT: ("has the taint {taint}, which the pod does not tolerate", "with a taint"),
-    GATE: (
-        "is still pulling an image of the pod, so the image gate keeps it off",
-        "pulling its image",
-    ),
-    LABEL: ("lacks what the pod requires: {needs}", "with other labels"),
-    OTHER: ("{why}", "otherwise"),
+# What a lack is called in a sentence about a node ...
+_OF_A_NODE: Final[Mapping[str, str]] = {
+    CORDON: "is cordoned",
+    TAINT: "has the taint {taint}, which the pod does not tolerate",
+    GATE: "is still pulling an image of the pod, so the image gate keeps it off",
+    LABEL: "lacks what the pod requires: {needs}",
+    OTHER: "{why}",
+}
+# ... and where nodes are counted.
+_OF_NODES: Final[Mapping[str, str]] = {
+    CORDON: "cordoned",
+    TAINT: "with a taint",
+    GATE: "pulling its image",
+    LABEL: "with other labels",
+    OTHER: "otherwise",
 }
 # What would help with nodes that lack one kind of thing only, and not room: a code and a sentence.
 # "": nothing.
@@ -114,7 +119,7 @@ def _is_not_ready(lack: Row) -> bool:
 def _lack_words(lack: Row) -> str:
     if _is_not_ready(lack):
         return "is not ready"
-    return _room_words(lack) if lack["kind"] == ROOM else _WORDS[lack["kind"]][0].format(**lack)
+    return _room_words(lack) if lack["kind"] == ROOM else _OF_A_NODE[lack["kind"]].format(**lack)
 
 
 def _room_words(lack: Row) -> str:
@@ -138,7 +143,7 @@ def _lack_kind(lack: Row) -> str:
     return (
         f"without room for its {lack['resource']}"
         if lack["kind"] == ROOM
-        else _WORDS[lack["kind"]][1]
+        else _OF_NODES[lack["kind"]]
     )
 
 

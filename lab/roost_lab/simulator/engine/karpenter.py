@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_core.objects.node import HOSTNAME_LABEL
 from roost_core.objects.requests import CPU, MEMORY
@@ -147,24 +147,24 @@ class Karpenter(NodeScaler):
                 continue
             ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
             if ripe <= now + ROUNDING:
-                candidates.append((row, movable))
+                candidates.append(_Candidate(row, movable))
             else:
                 due.append(ripe)
         self.room_matters = any(movable for _, movable in candidates)
         spare = self._spare(state)
         if not candidates or spare <= 0:
             return (), due
-        empty = [candidate for candidate in candidates if not candidate[1]]
+        empty = [candidate for candidate in candidates if not candidate.movable]
         if empty:
             return tuple(row.name for row, _ in empty[:spare]), due
         # The cheapest to move come first.
-        candidates.sort(key=lambda candidate: len(candidate[1]))
+        candidates.sort(key=lambda candidate: len(candidate.movable))
         several = self._find_several(candidates[:spare], state)
         if len(several) > 1:
             return several, due
         for candidate in candidates:
             if self._fit_elsewhere([candidate], state):
-                return (candidate[0].name,), due
+                return (candidate.row.name,), due
         return (), due
 
     def _spare(self, state: ClusterState) -> int:
@@ -206,8 +206,11 @@ class Karpenter(NodeScaler):
         return place_all((pod for _, movable in candidates for pod in movable), find)
 
 
-# A node that may be removed, with the pods that would have to move.
-_Candidate = tuple["NodeRow", tuple["Pod", ...]]
+class _Candidate(NamedTuple):
+    """A node that may be removed, with the pods that would have to move."""
+
+    row: NodeRow
+    movable: tuple[Pod, ...]
 
 
 def _read_pods(row: NodeRow) -> tuple[Pod, ...] | None:

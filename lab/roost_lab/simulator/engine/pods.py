@@ -231,7 +231,8 @@ class PodMaker:
             found = self._rulebook.classes.classify(state.labels, state.namespace, self.namespaces)
             # The labels are kept, so that this id stays their own.
             known = self._classes[key] = (state.labels, found)
-        return known[1]
+        _, pod_class = known
+        return pod_class
 
     def _user_body(self, attempt: Attempt, name: str) -> JSONObject:
         assumed = self._assumptions

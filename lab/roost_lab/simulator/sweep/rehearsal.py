@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from generator.faults import UsageError
 from generator.render.functions import complete_placeholder_set
@@ -45,6 +45,15 @@ USUAL_VALUES: Final = "roost"
 _EDGE: Final = "rehearsal/edge"
 
 
+class ShownWaits(NamedTuple):
+    """Waits in words for people; "-": nobody waited."""
+
+    # What half of the people wait at most.
+    half: str
+    # What 95 of 100 wait at most.
+    most: str
+
+
 @dataclass(frozen=True, slots=True)
 class Days:
     """The event's day under one policy, once for each seed."""
@@ -61,10 +70,8 @@ class Days:
     without_server: int = 0
     refused: int = 0
 
-    def show_waits(self) -> tuple[str, str]:
-        """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for
-        quick.
-        """
+    def show_waits(self) -> ShownWaits:
+        """What its people wait; who gets no server isn't taken for quick."""
         half = show_seconds(quantile(self.waits, 0.5)) if self.waits else "-"
         most = show_seconds(quantile(self.waits, 0.95)) if self.waits else "-"
         if self.without_server:
@@ -73,7 +80,7 @@ class Days:
                 " server"
             )
             most += "; whom activeServerLimit refuses doesn't count)" if self.refused else ")"
-        return half, most
+        return ShownWaits(half, most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +105,8 @@ class Rehearsal:
 
     def sentence(self) -> str:
         """What people will wait, and what it costs."""
-        with_it = self.booked.show_waits()
-        without = self.unbooked.show_waits()
+        booked = self.booked.show_waits()
+        unbooked = self.unbooked.show_waits()
         hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed)
         if not self.booked.waits and not self.unbooked.waits:
             return (
@@ -107,9 +114,9 @@ class Rehearsal:
                 f" {hours}."
             )
         return (
-            f"With the booking, half of the {self.event.people} people wait {with_it[0]} at most"
-            f" and 95 of 100 {with_it[1]}, without it {without[0]} and {without[1]}; it costs"
-            f" {hours}."
+            f"With the booking, half of the {self.event.people} people wait {booked.half} at most"
+            f" and 95 of 100 {booked.most}, without it {unbooked.half} and {unbooked.most}; it"
+            f" costs {hours}."
         )
 
     def seated_sentence(self) -> str:

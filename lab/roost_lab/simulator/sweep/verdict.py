@@ -359,8 +359,8 @@ def _show(answer: _Answer, period: _Period, assumptions: Assumptions, others: Se
     not_played = f"; not played: placeholders of {', '.join(others)}" if others else ""
     change = answer.change
     return (
-        f"{word}: of {answer.who}, 95 of 100 wait {answer.with_roost.show_waits()[1]} at most"
-        f" with Roost, {answer.without.show_waits()[1]} without\n"
+        f"{word}: of {answer.who}, 95 of 100 wait {answer.with_roost.show_waits().most} at most"
+        f" with Roost, {answer.without.show_waits().most} without\n"
         f"  saved at p95: {change.saved_seconds:z.1f} s\n"
         f"  node-hours: {change.more_hours:+z.1f} ({100 * change.more_share:z.0f} %)\n"
         f"  switch on: {answer.switch_on}{not_played}\n"
