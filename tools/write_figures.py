@@ -431,7 +431,8 @@ def gains() -> str:
         f"{table}\n\nIn the first week of row 1, {late[0]:.0f} % wait over 30 s without Roost, and"
         f" {late[1]:.0f} % with it. If you book the timetable, it is {late[2]:.1f} %. That week"
         f" then costs {booked:.1f} % more node-hours than today. The hubs with classes have"
-        f" {mean} nodes on average, and the largest BinderHub {most:.1f}. Larger hubs weren't replayed."
+        f" {mean} nodes on average, and the largest BinderHub {most:.1f}. Larger"
+        " hubs weren't replayed."
     )
 
 
