@@ -70,7 +70,7 @@ def read_usage(source: str, namespace: str) -> Usage:
     of_hub = _of_namespace(series, namespace, source)
     by_pods = any(time_series["metric"]["__name__"] == PODS for time_series in of_hub)
     metric = PODS if by_pods else SERVERS
-    of_hub = [series for series in of_hub if series["metric"]["__name__"] == metric]
+    of_hub = [time_series for time_series in of_hub if time_series["metric"]["__name__"] == metric]
     step = _step_of(of_hub)
     minutes_seen = _minutes_with_data(of_hub, step)
     is_of_users_alone = by_pods and all(
@@ -272,12 +272,12 @@ def _with_minutes_without_users(
             first, last = spans.get(key, (at, at))
             spans[key] = min(first, at), max(last, at)
     ordered = sorted((first // 60, last // 60) for first, last in spans.values())
-    firsts = [first for first, _ in ordered]
+    first_minutes = [first_minute for first_minute, _ in ordered]
     # For the pods up to each: the last minute in which any of them was there.
-    lasts = list(accumulate((last for _, last in ordered), max))
+    last_minutes = list(accumulate((last_minute for _, last_minute in ordered), max))
     minutes = set(looked_at)
     for before, after in pairwise(sorted(looked_at)):
-        if lasts[bisect_right(firsts, before) - 1] < after:
+        if last_minutes[bisect_right(first_minutes, before) - 1] < after:
             minutes.update(range(before, after))
     return minutes
 

@@ -278,7 +278,8 @@ def history_of(
 
     seen: the minutes in which somebody looked; none: from the first begin to the last.
     """
-    sessions = [session for session in past_sessions if session[1] > session[0]]
+    sessions = [(begin, end, size) for begin, end, size in past_sessions if end > begin]
+    # When the level changes, and by how much.
     changes = sorted(
         change for begin, end, size in sessions for change in ((begin, size), (end, -size))
     )
@@ -288,17 +289,18 @@ def history_of(
         first = min(seen)
         last = max(seen)
     else:
-        last_begin = max(at for at, size in changes if size > 0)
-        first = ceil(changes[0][0] / MINUTE_SECONDS)
+        first_begin = min(begin for begin, _, _ in sessions)
+        last_begin = max(begin for begin, _, _ in sessions)
+        first = ceil(first_begin / MINUTE_SECONDS)
         last = ceil(last_begin / MINUTE_SECONDS)
-    end = last + 1
-    first = max(first, end - KEPT_MINUTES)
+    end_minute = last + 1
+    first = max(first, end_minute - KEPT_MINUTES)
     # By how much the level changes at each minute.
-    steps = [0.0] * (end - first)
-    for at, size in changes:
+    steps = [0.0] * (end_minute - first)
+    for at, change in changes:
         index = max(0, ceil(at / MINUTE_SECONDS) - first)
         if index < len(steps):
-            steps[index] += size
+            steps[index] += change
     levels = array("i")
     for minute, level in enumerate(accumulate(steps), first):
         users = min(MOST_USERS, max(0, round(level)))

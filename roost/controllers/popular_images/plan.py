@@ -361,19 +361,15 @@ class _Plan:
                 by_set.setdefault(booking.event.set_name, Counter())[booking.event.image] += (
                     booking.event.people
                 )
-        self.booked_images = frozenset(image for people in by_set.values() for image in people)
+        self.booked_images = frozenset(image for images in by_set.values() for image in images)
         for node, sets in sorted(self._nodes_of_sets(by_set.keys()).items()):
             disk = self.disks[node]
+            # By image: the most people that one of the node's sets is booked for.
             people = Counter[str]()
             for name in sets:
                 people |= by_set[name]
-            lacks = [
-                image
-                for image in sorted(
-                    people, key=lambda wanted_image: (-people[wanted_image], wanted_image)
-                )
-                if self._lacks(disk, image)
-            ]
+            by_people = sorted((-number, image) for image, number in people.items())
+            lacks = [image for _, image in by_people if self._lacks(disk, image)]
             if lacks:
                 self.waits.append(WATCH_PULLS_SECONDS)
             if lacks and not self._why_not(disk):
