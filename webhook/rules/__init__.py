@@ -64,8 +64,8 @@ class Rulebook:
             name: [rule for rule in RULES if rule.applies(settings, pod_class)]
             for name, pod_class in settings.classes.items()
         }
-        # Classes whose terms alone make an answer too long: that is known before any review. The
-        # other half of an answer is for what the pod itself has, and for names of nodes.
+        # Classes whose terms alone make an answer too long: that is known before any review. They
+        # may fill half of it; the rest is for what the pod itself has, and for names of nodes.
         self.too_long = {
             name
             for name, pod_class in settings.classes.items()

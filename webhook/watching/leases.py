@@ -31,7 +31,7 @@ class WatchedLeases:
                 steady=watches.clock,
             )
             for part, name in settings.leases.items()
-            # Where pods keep the cluster's scheduler, Roost's Lease is nobody's.
+            # Where pods keep the cluster's scheduler, nobody renews the Lease of Roost's.
             if part != SCHEDULER or settings.sets_scheduler
         }
         metrics.show_lease_ages({part: lease.age_seconds for part, lease in self.by_part.items()})

@@ -311,7 +311,7 @@ def plan_change(
     # Of images that the node no longer has.
     left = [label for label in differing if labels.get(label) == HELD]
     removed = [label for label, target in differing.items() if target.value is None]
-    # Of images that it never had, and that no puller brings any more.
+    # The others: of images that it was to get, or lacked.
     no_longer_awaited = [label for label in removed if label not in left]
     references = {image.label: image.reference for image in facts.wanted}
     why = [
