@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# How pages name a version of Roost: its images, its tag in git, its chart, its log.
+# How pages name a version of Roost: its images, its tag in git, its chart, its log, README's
+# "Version 0.2.0 was tested".
 _NAMED: Final = re.compile(
-    r"(?:\broost(?:-lab)?(?::|@v|-)|\b(?:rev|tag|targetRevision): v|--version[ =]| version=)"
+    r"(?:\broost(?:-lab)?(?::|@v|-)|\b(?:rev|tag|targetRevision): v|--version[ =]| version="
+    r"|\bVersion )"
     r"(\d+\.\d+\.\d+)\b"
 )
 
@@ -62,7 +64,8 @@ def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
             f"lab/pyproject.toml: expected pyproject.toml's version {version}, and the dependency"
             f" roost=={version}."
         )
-    for page in sorted((*root.glob("docs/**/*.md"), *root.glob("lab/docs/**/*.md"))):
+    pages = (*root.glob("README.md"), *root.glob("docs/**/*.md"), *root.glob("lab/docs/**/*.md"))
+    for page in sorted(pages):
         if "decisions" not in page.parts:
             named = {match[1] for match in _NAMED.finditer(page.read_text(encoding="utf-8"))}
             for other in sorted(named - {version}):

@@ -170,6 +170,12 @@ def test_a_tag_is_compared_with_files_and_change_log(tmp_path: Path) -> None:
     page.write_text("helm install roost oci://registry.example.org/charts/roost --version 98.0.1\n")
     assert f"docs/page.md: found version 98.0.1, expected {here}." in version.faults(None, tmp_path)
     page.unlink()
+    readme = tmp_path / "README.md"
+    readme.write_text("**Not known.** Version 98.0.1 was tested on no cloud.\n")
+    assert list(version.faults(None, tmp_path)) == [
+        f"README.md: found version 98.0.1, expected {here}."
+    ]
+    readme.unlink()
     (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n### Added\n\n- A.\n")
     expected = [" found no section 0.", " Unreleased has entr"]
     assert [
