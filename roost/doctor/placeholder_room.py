@@ -9,8 +9,9 @@ from math import ceil
 from statistics import median_low
 from typing import Any, Final, NamedTuple
 
+from generator.values.release_name import Release
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, POOL_LABELS, show_amount, some
-from roost.doctor.quotas import counting, named
+from roost.doctor.quotas import counting, counts_users, named
 from roost_core.kube.client import Client
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.foreign_yaml import ForeignTextError, load_foreign
@@ -62,14 +63,14 @@ class PlaceholderRoom:
         return median_low(fits) if fits else 0
 
     def misfits(
-        self, client: Client, namespace: str, people: int, booked: int | None = None
+        self, client: Client, release: Release, people: int, booked: int | None = None
     ) -> Iterator[tuple[str, str]]:
         """Yield why so many more don't fit, and the fix of each. Raises ClusterError.
 
         booked: people for whom placeholders are kept, who need room in quotas, too; None: quotas
         are looked at for the placeholders alone.
         """
-        for quota in counting(client, namespace):
+        for quota in counting(client, release):
             if booked is None:
                 yield from self._refused(quota, people)
             else:
@@ -107,7 +108,9 @@ class PlaceholderRoom:
         """What a quota lacks for people who are booked and their placeholders: these give way."""
         for counted in self._counted(quota):
             key = counted.key
-            for_people = max(AT_ONCE, booked) * counted.per_placeholder
+            # A quota of placeholders alone leaves people out.
+            at_once = max(AT_ONCE, booked) if counts_users(quota) else 0
+            for_people = at_once * counted.per_placeholder
             needed = counted.taken + for_people + seats * counted.per_placeholder
             if needed <= counted.most:
                 continue

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any, Final
 
 from generator.importing.quantities import memory_quantity
+from generator.values.release_name import Release
 from roost.doctor.conditions import State, conditions
 from roost.doctor.evidence import name_of, path_of, some
 from roost.doctor.findings import CheckReport, error, warning
@@ -16,15 +17,12 @@ from roost.doctor.install import Install
 from roost_core.kube.client import Client, list_all
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.quotas import Counted, read_quota
 from roost_core.objects.requests import CPU, MEMORY, read_requests
+from roost_core.placement.labels import PLACEHOLDER_CLASS, cluster_object_name
 
-# Quotas with such a scope don't count placeholders, or say which they count.
-_NOT_PLACEHOLDERS: Final = {
-    "BestEffort",
-    "Terminating",
-    "PriorityClass",
-    "CrossNamespacePodAffinity",
-}
+# A user's pod, as quotas see it: without a PriorityClass, unless the hub gives it one.
+_USER: Final = Counted(requests={CPU: 1, MEMORY: 1}, limits={})
 _COUNTED: Final = {
     "pods",
     "cpu",
@@ -82,9 +80,13 @@ def find_refused(install: Install) -> CheckReport:
 
 
 def find_counted(install: Install) -> CheckReport:
-    """Find quotas that placeholders take up."""
-    quotas = counting(install.client, install.release.namespace)
-    counted = [quota for quota in quotas if quota["spec"].get("hard", {}).keys() & _COUNTED]
+    """Find quotas that users and placeholders take up together."""
+    quotas = counting(install.client, install.release)
+    counted = [
+        quota
+        for quota in quotas
+        if counts_users(quota) and quota["spec"].get("hard", {}).keys() & _COUNTED
+    ]
     sets = []
     # Sets that learn: their number is nobody's yet, and its bound isn't what they will have.
     has_learning_sets = False
@@ -126,10 +128,23 @@ def find_counted(install: Install) -> CheckReport:
         )
 
 
-def counting(client: Client, namespace: str) -> list[JSONObject]:
-    """The quotas that count placeholders. Raises ClusterError."""
-    quotas = list_all(client, f"/api/v1/namespaces/{namespace}/resourcequotas")
-    return [quota for quota in quotas if not scopes(quota) & _NOT_PLACEHOLDERS]
+def counting(client: Client, release: Release) -> list[JSONObject]:
+    """The quotas that count a release's placeholders, as controllers judge it. Raises
+    ClusterError.
+    """
+    own_class = cluster_object_name(release.name, release.namespace, PLACEHOLDER_CLASS)
+    placeholder = _USER._replace(priority_class=own_class)
+    quotas = list_all(client, f"/api/v1/namespaces/{release.namespace}/resourcequotas")
+    return [quota for quota in quotas if read_quota(quota).counts(placeholder)]
+
+
+def counts_users(quota: JSONObject) -> bool:
+    """Whether a quota counts users' pods without a PriorityClass.
+
+    A class that the hub gives its users isn't known here. Whoever wrote a quota for classes chose
+    whom it counts.
+    """
+    return read_quota(quota).counts(_USER)
 
 
 def scopes(quota: JSONObject) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import yaml
 
 from generator.faults import UsageError, one_line
+from generator.values.release_name import Release
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, PAST_SECONDS
 from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.client import ApiError, Client, ClusterError, list_all
@@ -93,6 +94,11 @@ class Bookings:
                 " another --config-map"
             )
         self.entries: dict[str, dict[str, Any]] = {str(entry["name"]): entry for entry in entries}
+
+    @property
+    def placed(self) -> Release:
+        """The release with its namespace."""
+        return Release(self.release, self.namespace)
 
     def require_reader(self) -> None:
         """Raise UsageError if the release is known and reads no bookings."""

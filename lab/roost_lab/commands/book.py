@@ -86,7 +86,7 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     misfits = [*hub_limits(event.people, limits)]
     # Whoever books may lack the right to read quotas and pools.
     with suppress(ClusterError):
-        misfits += room.misfits(bookings.client, bookings.namespace, seats, event.people)
+        misfits += room.misfits(bookings.client, bookings.placed, seats, event.people)
     return f"{text}.\n{_seated(event, bookings)}" + "".join(
         f"  {reason} {fix}\n" for reason, fix in misfits
     )
@@ -425,7 +425,7 @@ def _week(bookings: Bookings, classes: _Classes) -> str:
         lines.append(f"{head}, {minute_of_week(minute)}{cost}.\n")
         # Whoever books may lack the right to read quotas and pools.
         with suppress(ClusterError):
-            misfits += room.misfits(bookings.client, bookings.namespace, seats)
+            misfits += room.misfits(bookings.client, bookings.placed, seats)
     lines += say_beyond(
         _starts(classes),
         lead + SETTLE_MINUTES,

@@ -169,7 +169,7 @@ def _meaning(bookings: Bookings, booked: Sequence[CalendarBooking]) -> str:
         )
         # Whoever books may lack the right to read quotas and pools.
         with suppress(ClusterError):
-            misfits += room.misfits(bookings.client, bookings.namespace, seats)
+            misfits += room.misfits(bookings.client, bookings.placed, seats)
     every = [booking.event for booking in booked]
     lines += say_beyond(
         _minutes(every),

@@ -67,7 +67,7 @@ def check(install: Install) -> CheckReport:
         if crowd:
             room = PlaceholderRoom(entry, [*_seen(unseen, lambda: install.nodes)])
             most = min(crowd.people, limits["maxPlaceholders"])
-            misfits = _seen(unseen, room.misfits, install.client, install.release.namespace, most)
+            misfits = _seen(unseen, room.misfits, install.client, install.release, most)
             for reason, fix in misfits:
                 yield warning(f"{crowd}: {reason}", fix)
     for name, text in _seen(unseen, _histories, install, document):

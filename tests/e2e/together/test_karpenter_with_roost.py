@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pytest
 
+from generator.values.release_name import Release
 from roost.doctor.placeholder_room import PlaceholderRoom
 from roost_core.kube.account import connect
 from roost_core.objects.fields import JSONObject
@@ -121,7 +122,9 @@ class Hub:
         path = f"/api/v1/namespaces/{self.namespace}/configmaps/{RELEASE}-roost-release"
         (entry,) = json.loads(client.get(path)["data"][RELEASE_KEY])["placeholders"]
         seats = PlaceholderRoom(entry, [read_node(body) for body in client.get(NODES)["items"]])
-        return [reason for reason, _ in seats.misfits(client, self.namespace, people)]
+        return [
+            reason for reason, _ in seats.misfits(client, Release(RELEASE, self.namespace), people)
+        ]
 
     def wait_for_new_node(self, known: set[str]) -> str:
         nodes = self.karpenter.wait_for_nodes(len(known) + 1)

@@ -115,6 +115,30 @@ def test_bookings_past_or_refused_are_not_judged_and_a_status_of_another_kind_sa
         assert told(off) == [], events
 
 
+@pytest.mark.parametrize(
+    ("operator", "values", "is_told"),
+    [
+        ("In", ["hub.jhub.roost-placeholder"], True),
+        ("In", ["hub-default-priority"], False),
+        ("NotIn", ["system-node-critical"], True),
+        ("NotIn", ["hub.jhub.roost-placeholder"], False),
+        ("Exists", [], True),
+        ("DoesNotExist", [], False),
+    ],
+)
+def test_a_quota_counts_placeholders_by_their_class_as_controllers_judge_it(
+    operator: str, values: list[str], is_told: bool
+) -> None:
+    cluster = hub()
+    cluster.lists[CONFIG_MAPS] = [booking(lecture=60)]
+    expression = {"scopeName": "PriorityClass", "operator": operator, "values": values}
+    spec = {"hard": {"pods": "40"}, "scopeSelector": {"matchExpressions": [expression]}}
+    cluster.lists[QUOTAS] = [{"metadata": {"name": "room", "namespace": "jhub"}, "spec": spec}]
+    ((_, _, found),) = run_checks(cluster.install, {"bookings": check})
+    told = "ResourceQuota jhub/room has room for 40 of 60 placeholders now"
+    assert [told in finding.evidence for finding in found] == [True] * is_told
+
+
 @pytest.mark.parametrize(("path", "rest"), [(NODES, 3), (QUOTAS, 2)])
 def test_who_may_not_see_all_is_told_what_was_not_seen_and_of_all_the_rest(
     path: str, rest: int

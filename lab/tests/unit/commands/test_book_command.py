@@ -360,6 +360,16 @@ def test_what_the_hub_and_the_cluster_have_no_room_for_is_told_of_a_booking(
     assert group.startswith(
         "  Node group aks-users-1-vmss: never room for more than 108 of 120 placeholders of set "
     )
+    # People don't meet a quota of placeholders alone.
+    (of_room,) = full.objects[QUOTAS]["items"]
+    own = {
+        "scopeName": "PriorityClass",
+        "operator": "In",
+        "values": ["roost.hub.roost-placeholder"],
+    }
+    of_room["spec"]["scopeSelector"] = {"matchExpressions": [own]}
+    assert run(new) == 0
+    assert "people booked: 80 of 120 placeholders are kept" in capsys.readouterr().out
     full.forbidden = {QUOTAS}
     assert run(new) == 0
     assert "ResourceQuota" not in capsys.readouterr().out
