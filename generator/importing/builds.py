@@ -59,6 +59,8 @@ _DECIDES: Final = frozenset(
         ANY,
     }
 )
+# The executor of BinderHub's chart, as the configuration names it.
+_KNOWN_BUILD_CLASS: Final = "binderhub.build.KubernetesBuildExecutor"
 # What Python sets, by (class, trait). Its `at` is the key of the code.
 _Set = Mapping[tuple[str, str], SetTrait]
 
@@ -69,10 +71,12 @@ def map_builds(draft: Draft, charts: Charts) -> None:
         _map_service(draft, charts.service)
     if charts.binder is not None:
         _map_builder(draft, charts.binder)
+        _note_image_cleaner(draft, charts.binder)
     for section in (charts.binder, charts.service):
         if section is not None:
             set_traits = _read_python(section)
             _note_python(draft, section, set_traits)
+            _note_build_class(draft, section, set_traits)
             _map_executor(draft, section, set_traits)
     _note_node_placeholder(draft, charts.parent)
     _note_dask(draft, charts.parent)
@@ -151,15 +155,48 @@ def _note_python(draft: Draft, section: HubSection, set_traits: _Set) -> None:
         if trait not in _DECIDES or not is_unknown:
             continue
         what = f"Python ({value})" if trait == ANY else f"c.{class_name}.{trait}, set in Python"
-        reason = (
-            f"{what}: Roost doesn't know which pods builds are then; set podClasses.build.match to"
-            " their labels and namespace"
-        )
-        draft.reject(section, at, reason)
-        draft.builds_unknown = draft.builds_unknown or section.show(at)
+        _note_unknown_builds(draft, section, at, what)
     if set_traits:
         where = section.show(("extraConfig",))
         draft.notes.append(f"{where} is Python: what it writes out about builds was read.")
+
+
+def _note_build_class(draft: Draft, section: HubSection, set_traits: _Set) -> None:
+    """Name another executor than Kubernetes' that the configuration sets, and Python doesn't."""
+    at = ("config", "BinderHub", "build_class")
+    build_class = child(section.data, *at)
+    is_set = build_class not in (None, _KNOWN_BUILD_CLASS)
+    if is_set and ("BinderHub", "build_class") not in set_traits:
+        _note_unknown_builds(draft, section, at, f"builds are {build_class}'s")
+
+
+def _note_unknown_builds(draft: Draft, section: HubSection, at: HubPath, what: str) -> None:
+    """Name what decides which pods builds are. at: its key; what: in words."""
+    reason = (
+        f"{what}: Roost doesn't know which pods builds are then; set podClasses.build.match to"
+        " their labels and namespace"
+    )
+    draft.reject(section, at, reason)
+    draft.builds_unknown = draft.builds_unknown or section.show(at)
+
+
+def _note_image_cleaner(draft: Draft, binder: HubSection) -> None:
+    """Name a threshold of BinderHub's image cleaner that popular images may reach. The cleaner
+    cordons its node while it deletes images.
+    """
+    at = ("imageCleaner", "imageGCThresholdHigh")
+    high = child(binder.data, *at)
+    fills = child(draft.defaults, "popularImages", "diskHeadroomPercent")
+    is_share = binder.text("imageCleaner.imageGCThresholdType") in (None, "relative")
+    if not binder.switch("imageCleaner.enabled", default=True) or not is_share:
+        return
+    if isinstance(high, int) and isinstance(fills, int) and high <= fills:
+        reason = (
+            f"from {high} % of a disk on, the cleaner cordons the node and deletes images, and"
+            f" popular images may fill {fills} %: before you switch on popularImages, set its"
+            f" diskHeadroomPercent below {high}"
+        )
+        draft.reject(binder, at, reason)
 
 
 def _map_executor(draft: Draft, section: HubSection, set_traits: _Set) -> None:

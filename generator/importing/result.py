@@ -75,7 +75,7 @@ class ImportResult:
     is_binder: bool = False
     # What must be true before users are placed; empty: they are.
     places_users_once: list[str] = field(default_factory=list)
-    # What sets in Python which pods builds are, and nobody knows to what; "": all is known.
+    # The key that decides which pods builds are, if nobody knows to what; "": all is known.
     builds_unknown: str = ""
     # Which line of `switch_off` is about which part: see `replace_part`.
     replaced: dict[str, str] = field(default_factory=dict)

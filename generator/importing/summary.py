@@ -74,8 +74,8 @@ def summary_of(
 
     conditions: what must be true before users are placed, as far as the hub's values say. seen:
     what trial pods showed; a promise that none showed isn't made. None: none was tried. has_builds:
-    whether the hub makes any. builds_unknown: what sets in Python which pods builds are.
-    node_hour_price: for money beside node-hours.
+    whether the hub makes any. builds_unknown: the key that decides which pods builds are, if nobody
+    knows to what. node_hour_price: for money beside node-hours.
     """
     unmet = conditions
     if seen is not None and child(values, "scheduler", "target") != "none":
@@ -238,14 +238,14 @@ def _placeholders(values: Mapping[str, object]) -> _Part:
 
 
 def _builds(values: Mapping[str, object], unknown: str) -> _Part:
-    """unknown: what sets in Python which pods builds are; "": that is known."""
+    """unknown: the key that decides which pods builds are; "": that is known."""
     build = child(values, "podClasses", "build")
     if build is None:
         return _Part([], [])
     has_home = child(build, "home") is not None
     line = _BUILDS_HAVE_A_HOME if has_home else "give builds a home node"
     if unknown:
-        why = f"which pods builds are isn't known, {unknown} sets it in Python"
+        why = f"which pods builds are isn't known, {unknown} sets it"
         return _Part([], [f"{line}: {why}"])
     return _Part([line], []) if has_home else _Part([], [line])
 

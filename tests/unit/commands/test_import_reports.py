@@ -193,6 +193,29 @@ def test_builds_are_not_promised_where_python_is_not_plain(code: str) -> None:
     assert not any("sticky_builds" in line for line in result.switch_off)
 
 
+@pytest.mark.parametrize("above", ["", "binderhub-service"])
+def test_builds_of_another_class_in_the_configuration_are_not_promised(above: str) -> None:
+    def report(build_class: str, code: str = "") -> tuple[ImportResult, list[str]]:
+        config = {"BinderHub": {"build_class": build_class, "sticky_builds": True}}
+        chart = {"config": config, "extraConfig": {"a": code}}
+        hub: dict[str, Any] = {"jupyterhub": {}}
+        hub |= {above: chart} if above else chart
+        result = import_layers([("hub.yaml", yaml.safe_dump(hub))])
+        try_import(result)
+        return result, [note.key.removeprefix(f"{above}.") for note in result.unmapped]
+
+    result, named = report("binderhub.build.FakeBuild")
+    assert named == ["config.BinderHub.build_class"]
+    assert "which pods builds are isn't known" in "".join(result.summary.wont)
+    assert not any("sticky_builds" in line for line in result.switch_off)
+    # Python has the last word.
+    assert report("binderhub.build.FakeBuild", "c.BinderHub.build_class = f()")[1] == [
+        "extraConfig.a"
+    ]
+    result, named = report("binderhub.build.KubernetesBuildExecutor")
+    assert (named, result.builds_unknown) == ([], "")
+
+
 def test_build_pods_own_label_is_followed() -> None:
     code = "c.KubernetesBuildExecutor._component_label = 'mine'"
     hub: dict[str, Any] = {"config": {"BinderHub": {}}, "extraConfig": {"a": code}}
