@@ -54,7 +54,7 @@ class LeaseWatch:
         self._on_error = on_error
         self._steady = steady
         self._wall = wall
-        self._observer = LeaseObserver(hosts=f"{name}-", host=host)
+        self._observer = LeaseObserver(host_prefix=f"{name}-", wanted_host=host)
         # Whether the Lease was read at least once, successfully or not.
         self.has_looked = False
         # Why the last read failed; "" if it didn't.

@@ -46,15 +46,15 @@ class LeaseObserver:
     `state` and `age_seconds` are safe to read from any thread.
     """
 
-    def __init__(self, hosts: str = "", host: str = "") -> None:
-        """host: of a holder that has the configuration that is asked for. hosts: how those of all
-        such programs begin.
+    def __init__(self, host_prefix: str = "", wanted_host: str = "") -> None:
+        """wanted_host: of a holder that has the configuration that is asked for; "": none is asked
+        for. host_prefix: how the hosts of all holders begin that tell their configuration.
 
         client-go's identity of a holder is its host's name, an underscore and a UUID. Holders on
-        other hosts, as with hostNetwork, don't tell their configuration. "": it isn't asked for.
+        other hosts, as with hostNetwork, don't tell their configuration.
         """
-        self._hosts = hosts
-        self._host = host
+        self._host_prefix = host_prefix
+        self._wanted_host = wanted_host
         # The state by the last observation.
         self.state = LeaseState.UNKNOWN
         # The last renewal, as it is written.
@@ -115,15 +115,18 @@ class LeaseObserver:
             # A look takes seconds to fail where the network is silent.
             self._blind_since = now if self._seen_at is None else self._seen_at
         self._is_refused = is_refused
-        age_seconds = (
-            0.0 if self._renewal is None else now - self._renewed_at - self._excusable_seconds
-        )
-        if max(now - self._blind_since, age_seconds) > self._stale_seconds:
+        # While it can't be read, it doesn't matter why: nobody sees the holder at work. Whether it
+        # was refused counts when it can be read again: see `see`.
+        is_silent = now - self._blind_since > self._stale_seconds
+        most_seconds = self._stale_seconds + self._excusable_seconds
+        is_overdue = self._renewal is not None and now - self._renewed_at > most_seconds
+        if is_silent or is_overdue:
             self.state = LeaseState.STALE
 
     def _is_outdated(self, holder: str) -> bool:
         host = holder.rpartition("_")[0]
-        return bool(self._host) and host.startswith(self._hosts) and host != self._host
+        tells_configuration = bool(self._wanted_host) and host.startswith(self._host_prefix)
+        return tells_configuration and host != self._wanted_host
 
     def _see_renewal(self, spec: Mapping[str, object], now: float, wall: float) -> None:
         holder = spec.get("holderIdentity") or ""
@@ -146,9 +149,9 @@ class LeaseObserver:
         self._renewed_at = now
         if is_first and written is not None:
             self._renewed_at = now - max(0.0, wall - written)
-        duration = None if was_given_back else spec.get("leaseDurationSeconds")
-        is_duration = isinstance(duration, int) and not isinstance(duration, bool) and duration > 0
-        self._stale_seconds = STALE_DURATIONS * (
-            float(str(duration)) if is_duration else LEASE_SECONDS
-        )
+        duration_seconds = float(LEASE_SECONDS)
+        written_seconds = spec.get("leaseDurationSeconds")
+        if type(written_seconds) is int and written_seconds > 0 and not was_given_back:
+            duration_seconds = float(written_seconds)
+        self._stale_seconds = STALE_DURATIONS * duration_seconds
         self._excusable_seconds = self._stale_seconds

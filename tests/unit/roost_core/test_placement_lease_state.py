@@ -100,6 +100,20 @@ def test_the_holder_could_renew_it_while_only_we_were_refused() -> None:
 
 
 @pytest.mark.parametrize("is_refused", [True, False])
+def test_no_renewal_is_believed_for_more_than_four_durations(is_refused: bool) -> None:
+    seen = Seen()
+    seen.at(1, lease(1))
+    # As long without the API server as is excused.
+    seen.observer.fail(3, is_refused=False)
+    assert seen.at(33, lease(1)) is LeaseState.HELD
+    states = []
+    for now in (61, 62):
+        seen.observer.fail(now, is_refused=is_refused)
+        states.append(seen.observer.state)
+    assert states == [LeaseState.HELD, LeaseState.STALE]
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
 def test_what_was_seen_last_is_believed_for_two_durations_after_the_last_look(
     is_refused: bool,
 ) -> None:
