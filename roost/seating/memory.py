@@ -1,7 +1,8 @@
 """What seating saw and the hub does not store.
 
-`observing.py` fills it from looks at the hub, `service.py` from how starts ended, and `plan.py`
-only reads it. `memory_file.py` keeps it over a restart.
+`observing.py` fills it from looks at the hub, `starts.py` from what was asked of the hub and how
+that ended. `plan.py` only reads it. `service.py` loads it, and `memory_file.py` keeps it over a
+restart.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from roost_core.release.seating_pace import SEATING_START_SECONDS, seating_secon
 # From so long before the beginning on, users who come are taken for the event's people.
 EARLY_SECONDS: Final = 300.0
 SETTLE_SECONDS: Final = 60 * SETTLE_MINUTES
-# The last two are the hub's own: `roost book` reads them.
+# The last two are the hub's own. Controllers read the first of them, seating and `roost book` both.
 _KEYS: Final = (
     "enabled",
     "booked",
