@@ -5,12 +5,13 @@ without changing it every minute.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Action, ChangeNode, Notice
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
-from roost.controllers.placeholder_mover.unneeded_nodes import MOST_NODES
+from roost.controllers.placeholder_mover.unneeded_nodes import MOST_NODES, Unneeded
 from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.node import Node
 from roost_core.release.placeholder_sets import PlaceholderSet
@@ -40,12 +41,12 @@ def plan_marks(
     view: MoverView,
     judge: NodeJudge,
     before: Mapping[str, NodeMark],
-    unneeded: Mapping[str, frozenset[str]],
+    unneeded: Mapping[str, Unneeded],
 ) -> tuple[Mapping[str, NodeMark], list[Action]]:
     """Mark one node for each set, and remove every other mark of this release.
 
-    before: the last plan's marks, by set. unneeded: uids of the nodes that each set's pool can do
-    without. Returns the marks of now, and the actions that bring them about.
+    before: the last plan's marks, by set. unneeded: the nodes that each set's pool can do without.
+    Returns the marks of now, and the actions that bring them about.
     """
     snapshot = view.snapshot
     settings = view.settings
@@ -57,20 +58,19 @@ def plan_marks(
     for placeholder_set in settings.sets:
         carrying = carriers.pop(placeholder_set.label, [])
         current = _current(carrying, before.get(placeholder_set.name), snapshot, now)
-        without = unneeded.get(placeholder_set.name, frozenset())
-        chosen = (
-            _choose_in_place_of(view, judge, placeholder_set, without, current)
-            if without
-            else _choose_newest(view, judge, placeholder_set, current)
-        )
+        without = unneeded.get(placeholder_set.name, Unneeded())
+        is_on_unneeded = current is not None and current.uid in without.nodes
+        is_emptying = without.is_emptying or is_on_unneeded
+        choose = _choose_in_place_of if is_emptying else _choose_newest
+        chosen = choose(view, judge, placeholder_set, without.nodes, current)
         if chosen is not None:
-            notices.append(_notice(placeholder_set, chosen, current, _why_chosen(without)))
+            notices.append(_notice(placeholder_set, chosen, current, _why_chosen(is_emptying)))
             current = NodeMark(chosen.name, chosen.uid, now.steady)
         if current is not None:
             marks[placeholder_set.name] = current
             marked = snapshot.nodes[current.node]
             if placeholder_set.label not in marked.labels:
-                why = f"attracts set {placeholder_set.name}: {_why_chosen(without)}"
+                why = f"attracts set {placeholder_set.name}: {_why_chosen(is_emptying)}"
                 changes.append(LabelChange(marked, placeholder_set.label, True, why))
         why = f"another node attracts set {placeholder_set.name}"
         changes += [
@@ -129,10 +129,18 @@ def _current(
 
 
 def _choose_newest(
-    view: MoverView, judge: NodeJudge, placeholder_set: PlaceholderSet, current: NodeMark | None
+    view: MoverView,
+    judge: NodeJudge,
+    placeholder_set: PlaceholderSet,
+    unneeded: frozenset[str],
+    current: NodeMark | None,
 ) -> Node | None:
-    """Return the node that gets the mark: the newest fit one. None: the mark stays where it is."""
+    """Return the node that gets the mark: the newest fit one that the pool needs. None: the mark
+    stays where it is.
+    """
     for node in view.newest_first:
+        if node.uid in unneeded:
+            continue
         unfit = judge.why_unattractive(node, placeholder_set)
         if unfit is None:
             is_kept = current is not None and _keeps(view, judge, placeholder_set, current, node)
@@ -161,7 +169,7 @@ def _choose_in_place_of(
     is_marked_fit = marked is not None and is_fit(marked)
     if marked is not None and is_marked_fit and not view.is_full(placeholder_set, marked):
         return None
-    fit = [node for node in view.newest_first[:MOST_NODES] if is_fit(node)]
+    fit = list(islice(filter(is_fit, view.newest_first), MOST_NODES))
     for node in fit:
         if not view.is_full(placeholder_set, node):
             return node
@@ -209,8 +217,8 @@ def _outlasts(
     return True
 
 
-def _why_chosen(unneeded: frozenset[str]) -> str:
-    if unneeded:
+def _why_chosen(is_emptying: bool) -> str:
+    if is_emptying:
         return "the pool can do without its nodes that only placeholders use"
     return "it is the newest fit node of their pool"
 

@@ -23,6 +23,7 @@ from roost.controllers.placeholder_mover.move_memory import (
 )
 from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
+from roost.controllers.placeholder_mover.unneeded_nodes import Unneeded
 from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
@@ -109,7 +110,7 @@ def plan_moves(
     memory: MoveMemory,
     model: SchedulerModel,
     *,
-    unneeded: Mapping[str, frozenset[str]],
+    unneeded: Mapping[str, Unneeded],
 ) -> tuple[list[Action], MoveMemory, Mapping[str, Holds]]:
     """Choose evictions, at most as many as the minute's budget still allows; return what holds
     others, by set, too.
@@ -130,12 +131,12 @@ def plan_moves(
     ):
         name = placeholder_set.name
         mark = marks.get(name)
-        without = unneeded.get(name, frozenset())
+        without = unneeded.get(name, Unneeded())
         elsewhere = [
             pod
             for pod in view.by_set[name].bound
             if mark is None or pod.node_name != mark.node
-            if not without or _is_on(view, pod, without)
+            if not without.is_emptying or _is_on(view, pod, without.nodes)
         ]
         if not elsewhere:
             continue
@@ -155,7 +156,7 @@ def plan_moves(
         assert mark is not None  # noqa: S101 - without a mark, the set stays
         served[name] = now.steady
         chosen, holds[name] = _choose_moves(
-            view, judge, model, mark, elsewhere, unneeded=without, budget=budget
+            view, judge, model, mark, elsewhere, unneeded=without.nodes, budget=budget
         )
         for pod, move in chosen:
             requested[move.uid] = move

@@ -20,7 +20,7 @@ from roost.controllers.placeholder_mover.moves import Holds, plan_moves
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge, follow_nodes
 from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
-from roost.controllers.placeholder_mover.unneeded_nodes import find_unneeded
+from roost.controllers.placeholder_mover.unneeded_nodes import Unneeded, find_unneeded
 from roost.controllers.placeholder_mover.view import MoverView
 
 GAUGES: Final[Sequence[PlanGauge]] = (
@@ -54,8 +54,8 @@ class MoverMemory:
     nodes: NodeHistory = field(default_factory=NodeHistory)
     # By set.
     marks: Mapping[str, NodeMark] = field(default_factory=dict)
-    # By set: uids of the nodes that its pool can do without.
-    unneeded: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    # By set: the nodes that its pool can do without.
+    unneeded: Mapping[str, Unneeded] = field(default_factory=dict)
     moves: MoveMemory = field(default_factory=MoveMemory)
     # A cache.
     model: SchedulerModel = field(default_factory=SchedulerModel, compare=False)
@@ -70,7 +70,7 @@ def plan_placeholder_mover(
     judge = NodeJudge(view, history)
     unneeded = {
         placeholder_set.name: find_unneeded(
-            view, judge, placeholder_set, memory.unneeded.get(placeholder_set.name, frozenset())
+            view, judge, placeholder_set, memory.unneeded.get(placeholder_set.name, Unneeded())
         )
         for placeholder_set in settings.sets
     }

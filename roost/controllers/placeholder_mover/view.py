@@ -92,17 +92,34 @@ class MoverView:
 
     def count_room(self, node: Node, spec: PodSpec) -> int:
         """Count how many more pods of this spec the node has room for, by what pods request."""
-        pods = self._pods_on.get(node.name, ())
-        left = Counter(node.allocatable)
-        for pod in pods:
-            left.subtract(dict(pod.spec.requests))
-        counts = [node.allocatable.get(PODS, 0) - len(pods)]
+        left = self._left_on(node)
+        counts = [node.allocatable.get(PODS, 0) - len(self._pods_on.get(node.name, ()))]
         counts += [
             left[resource] // amount
             for resource, amount in spec.requests
             if amount and resource not in self.snapshot.claimable
         ]
         return max(0, min(counts))
+
+    def requested_share(self, node: Node) -> float:
+        """The greatest share of one of the node's resources that its pods request, 0.0 to 1.0."""
+        left = self._left_on(node)
+        return max(
+            (
+                1.0 - left[resource] / amount
+                for resource, amount in node.allocatable.items()
+                if amount
+            ),
+            default=0.0,
+        )
+
+    def _left_on(self, node: Node) -> Counter[str]:
+        """What is left of each resource; below 0 if more is requested."""
+        left = Counter(node.allocatable)
+        for pod in self._pods_on.get(node.name, ()):
+            for resource, amount in pod.spec.requests:
+                left[resource] -= amount
+        return left
 
     def has_room(self, node: Node, spec: PodSpec) -> bool:
         """Whether the node has the requested resources left for one more pod of this spec."""
@@ -127,14 +144,6 @@ class MoverView:
                 for pod_class in pod_classes
             )
         return self._users[node]
-
-    def count_wanted(self, placeholder_set: PlaceholderSet) -> int:
-        """How many placeholders the set should have; those that there are, if nobody says."""
-        stateful_set = self.snapshot.stateful_sets.get(placeholder_set.stateful_set)
-        if stateful_set is not None:
-            return stateful_set.replicas
-        placeholders = self.by_set[placeholder_set.name]
-        return len(placeholders.bound) + len(placeholders.unsettled)
 
     def is_unused(self, placeholder_set: PlaceholderSet, node: Node) -> bool:
         """Whether the node holds nothing but this set's placeholders and what runs on each node."""

@@ -12,12 +12,21 @@ import pytest
 
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.placeholder_mover.node_fitness import NodeHistory, NodeJudge
-from roost.controllers.placeholder_mover.unneeded_nodes import find_unneeded
+from roost.controllers.placeholder_mover.unneeded_nodes import (
+    GIVE_UP_SECONDS,
+    MOST_NODES,
+    Unneeded,
+    find_unneeded,
+)
 from roost.controllers.placeholder_mover.view import MoverView
+from roost_core.objects.selectors import Taint
 from tests.mover_world import MoverWorld, settled_world
 
+CANDIDATE = Taint("DeletionCandidateOfClusterAutoscaler", "", "PreferNoSchedule")
+FOREIGN = Taint("dedicated", "gpu", "NoSchedule")
 
-def evening_world(placeholders: int = 4) -> MoverWorld:
+
+def evening_world(placeholders: int = 6) -> MoverWorld:
     """`old` was full of users when `new` came, and all placeholders went there."""
     world = MoverWorld(placeholders)
     world.add_node("old", in_use=False)
@@ -37,52 +46,107 @@ def leave(world: MoverWorld, users: range) -> None:
         world.remove_pod(f"jhub/user-{index}")
 
 
-def unneeded(world: MoverWorld, before: frozenset[str] = frozenset()) -> list[str]:
-    """Names of the nodes that a plan would find now."""
+def emptied_world() -> MoverWorld:
+    """Nine users left `old`, and the placeholders of `new` are there."""
+    world = evening_world()
+    leave(world, range(9))
+    world.run(300)
+    assert world.count_placeholders("old") == 6
+    assert world.count_placeholders("new") == 0
+    return world
+
+
+def unneeded(world: MoverWorld, *before: str) -> list[str]:
+    """Names of the nodes that a plan would find now. before: those that the last plan found."""
     settings = world.mover_settings()
     now = Moment(world.now, world.now)
     view = MoverView(world.snapshot(), settings, now)
     judge = NodeJudge(view, NodeHistory())
-    found = find_unneeded(view, judge, settings.sets[0], before)
-    return sorted(name for name, node in world.nodes.items() if node.uid in found)
-
-
-def uids(world: MoverWorld, *names: str) -> frozenset[str]:
-    return frozenset(world.nodes[name].uid for name in names)
+    known = Unneeded({world.nodes[name].uid: now.steady for name in before})
+    found = find_unneeded(view, judge, settings.sets[0], known)
+    return sorted(name for name, node in world.nodes.items() if node.uid in found.nodes)
 
 
 def test_placeholders_leave_a_node_that_only_they_use_once_others_have_room_to_spare() -> None:
     world = evening_world()
-    # Room for five is less than once and a half of four.
-    leave(world, range(5))
+    # Room for eight is less than once and a half of six.
+    leave(world, range(8))
     world.run(600)
     assert not world.evictions
-    leave(world, range(5, 6))
-    world.run(120)
-    assert [eviction.source for eviction in world.evictions] == ["new"] * 4
-    assert world.count_placeholders("old") == 4
+    leave(world, range(8, 9))
+    world.run(200)
+    assert [eviction.source for eviction in world.evictions] == ["new"] * 6
+    assert world.count_placeholders("old") == 6
     assert world.count_placeholders("new") == 0
     assert world.marked() == ["old"]
     assert world.touched_users == 0
     assert any("do without its nodes that only placeholders use" in said for said in world.said)
 
 
-def test_an_emptied_node_stays_empty_until_the_others_lack_room() -> None:
-    world = evening_world()
-    leave(world, range(6))
-    world.run(300)
+def test_an_emptied_node_stays_empty_until_a_user_comes_there() -> None:
+    world = emptied_world()
     evictions = len(world.evictions)
-    # They fill what is free on `old`: its four placeholders still fit there.
-    for index in range(2):
+    # They fill what is free on `old`: its six placeholders still fit there.
+    for index in range(3):
         world.add_user(f"late-{index}", node="old")
     world.run(1200)
     assert len(world.evictions) == evictions
     assert world.marked() == ["old"]
-    # The next user goes to `new`, which is in use from then on.
     world.add_user("last")
     world.run(1200)
+    assert world.count_users("new") == 1
     assert world.marked() == ["new"]
-    assert world.count_placeholders("new") == 4
+    assert world.count_placeholders("new") == 6
+
+
+def test_a_build_on_an_emptied_node_brings_no_placeholder_back() -> None:
+    world = emptied_world()
+    evictions = len(world.evictions)
+    for _ in range(3):
+        world._add_strangers_pod("new")
+        world.run(150)
+        (build,) = [pod.key for pod in world.pods_on("new")]
+        world.remove_pod(build)
+        world.run(150)
+    assert len(world.evictions) == evictions
+    assert world.marked() == ["old"]
+
+
+def test_a_node_that_an_autoscaler_takes_anyway_is_left_to_it() -> None:
+    world = evening_world(placeholders=4)
+    leave(world, range(9))
+    world.run(600)
+    # Four of ten: less than half is requested.
+    assert not world.evictions
+    assert unneeded(world) == []
+
+
+def test_a_candidate_taint_that_comes_and_goes_changes_nothing() -> None:
+    world = emptied_world()
+    evictions = len(world.evictions)
+    # Room for eight: less than once and a half of six, but enough for all.
+    world.add_user("back", node="old")
+    world.change_node("new", taints=(CANDIDATE,))
+    world.run(120)
+    world.change_node("new", taints=())
+    world.run(600)
+    assert len(world.evictions) == evictions
+    assert world.marked() == ["old"]
+
+
+def test_a_node_that_nobody_takes_is_emptied_once() -> None:
+    world = emptied_world()
+    world.run(GIVE_UP_SECONDS + 600)
+    assert world.marked() == ["new"]
+    assert world.count_placeholders("new") == 6
+    evictions = len(world.evictions)
+    world.run(GIVE_UP_SECONDS * 3)
+    assert len(world.evictions) == evictions
+    # Another node that takes its name has another uid.
+    world.remove_node("new")
+    world.add_node("new", in_use=False)
+    world.run(600)
+    assert world.marked() == ["old"]
 
 
 @pytest.mark.parametrize("owner", ["user", "stranger"])
@@ -112,16 +176,16 @@ def test_pods_that_run_on_each_node_are_no_use_of_it() -> None:
 
 def test_a_node_is_needed_again_only_when_the_others_lack_room_for_all() -> None:
     world = evening_world()
-    leave(world, range(4))
+    leave(world, range(6))
     assert unneeded(world) == []
-    assert unneeded(world, before=uids(world, "new")) == ["new"]
+    assert unneeded(world, "new") == ["new"]
     world.add_user("back", node="old")
-    assert unneeded(world, before=uids(world, "new")) == []
+    assert unneeded(world, "new") == []
 
 
 def test_more_placeholders_to_come_count_before_they_are_created() -> None:
     world = evening_world()
-    leave(world, range(8))
+    leave(world, range(9))
     assert unneeded(world) == ["new"]
     # A class is about to begin.
     world.placeholders = 12
@@ -130,21 +194,30 @@ def test_more_placeholders_to_come_count_before_they_are_created() -> None:
 
 def test_of_several_nodes_those_go_that_the_rest_can_replace_together() -> None:
     world = evening_world()
-    leave(world, range(10))
+    leave(world, range(9))
     world.add_node("newer", in_use=False)
     world.run(60)
-    # `old` has nobody left either: one of the three suffices.
-    assert unneeded(world) == ["new", "newer"]
-    world.placeholders = 8
-    assert unneeded(world) == ["newer"]
+    # `old` has room for nine.
+    assert unneeded(world, "new", "newer") == ["new", "newer"]
+    world.placeholders = 10
+    assert unneeded(world, "new", "newer") == ["newer"]
 
 
 def test_a_node_that_is_not_fit_has_no_room_for_others_placeholders() -> None:
     world = evening_world()
-    leave(world, range(10))
+    leave(world, range(9))
     assert unneeded(world) == ["new"]
     world.change_node("old", cordoned=True)
     assert unneeded(world) == []
+
+
+def test_many_newer_nodes_of_other_pools_hide_no_unneeded_node() -> None:
+    world = evening_world()
+    leave(world, range(9))
+    for index in range(MOST_NODES):
+        node = replace(world.nodes["old"], name=f"gpu-{index}", uid=f"gpu-{index}")
+        world.nodes[node.name] = replace(node, created=world.now, taints=(FOREIGN,))
+    assert unneeded(world) == ["new"]
 
 
 def test_a_set_without_placeholders_marks_the_newest_node() -> None:
@@ -154,16 +227,28 @@ def test_a_set_without_placeholders_marks_the_newest_node() -> None:
     assert unneeded(world) == []
 
 
+def test_an_idle_node_leaves_the_newest_of_the_others_its_placeholders() -> None:
+    world = emptied_world()
+    # Nobody takes `new`, and it holds no placeholder.
+    world.add_node("newer")
+    world.add_user("there", node="newer")
+    world.add_user("more", node="old")
+    world.run(600)
+    assert world.marked() == ["newer"]
+    assert world.count_placeholders("newer") == 6
+    assert world.count_placeholders("new") == 0
+
+
 def test_where_the_marked_node_fills_another_with_room_gets_the_mark() -> None:
-    world = evening_world(placeholders=4)
+    world = evening_world()
     world.add_node("middle", in_use=False)
     for index in range(8):
         world.add_user(f"middle-{index}", node="middle")
     world.run(60)
-    leave(world, range(6))
+    leave(world, range(8))
     world.run(600)
-    assert world.count_placeholders("new") == 0
-    # The newest of those with room first.
-    assert world.count_placeholders("middle") == 2
-    assert world.count_placeholders("old") == 2
-    assert len(world.evictions) == 4
+    from_new = [eviction.landed for eviction in world.evictions if eviction.source == "new"]
+    assert from_new == ["middle"] * 2 + ["old"] * 4
+    # Then they leave the node with more users, as ever.
+    assert world.count_placeholders("old") == 6
+    assert len(world.evictions) == 8
