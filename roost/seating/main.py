@@ -6,11 +6,12 @@ import logging
 import sys
 import threading
 
-from roost.seating.bookings import BookingFile, ReleaseFile
+from roost.seating.bookings import BookingFile
 from roost.seating.hub import Hub, Result
 from roost.seating.metrics import SeatingMetrics
 from roost.seating.seating_options import SeatingOptions
 from roost.seating.service import SeatingTimes, Service
+from roost.seating.settings import ReleaseFile
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
 from roost_core.kube import logs

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from roost.seating import memory_file
-from roost.seating.bookings import BookingFile, ReleaseFile, SeatingSettings
+from roost.seating.bookings import BookingFile
 from roost.seating.hub import AnswerError, Hub, HubError, RefusedConnectionError
 from roost.seating.listed import ListedPeople, some_names
 from roost.seating.memory import Memory, ServerKey
@@ -21,6 +21,7 @@ from roost.seating.observing import LOOK_SECONDS, View, forget, observe
 from roost.seating.pace import MOST_FAILED_SPAWNS
 from roost.seating.people import ClassKey, HubUser
 from roost.seating.plan import LATE_SECONDS, Limits, SeatedClass, Stop, may_stop, plan_seating
+from roost.seating.settings import ReleaseFile, SeatingSettings
 from roost.seating.starts import Looks, Starts, class_words
 from roost.seating.status import Status
 from roost.seating.stops import Stops

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.seating.bookings import BookingFile, ReleaseFile
+from roost.seating.bookings import BookingFile
 from roost.seating.hub import Hub, HubError, Result
 from roost.seating.metrics import SeatingMetrics
 from roost.seating.people import MARK_KEY
 from roost.seating.service import SeatingTimes, Service
+from roost.seating.settings import ReleaseFile
 
 KEYS: Final = (
     "items",

@@ -14,12 +14,13 @@ import pytest
 import yaml
 
 from roost.seating import stops
-from roost.seating.bookings import BookingFile, ReleaseFile
+from roost.seating.bookings import BookingFile
 from roost.seating.hub import Hub, HubError, Outcome, Result
 from roost.seating.metrics import SeatingMetrics
 from roost.seating.pace import FAILURE_PAUSE_SECONDS
 from roost.seating.people import MARK_KEY, HubUser, Mark
 from roost.seating.service import SeatingTimes, Service
+from roost.seating.settings import ReleaseFile
 from roost_core.release.bookings import Limits
 from tests.harness.waiting import wait_until
 from tests.unit.seating.fake_hub import FakeHub, stamp
