@@ -8,7 +8,7 @@ CommandGroup. roost-lab adds those that watch, record and study.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, NamedTuple
@@ -132,16 +132,17 @@ class _Commands(click.Group):
 def _module_of(name: str) -> str:
     """The module of a command; "": there is none.
 
-    Its own are found without a look at other distributions.
+    Roost's own are found without a look at other distributions.
     """
-    file = _MODULES.get(name, name)
-    found = (
-        f"{group.package}.{file}"
-        for many in (lambda: GROUPS, groups)
-        for group in many()
-        if name in group.commands
-    )
-    return next(found, "")
+    return _module_in(GROUPS, name) or _module_in(groups(), name)
+
+
+def _module_in(some: Iterable[CommandGroup], name: str) -> str:
+    """The module of a command of these groups; "": none has it."""
+    for group in some:
+        if name in group.commands:
+            return f"{group.package}.{_MODULES.get(name, name)}"
+    return ""
 
 
 def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:

@@ -63,12 +63,12 @@ def check(report: LintReport, _release: Release) -> None:
 def _lint_patience(report: LintReport) -> None:
     """Warn of what makes users wait longer than they would without Roost."""
     gate = mapping(report.values.get("imageGate"))
-    # In all other cases the gate requires nothing.
-    if (
-        gate.get("mode") != "requireLabel"
-        or child(report.values, "admission", "mode") != "webhook"
-        or child(report.values, "controllers", "enabled") is not True
-    ):
+    requires_labels = (
+        gate.get("mode") == "requireLabel"
+        and child(report.values, "admission", "mode") == "webhook"
+        and child(report.values, "controllers", "enabled") is True
+    )
+    if not requires_labels:
         return
     if number(gate.get("openAfterSeconds")) > _PATIENT_SECONDS:
         reason = (

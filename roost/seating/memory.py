@@ -43,15 +43,19 @@ class Memory:
     pace: Pace = field(default_factory=Pace)
 
     def is_of_its_request(self, name: str, mark: Mark, started: float) -> bool:
-        """Whether the request that left the mark made this server.
+        """Whether the request that left the mark made this server, which started at `started`.
 
-        The hub takes the options of a start that failed again for one without any, as its user's
-        own.
+        When a start failed, the hub keeps its options, the mark among them. It uses them again for
+        a start without options, such as one of the user's own. So a server that started after the
+        request's end isn't the request's.
         """
         if name in self.skipped.get(mark.class_key, {}):
             return False
         ended_at = self.ended.get(name)
-        return ended_at is None or not mark.asked_at <= ended_at < started
+        if ended_at is None:
+            return True
+        ended_before_server = mark.asked_at <= ended_at < started
+        return not ended_before_server
 
     def who_came(self, key: ClassKey) -> set[str]:
         """Who was seated for a class and used their server; they may have stopped it since."""

@@ -56,12 +56,12 @@ def normalise_reference(reference: str) -> str:
     what is pulled.
     """
     repository, tag, digest = split_reference(reference)
-    registry, slash, path = repository.partition("/")
-    if registry == _LEGACY_DEFAULT_REGISTRY and slash:
+    registry = _DEFAULT_REGISTRY
+    path = repository
+    if names_registry(reference):
+        registry, _, path = repository.partition("/")
+    if registry == _LEGACY_DEFAULT_REGISTRY:
         registry = _DEFAULT_REGISTRY
-    elif not names_registry(reference):
-        registry = _DEFAULT_REGISTRY
-        path = repository
     if registry == _DEFAULT_REGISTRY and "/" not in path:
         path = f"library/{path}"
     repository = f"{registry}/{path}"

@@ -23,7 +23,8 @@ NEVER: Final = "not eligible due to preemptionPolicy=Never."
 WAITING: Final = "not eligible due to a terminating pod on the nominated node."
 NO_VICTIMS: Final = Rejection(("No preemption victims found for incoming pod",), True)
 NOT_HELPFUL: Final = Rejection(("Preemption is not helpful for scheduling",), True)
-# More than any priority is below zero.
+# Added to each victim's priority, so that none counts as less than nothing: the lowest priority is
+# -2**31. So of equal priorities, fewer victims are a smaller sum, as in kube-scheduler.
 _PRIORITY_SHIFT: Final = 2**31
 # At least this share and this number of the nodes that could help are tried: kube-scheduler's
 # defaults.
@@ -175,8 +176,13 @@ def _by_budget(
 
 
 def _best(candidates: Sequence[Nomination]) -> list[Nomination]:
-    """Fewest broken budgets, lowest highest priority, smallest sum, fewest victims, latest start of
-    the important.
+    """The candidates that cost least, by node. What costs less, the first difference counts:
+
+    1. fewer victims whose budget it violates,
+    2. a lower priority of the most important victim,
+    3. a smaller sum of priorities,
+    4. fewer victims,
+    5. a later start of the oldest among the most important.
     """
 
     def cost(candidate: Nomination) -> tuple[int, int, int, int, float]:

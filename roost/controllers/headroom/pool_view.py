@@ -49,8 +49,9 @@ class PoolView:
     users: Mapping[str, PoolUser]
     # How many of the set's placeholders all users would fill.
     level: float
-    # How many placeholders fit on the nodes of users, and on others.
+    # How many placeholders fit on nodes that users keep.
     room: int
+    # How many fit on the other nodes.
     spare: int
     # How many fit an empty node; 0: there is no node.
     per_node: int
@@ -176,17 +177,19 @@ def _pods_of_pool(
                 placeholders_wait_since.append(pod.unschedulable_since)
             continue
         is_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
+        # Several sets may learn on the same nodes: a user is of one of them.
+        is_ours = False
         if on_node is not None:
+            is_ours = is_user and takes_seat(pod, placeholder_set.name)
             _add_requests(on_node.by_users if is_user else on_node.by_others, pod.spec)
             on_node.keeps_users |= is_user
-            is_user = is_user and takes_seat(pod, placeholder_set.name)
-            on_node.has_users |= is_user
-            on_node.has_others |= not is_user and not pod.is_of_node
+            on_node.has_users |= is_ours
+            on_node.has_others |= not is_ours and not pod.is_of_node
         elif is_user:
             if pod.spec not in waits_here:
                 waits_here[pod.spec] = waits_for_set(pod.spec, placeholder_set, nodes)
-            is_user = waits_here[pod.spec] and takes_seat(pod, placeholder_set.name)
-        if is_user:
+            is_ours = waits_here[pod.spec] and takes_seat(pod, placeholder_set.name)
+        if is_ours:
             users[key] = pod
     return _PoolPods(by_node, users, placeholders_wait_since)
 

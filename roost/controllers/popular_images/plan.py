@@ -282,11 +282,10 @@ class _Plan:
                     "PopularImagePulled",
                     f"Image {pull.image} was pulled here ahead of its users.",
                 )
-            why = (
-                f"image {pull.image} is on {pull.node}"
-                if is_done
-                else self._why_end(pod, pull, disk)
-            )
+            if is_done:
+                why = f"image {pull.image} is on {pull.node}"
+            else:
+                why = self._why_end(pod, pull, disk)
             if why and not pod.leaving:
                 # Asked for again with each plan until it is gone.
                 self.actions.append(DeletePod.of(pod, why))
@@ -305,10 +304,8 @@ class _Plan:
         if not pod.node_name and age >= BIND_SECONDS:
             self.rests.begin(disk.uid)
             return f"no room on {pull.node} for a pod that requests nothing"
-        if (
-            not (failure and (age >= FAILING_SECONDS or pod.is_finished))
-            and age < LONGEST_PULL_SECONDS
-        ):
+        has_failed = bool(failure) and (age >= FAILING_SECONDS or pod.is_finished)
+        if not has_failed and age < LONGEST_PULL_SECONDS:
             return ""
         failure = _cut(failure or f"not pulled within {LONGEST_PULL_SECONDS / 60:.0f} minutes")
         # Pulls of one image that started together fail together, and count once. A node is at fault
