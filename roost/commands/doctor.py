@@ -232,7 +232,7 @@ def command(
             raise UsageError("--pod: leave out --before-install and --format.")
         return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait or 0.0)
     if wait is not None:
-        raise UsageError("--wait: found no --pod, with which it is")
+        raise UsageError("--wait: give --pod, too: it is how long that pod may take")
     try:
         client = connected()
         if now:

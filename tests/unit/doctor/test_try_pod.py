@@ -100,7 +100,7 @@ def test_the_command_says_what_came_back(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ("--wait 0", "--wait: found no --pod, with which it is"),
+        ("--wait 0", "--wait: give --pod, too: it is how long that pod may take"),
         ("--now --wait 5", "--now: leave out --pod, --wait, --before-install and --format."),
         (f"--before-install --pod={POD}", "--pod: leave out --before-install and --format."),
         (f"--format=json --pod={POD}", "--pod: leave out --before-install and --format."),
