@@ -208,7 +208,7 @@ class Reviewer:
         """Nodes in the ring of each class with a home."""
         facts = self._facts()
         return {
-            name: len(ring_of(pod_class, pod_class.home, facts)[0])
+            name: len(ring_of(pod_class, pod_class.home, facts).nodes)
             for name, pod_class in self._settings().classes.items()
             if pod_class.home is not None
         }

@@ -81,22 +81,34 @@ class RingQuestion(NamedTuple):
         return encode_name(node.name)
 
 
-def ring_of(
-    pod_class: PodClass, home: Home, facts: Facts, rules: NodeRules | None = None
-) -> tuple[Collection[bytes], bool]:
-    """The nodes of the class's ring that are usable, as `encode_name` gives them, and whether it
-    lacks builders. rules: a pod's, which admit these nodes; None: all.
+class Ring(NamedTuple):
+    """The nodes among which a repository's home is chosen."""
+
+    # As `encode_name` gives them.
+    nodes: Collection[bytes]
+    # Whether its class has builders, and none is Ready on a usable node.
+    lacks_builders: bool
+
+
+def ring_of(pod_class: PodClass, home: Home, facts: Facts, rules: NodeRules | None = None) -> Ring:
+    """The class's ring of usable nodes. rules: a pod's, which admit these nodes; None: all.
 
     While no builder is Ready the ring is made of all nodes: a repository's builds then still meet.
     """
     nodes = facts.nodes
-    has_builders = bool(home.builder_labels)
-    builders = facts.builder_nodes.get(pod_class.name, frozenset()) if has_builders else None
+    # None: the class has no builders, and any node can be a home.
+    builders = None
+    if home.builder_labels:
+        builders = facts.builder_nodes.get(pod_class.name, frozenset())
     if nodes is None:
-        return list(map(encode_name, builders or ())), has_builders and not builders
-    lacks_builders = has_builders and not nodes.answers(RingQuestion(builders, None)).by_name
-    ring = None if lacks_builders else builders
-    return nodes.answers(RingQuestion(ring, rules)).by_name.values(), lacks_builders
+        names = [encode_name(name) for name in builders or ()]
+        return Ring(names, lacks_builders=builders is not None and not builders)
+    lacks_builders = False
+    if builders is not None:
+        lacks_builders = not nodes.answers(RingQuestion(builders, None)).by_name
+    asked_for = None if lacks_builders else builders
+    admitted = nodes.answers(RingQuestion(asked_for, rules)).by_name
+    return Ring(admitted.values(), lacks_builders)
 
 
 def _can_outvote_home(term: object) -> bool:

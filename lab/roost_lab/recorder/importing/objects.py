@@ -61,6 +61,7 @@ _CLASS_OF_NAME: Final = (
 KEY_SOURCES: Final = (KeySource("annotation", "binder-repo"), BINDER_REPOSITORY)
 _STARTED: Final = re.compile(r"Started container (\S+)")
 _IMAGE: Final = re.compile(r'[Ii]mage "([^"]+)"')
+# By the reason of an Event that says that a pod is evicted: how its note begins. "": anyhow.
 _EVICTED: Final = {"Evicted": "", "TaintManagerEviction": "Marking for deletion"}
 
 
@@ -103,23 +104,25 @@ def event_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
         raise Unusable("an Event without the uid of its pod")
     container, is_init = container_of(event.field_path)
     labels = about.get("labels")
-    known_labels = labels if isinstance(labels, dict) else None
+    known_labels = labels if isinstance(labels, dict) else {}
+    if known_labels:
+        pod_class = class_of(known_labels, namespace)
+    else:
+        pod_class = class_of_name(name, namespace)
+    is_of_scheduler = event.reason in ("Scheduled", "FailedScheduling")
     pod = PodRecord(
         uid=uid,
         namespace=namespace,
         name=name,
-        pod_class=class_of(known_labels, namespace)
-        if known_labels
-        else class_of_name(name, namespace),
-        hub=hub_of(known_labels or {}, namespace),
+        pod_class=pod_class,
+        hub=hub_of(known_labels, namespace),
         image=_image(event) if container and not is_init else "",
-        scheduler=event.controller[:MAX_SCHEDULER]
-        if event.reason in ("Scheduled", "FailedScheduling")
-        else "",
+        scheduler=event.controller[:MAX_SCHEDULER] if is_of_scheduler else "",
         created_us=when.at_us // SECOND_US * SECOND_US,
         source=PodSource.EVENT,
     )
     if event.reason == "Started":
+        # Some Events name the container in their note alone.
         started = _STARTED.match(event.note)
         name_of_container = container or (started[1] if started else "")
         if name_of_container:
