@@ -40,6 +40,7 @@ from roost_lab.recorder.store.records import (
 )
 from roost_lab.simulator.engine.entities import SimNode, SimPod
 from roost_lab.simulator.engine.journal import Journal
+from roost_lab.simulator.engine.node_images import Pull
 from roost_lab.simulator.engine.pods import MADE_UP_REGISTRY, USER
 from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.run import Job, SweepError
@@ -77,20 +78,26 @@ class ReplayRecorder(Journal):
         """Write its first state, and each change of it."""
         self._changes += 1
         for pod in node.pods.values():
-            self._image_of(pod)
+            self._name_image(pod)
         images = {self._images.get(image, image): size for image, size in state.images.items()}
         reading = NodeReading(replace(state, images=images), str(self._changes))
-        self._write(records_of(self._assembler.node(node.name, reading, Seen(self._time(now)))))
+        seen = Seen(self._time(now))
+        self._write(records_of(self._assembler.node(node.name, reading, seen)))
 
     def node_left(self, node: SimNode, now: float) -> None:
         """Write its end."""
         self._write(records_of(self._assembler.node_deleted(node.name, self._time(now))))
 
     def pod_unfit(self, pod: SimPod, decision: SchedulingDecision | None, now: float) -> None:
-        """Keep what the scheduler says; the same message again is another try."""
+        """Keep what the scheduler says; the same message again is another try.
+
+        decision: None: it says what it said last.
+        """
         failures = self._failures.setdefault(pod.order, {})
         now_us = self._time(now)
-        message = next(reversed(failures), "") if decision is None else decision.message
+        message = next(reversed(failures), "")
+        if decision is not None:
+            message = decision.message
         known = failures.pop(message, None)
         if known is not None:
             failures[message] = replace(known, last_us=now_us, tries=known.tries + 1)
@@ -134,19 +141,9 @@ class ReplayRecorder(Journal):
             yield _phase(uid, Phase.SCHEDULED, _us(pod.bound_at))
         end_us = self._last_us if gone_us is None else gone_us
         if pod.node is not None and pod.pull is not None and _us(pod.pull.finish) <= end_us:
-            pulled_us = max(_us(pod.pull.finish), _us(pod.asked_at))
-            asked_us = _us(pod.asked_at)
-            wait_us = pulled_us - asked_us
-            yield PullRecord(
-                pod_uid=uid,
-                image=image,
-                node_name=pod.node.name,
-                at_us=pulled_us,
-                warm=not wait_us,
-                pull_us=min(wait_us, pulled_us - _us(pod.pull.begin)) if wait_us else None,
-                pull_and_wait_us=wait_us or None,
-            )
-            yield _phase(uid, Phase.PULLED, pulled_us, image)
+            pull = _pull_record(pod, pod.node.name, pod.pull, image)
+            yield pull
+            yield _phase(uid, Phase.PULLED, pull.at_us, image)
         # Pods other than users' run at once.
         ready = pod.ready_at if pod.kind == USER else pod.bound_at
         if ready is not None:
@@ -156,14 +153,20 @@ class ReplayRecorder(Journal):
             yield removal
 
     def _image_of(self, pod: SimPod) -> str:
-        """Its image; one with the repository's name if the engine's has only a hash of it, once it
-        is bound.
+        """Its image; once it is bound, with the repository's name where the engine's has only a
+        hash of it.
         """
+        self._name_image(pod)
+        image = next(iter(pod.state.spec.images), "")
+        if pod.bound_at is not None:
+            image = self._images.get(image, image)
+        return normalise_reference(image) if image else ""
+
+    def _name_image(self, pod: SimPod) -> None:
+        """Remember the name of a bound pod's image that is written in the place of the engine's."""
         image = next(iter(pod.state.spec.images), "")
         if pod.launch is not None and pod.bound_at is not None and image not in self._images:
             self._images[image] = _named(image, pod.launch.attempt.repository)
-        image = self._images.get(image, image) if pod.bound_at is not None else image
-        return normalise_reference(image) if image else ""
 
     def _time(self, now: float) -> int:
         self._last_us = _us(now)
@@ -212,6 +215,23 @@ def _binding(pod: SimPod, node: str, at_us: int) -> DecisionRecord:
     # No two nodes of a replay have the same name.
     return decision(
         DecisionKind.BIND, _uid(pod), node, when, source=_WATCH, node_uid=node, scheduler=scheduler
+    )
+
+
+def _pull_record(pod: SimPod, node: str, pull: Pull, image: str) -> PullRecord:
+    """How a pod came to its image, once the node holds it: at once, or by a pull."""
+    asked_us = _us(pod.asked_at)
+    pulled_us = max(_us(pull.finish), asked_us)
+    # The pull may have begun for another pod, before this one asked.
+    wait_us = pulled_us - asked_us
+    return PullRecord(
+        pod_uid=_uid(pod),
+        image=image,
+        node_name=node,
+        at_us=pulled_us,
+        warm=not wait_us,
+        pull_us=min(wait_us, pulled_us - _us(pull.begin)) if wait_us else None,
+        pull_and_wait_us=wait_us or None,
     )
 
 
