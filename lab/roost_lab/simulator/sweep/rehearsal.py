@@ -43,6 +43,9 @@ WITHIN_SECONDS: Final = 300.0
 USUAL_VALUES: Final = "roost"
 # An image of nobody's: its two launches begin and end the day at the same time in every replay.
 _EDGE: Final = "rehearsal/edge"
+# Numbers of launches until all of a day are numbered in their order.
+_OF_EVENT: Final = -1
+_OF_EDGE: Final = -2
 
 
 class ShownWaits(NamedTuple):
@@ -230,13 +233,15 @@ def rehearse(
     start = first_start_after(event, now) or first_start_after(event, 0)
     if start is None:
         raise UsageError(f"WHEN: found {entry['start']!r}, expected a time that occurs")
+    # The event as people come to it: with an image, and without those who are absent.
     coming = event if event.image else replace(event, image=_own_image(values))
     events = {**values["events"], "enabled": True, "booked": [*values["events"]["booked"], entry]}
-    with_it = settings._replace(json_values=(*settings.json_values, f"events={json.dumps(events)}"))
-    with_booking = load_policy("booked", files, with_it)
-    at_once = assumptions.concurrent_spawn_limit or events["concurrentSpawnLimit"]
-    in_all = assumptions.active_server_limit or events.get("activeServerLimit", 0)
-    assumptions = replace(assumptions, concurrent_spawn_limit=at_once, active_server_limit=in_all)
+    with_booking = load_policy("booked", files, _with_values(settings, _events(events)))
+    spawn_limit = assumptions.concurrent_spawn_limit or events["concurrentSpawnLimit"]
+    server_limit = assumptions.active_server_limit or events.get("activeServerLimit", 0)
+    assumptions = replace(
+        assumptions, concurrent_spawn_limit=spawn_limit, active_server_limit=server_limit
+    )
     for policy in (with_booking, as_is):
         check_policy(policy, assumptions)
     if absent is not None:
@@ -245,24 +250,33 @@ def rehearse(
     seated = None
     if absent is not None:
         days = [(list(attempts), ours) for attempts, ours in with_sessions(days, assumptions)]
-        seats = json.dumps(
-            {**events, "booked": [*events["booked"][:-1], {**entry, "group": "all"}]}
-        )
-        more = (f"events={seats}", "seating.enabled=true")
-        with_seats = settings._replace(json_values=(*settings.json_values, *more))
+        seated_entry = {**entry, "group": "all"}
+        with_seats = {**events, "booked": [*values["events"]["booked"], seated_entry]}
+        seated_settings = _with_values(settings, _events(with_seats), "seating.enabled=true")
         seated_days = seat(
             days,
             event,
             start,
-            concurrent_spawn_limit=at_once,
+            concurrent_spawn_limit=spawn_limit,
             grace_seconds=60.0 * values["seating"]["graceMinutes"],
             start_seconds=assumptions.start_seconds + assumptions.answer_seconds,
         )
-        seated = play_seated(load_policy("seated", files, with_seats), assumptions, seated_days)
+        with_seating = load_policy("seated", files, seated_settings)
+        seated = play_seated(with_seating, assumptions, seated_days)
     booked = play_days(with_booking, assumptions, days)
     unbooked = play_days(as_is, assumptions, days)
     limits = [*map(" ".join, hub_limits(event.people, values["events"]))]
     return Rehearsal(event, booked, unbooked, limits, assumptions.waits_end, seated)
+
+
+def _with_values(settings: SetOptions, *json_values: str) -> SetOptions:
+    """The settings of the command, and these after them."""
+    return settings._replace(json_values=(*settings.json_values, *json_values))
+
+
+def _events(events: Mapping[str, Any]) -> str:
+    """`events` of the values, as `--set-json` takes it."""
+    return f"events={json.dumps(events)}"
 
 
 def make_days(
@@ -305,13 +319,11 @@ def _others(seed: int, start: int, launches: float) -> list[Attempt]:
     """Launches beside the event's, from BEFORE_SECONDS before its beginning to AFTER_SECONDS after
     it.
     """
+    if not launches:
+        return []
     begin = start - BEFORE_SECONDS
     end = start + AFTER_SECONDS
-    return (
-        list(synthetic_attempts(seed, (end - begin) / DAY_SECONDS, launches, begin))
-        if launches
-        else []
-    )
+    return list(synthetic_attempts(seed, (end - begin) / DAY_SECONDS, launches, begin))
 
 
 def _with_people(
@@ -320,15 +332,15 @@ def _with_people(
     """Add the event's people; return all attempts, and the numbers of theirs."""
     draw = Chance(seed).uniforms("people of an event").__next__
     coming = [
-        Attempt(-1, start + WITHIN_SECONDS * draw(), "rehearsal/event", event.image)
+        Attempt(_OF_EVENT, start + WITHIN_SECONDS * draw(), "rehearsal/event", event.image)
         for _ in range(event.people)
     ]
     edges = [
-        Attempt(-2, float(start + seconds), _EDGE, _EDGE)
+        Attempt(_OF_EDGE, float(start + seconds), _EDGE, _EDGE)
         for seconds in (-BEFORE_SECONDS, AFTER_SECONDS)
     ]
     in_order = sorted([*others, *coming, *edges], key=lambda attempt: attempt.moment)
-    ours = frozenset(index for index, attempt in enumerate(in_order) if attempt.number == -1)
+    ours = frozenset(index for index, attempt in enumerate(in_order) if attempt.number == _OF_EVENT)
     return [attempt._replace(number=index) for index, attempt in enumerate(in_order)], ours
 
 
