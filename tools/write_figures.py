@@ -408,7 +408,7 @@ def gains() -> str:
             "GPUs, a course once a week, no placeholders yet",
             f"the course's people wait {_whole(course.mean(NONE))} s on average",
             f"{_whole(course.mean(LEARNED))} s without a booking",
-            course.change,
+            f"{course.change} of GPU nodes",
             course.money,
         ],
         [
@@ -428,11 +428,10 @@ def gains() -> str:
     most = max(_public_binder().node_hours[0] / 10, _felt_day().node_hours[0]) / 24
     mean = _mean_nodes(term.hours(NONE), 28)
     return (
-        f"{table}\n\nIn the first week of row 1, {late[0]:.0f} % wait over 30 s without Roost, and"
-        f" {late[1]:.0f} % with it. If you book the timetable, it is {late[2]:.1f} %. That week"
-        f" then costs {booked:.1f} % more node-hours than today. The hubs with classes have"
-        f" {mean} nodes on average, and the largest BinderHub {most:.1f}. Larger"
-        " hubs weren't replayed."
+        f"{table}\n\nIn row 1's first week, {late[0]:.0f} % wait as long without Roost,"
+        f" {late[1]:.0f} % with it, and {late[2]:.1f} % with a booked timetable. That booking costs"
+        f" {booked:.1f} % more node-hours. The hubs with classes have {mean} nodes on average, and"
+        f" the largest BinderHub {most:.1f}. Larger hubs weren't replayed."
     )
 
 
