@@ -149,15 +149,13 @@ def _set_by_statement(line: ast.AST) -> Iterator[Setting]:
             value = NOT_READ
         for target in line.targets:
             yield from _set_by_target(target, value)
-    elif isinstance(line, ast.AnnAssign | ast.AugAssign) and line.value is not None:
-        is_part = isinstance(line, ast.AugAssign)
-        value = line.value
-        if isinstance(line, ast.AugAssign):
-            adds_list = isinstance(line.op, ast.Add) and _is_listed(value)
-            adds_mapping = isinstance(line.op, ast.BitOr) and items_of(value) is not None
-            if not (adds_list or adds_mapping):
-                value = NOT_READ
-        yield from _entry_by_entry(steps_of(line.target), value, is_part=is_part)
+    elif isinstance(line, ast.AnnAssign) and line.value is not None:
+        yield from _entry_by_entry(steps_of(line.target), line.value, is_part=False)
+    elif isinstance(line, ast.AugAssign):
+        adds_list = isinstance(line.op, ast.Add) and _is_listed(line.value)
+        adds_mapping = isinstance(line.op, ast.BitOr) and items_of(line.value) is not None
+        value = line.value if adds_list or adds_mapping else NOT_READ
+        yield from _entry_by_entry(steps_of(line.target), value, is_part=True)
     elif isinstance(line, Function):
         # `def` sets its name as `=` does: a hook's, or a method's that makes pods.
         makes_pods = line.name in MAKERS and not _keeps_class(line)
@@ -296,26 +294,38 @@ def _added_to(target: ast.expr, value: ast.expr) -> ast.expr | None:
     """
     name = ast.unparse(target)
     if isinstance(value, ast.BinOp):
-        left, right = value.left, value.right
-        # `y | x` isn't among these: entries of x would win over those of y.
-        if isinstance(value.op, ast.BitOr) and _is_same(left, name) and items_of(right) is not None:
-            return right
-        if isinstance(value.op, ast.Add) and _is_same(left, name) and _is_listed(right):
-            return right
-        if isinstance(value.op, ast.Add) and _is_same(right, name) and _is_listed(left):
-            return left
+        return _added_by_operator(value, name)
     if isinstance(value, ast.List) and value.elts:
-        same, *rest = value.elts
-        if isinstance(same, ast.Starred) and _is_same(same.value, name):
-            return ast.List(rest, ast.Load())
-        *rest, same = value.elts
-        if isinstance(same, ast.Starred) and _is_same(same.value, name):
-            return ast.List(rest, ast.Load())
+        first, *after_first = value.elts
+        if isinstance(first, ast.Starred) and _is_same(first.value, name):
+            return ast.List(after_first, ast.Load())
+        *before_last, last = value.elts
+        if isinstance(last, ast.Starred) and _is_same(last.value, name):
+            return ast.List(before_last, ast.Load())
     if isinstance(value, ast.Dict) and value.keys:
         # The key of `**x` is None.
         begins_with_it = value.keys[0] is None and _is_same(value.values[0], name)
         if begins_with_it:
             return ast.Dict(value.keys[1:], value.values[1:])
+    return None
+
+
+def _added_by_operator(value: ast.BinOp, name: str) -> ast.expr | None:
+    """What `x + y`, `y + x` and `x | y` add to what `name` is; None: it is none of these.
+
+    `y | x` isn't among them: entries of x would win over those of y.
+    """
+    left = value.left
+    right = value.right
+    if isinstance(value.op, ast.BitOr):
+        is_added = _is_same(left, name) and items_of(right) is not None
+        return right if is_added else None
+    if not isinstance(value.op, ast.Add):
+        return None
+    if _is_same(left, name) and _is_listed(right):
+        return right
+    if _is_same(right, name) and _is_listed(left):
+        return left
     return None
 
 
