@@ -122,7 +122,10 @@ def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
 
 
 def with_images(images: tuple[str, ...], containers: Sequence[object]) -> tuple[str, ...]:
-    """`images`, then those of the containers, each a mapping or its image, that can be known."""
+    """`images`, then those of the containers, each once. A container is a mapping, or its image.
+
+    What can't be known is left out: what is no text, and a text with fields such as `{username}`.
+    """
     named = [
         container.get("image") if isinstance(container, Mapping) else container
         for container in [*images, *containers]
@@ -205,9 +208,10 @@ def _bytes_to_choose(uses: list[_Use], option: object) -> int:
     The option is read for each use, and each use is written for each choice. Each pair of them
     costs _LEAST_BYTES besides.
     """
-    count = len(_items(option, "choices"))
-    option_bytes = len(to_json(option).encode())
-    return option_bytes * len(uses) + _bytes_of(uses) * count + _LEAST_BYTES * len(uses) * count
+    choices = len(_items(option, "choices"))
+    read_bytes = len(to_json(option).encode()) * len(uses)
+    written_bytes = _bytes_of(uses) * choices
+    return read_bytes + written_bytes + _LEAST_BYTES * len(uses) * choices
 
 
 def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
@@ -267,6 +271,7 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
     if not uses:
         return []
     always = _objects(child(pre_puller, "tolerations")) or ()
+    # The first use is of users without a profile: its nodes are those that every user may use.
     usual = to_json([_tolerations(uses[0], always), uses[0].required_terms])
     usual_selector = to_json(uses[0].node_selector)
     groups: dict[str, PullerGroup] = {}
@@ -325,7 +330,9 @@ def profile_seats(
         for option in _items(profile, "profile_options"):
             choices = _items(option, "choices")
             marked = [choice for choice in choices if child(choice, "default") is True]
-            for choice in (marked or choices)[:1]:
+            # Without a mark the first choice is the default.
+            default = (marked or choices)[:1]
+            for choice in default:
                 use = _overridden(use, choice)
         rules = to_json([use.node_selector, use.tolerations, use.required_terms])
         names = [child(profile, "display_name"), child(profile, "slug")]

@@ -125,7 +125,9 @@ class WarmFacts:
         return node in self._holders.get(reference, ())
 
     def proves(self, node: str, reference: str) -> bool:
-        """Whether a pod that ran there, or the node's report, says that a node has an image."""
+        """Whether a node has an image by the word of a pod that ran there, or of the node's report.
+        `holds` also believes pods that are starting there.
+        """
         return self.holds(node, reference) and (node, reference) not in self._unproven
 
     def images_since(self, node: str, reference: str) -> int:

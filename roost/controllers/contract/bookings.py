@@ -157,7 +157,9 @@ def keep_seconds(
     settings: BookingSettings, event: Event, source: BookingSource | None = None
 ) -> float:
     """How long before an event its placeholders are brought. source: None: the values."""
-    return settings.lead_seconds + _early_seconds(settings, event, source) - EARLY_SECONDS
+    # The lead is meant for people who come EARLY_SECONDS before the beginning.
+    earlier_than_usual = _early_seconds(settings, event, source) - EARLY_SECONDS
+    return settings.lead_seconds + earlier_than_usual
 
 
 class CurrentBookings(NamedTuple):
