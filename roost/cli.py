@@ -182,7 +182,7 @@ def run(arguments: list[str]) -> int:
         # A shell asks: click answers, and ends the process.
         cli.main(args=arguments, prog_name="roost")
     try:
-        # Without `cli.main`, which ends with 1 where the reader of stdout has closed it.
+        # `cli.main` isn't called: it exits with 1 when whoever reads stdout has closed it.
         with cli.make_context("roost", arguments) as context:
             code = cli.invoke(context)
     except click.exceptions.Exit as exit_:

@@ -30,8 +30,8 @@ def check(report: LintReport, _release: Release) -> None:
     puller_pods = child(report.values, "imageGate", "pullerPods")
     if puller_pods == "zeroToJupyterHub" and has_other_namespaces:
         reason = (
-            "zeroToJupyterHub with a namespaceSelector: pullers outside of the release's aren't"
-            " seen."
+            "zeroToJupyterHub with a namespaceSelector: pullers outside of the release's namespace"
+            " aren't seen."
         )
         report.warn(
             ("imageGate", "pullerPods"), reason, "Use roost, with prePuller.enabled, for all hubs."

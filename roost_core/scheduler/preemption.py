@@ -121,6 +121,7 @@ def _victims_on(
     lower = [pod for pod in row.pods.values() if pod.priority < cycle.pod.priority]
     if not lower:
         return NO_VICTIMS
+    # Tried on copies: the cycle goes on to other nodes.
     trial = cycle.fork()
     room = row.copy()
     for pod in lower:

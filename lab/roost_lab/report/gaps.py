@@ -45,22 +45,21 @@ class Gaps:
         if window.to_us > extent.to_us:
             after = Span(max(extent.to_us, window.from_us), window.to_us)
             gaps.append(Gap(EVERYTHING, after, "nothing was recorded since"))
-        touches = (gap.from_us < window.to_us, gap.to_us > window.from_us)
-        columns = sa.select(gap.kind, gap.from_us, gap.to_us, gap.why)
-        marked = columns.where(*touches).order_by(gap.from_us, gap.kind)
-        return cls(
-            [
-                *gaps,
-                *(
-                    Gap(row.kind, Span(row.from_us, row.to_us), row.why)
-                    for row in query.rows(marked)
-                ),
-            ]
+        begins_before_the_end = gap.from_us < window.to_us
+        ends_after_the_beginning = gap.to_us > window.from_us
+        recorded = (
+            sa.select(gap.kind, gap.from_us, gap.to_us, gap.why)
+            .where(begins_before_the_end, ends_after_the_beginning)
+            .order_by(gap.from_us, gap.kind)
         )
+        marked = [
+            Gap(row.kind, Span(row.from_us, row.to_us), row.why) for row in query.rows(recorded)
+        ]
+        return cls([*gaps, *marked])
 
 
 def unseen(report: Report, kind: str) -> list[Span]:
-    """The stretches in which records of a kind may be missing."""
+    """The stretches in which records of a kind may be missing, those of everything too."""
     return unite(gap.span for gap in report[Gaps].gaps if gap.kind in (kind, EVERYTHING))
 
 
