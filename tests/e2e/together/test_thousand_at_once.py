@@ -69,8 +69,11 @@ class Tenant:
         try:
             await asyncio.gather(*(self._work(*way, left) for way in ways))
         finally:
+            # To wait is what closes the sockets: else the loop ends first, and whatever test runs
+            # at the next garbage collection is told of them.
             for _, writer in ways:
-                writer.close()
+                writer.transport.abort()
+            await asyncio.gather(*(writer.wait_closed() for _, writer in ways))
 
     async def _work(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: Iterator[JSONObject]
