@@ -376,11 +376,17 @@ def _are_people_missing(day: Day, came: float | None, lately: float | None) -> b
     """Whether fewer have come today than on a day whose classes are taken as they began."""
     if day.is_delayed or came is None:
         return False
-    return came < day.fewest or _is_fewer(lately, day.lately)
+    return came < day.fewest or _is_class_missing(day, lately)
 
 
-def _is_fewer(lately: float | None, then: int | None) -> bool:
-    return lately is not None and then is not None and lately < then
+def _is_class_missing(day: Day, lately: float | None) -> bool:
+    """Whether fewer have come lately than on a day on which most people had come by then.
+
+    On other days the class was still to begin. Whoever had come until then came for something else.
+    """
+    if lately is None or day.lately is None:
+        return False
+    return day.lately > day.still and lately < day.lately
 
 
 def _as_today(day: Day, came: float | None, lately: float | None = None) -> _WeighedNeed:
@@ -394,7 +400,8 @@ def _as_today(day: Day, came: float | None, lately: float | None = None) -> _Wei
     still = day.still - EARLY_SHARE * max(0.0, came - nearest)
     unlikeness = _unlikeness(came, nearest)
     # More than then says nothing of a class in time: it may have begun early.
-    if day.lately is not None and lately is not None and (day.is_delayed or lately < day.lately):
+    is_asked = day.is_delayed or _is_class_missing(day, lately)
+    if is_asked and day.lately is not None and lately is not None:
         unlikeness += _unlikeness(lately, day.lately)
     return _WeighedNeed(max(0.0, still), day.weight / (1 + unlikeness))
 

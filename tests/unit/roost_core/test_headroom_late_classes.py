@@ -80,6 +80,18 @@ def test_people_of_the_last_twenty_minutes_are_missing_too() -> None:
     assert share_that_comes([nobody(MANY, FEW), late(MANY, MANY)], MANY, SIX_LEFT) == 1
 
 
+def test_who_came_before_a_class_began_is_not_missing() -> None:
+    # Of the day's people 7 had come in twenty minutes and 6 were still to come: today, 6 of the 7
+    # are missing. The day has 0.2 left, of 0.2 + 1.
+    begun = Day(1.0, 6, MANY, MANY, MANY)
+    assert share_that_comes([begun, nobody(MANY, FEW)], MANY, SIX_LEFT) == 16
+    # With 7 still to come its class hadn't begun, so it has all of its weight, and the late class
+    # its 0.1: 1.1 of 2.1.
+    to_begin = Day(1.0, 7, MANY, MANY, MANY)
+    assert share_that_comes([to_begin, nobody(MANY, FEW)], MANY, SIX_LEFT) == 50
+    assert share_that_comes([to_begin, nobody(MANY, FEW), late(MANY, FEW)], MANY, SIX_LEFT) == 52
+
+
 @pytest.mark.parametrize("unseen", [0, 15])
 def test_where_nobody_looked_twenty_or_five_minutes_ago_nobody_is_missing(unseen: int) -> None:
     levels = [*SIX_LEFT]

@@ -117,9 +117,11 @@ def plain_needs(outlook: Outlook, came: float) -> list[tuple[float, float]]:
     for day in outlook.days:
         nearest = min(max(came, day.fewest), day.most)
         weight = 1 + unlike(came, nearest)
-        is_fewer = lately is not None and day.lately is not None and lately < day.lately
-        if lately is not None and day.lately is not None and (day.is_delayed or is_fewer):
-            weight += unlike(lately, day.lately)
+        is_fewer = False
+        if lately is not None and day.lately is not None:
+            is_fewer = lately < day.lately and day.lately > day.still
+            if day.is_delayed or is_fewer:
+                weight += unlike(lately, day.lately)
         need = max(0.0, day.still - 0.25 * max(0.0, came - nearest))
         found.append((need, day.weight / weight))
         if not day.is_delayed and (came < day.fewest or is_fewer):
