@@ -23,19 +23,21 @@ from roost_core.release.reader import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllersSettings:
-    """Settings of the program as a whole; each planner has its controller's own."""
+    """All settings of the program."""
 
-    # Read once, for all controllers.
+    # What several controllers use.
     shared: ReleaseDocument
+    # A planner for each controller that has something to do. It holds that controller's settings.
     planners: tuple[Planner[Any], ...]
 
 
 def load_settings(
     path: Path, scheduler_configuration_path: Path | None, minor: int
 ) -> ControllersSettings:
-    """Read both files; minor: the cluster's, 36 for 1.36.
+    """Read release.json, and the configuration of Roost's kube-scheduler where it has one.
 
-    Raises SettingsError with all faults; each names its file.
+    minor: of the cluster's Kubernetes version: 36 for 1.36. Raises SettingsError with all faults;
+    each names its file.
     """
     document, _ = load_document(str(path), path.read_bytes)
     configuration = (
@@ -50,12 +52,13 @@ def parse_settings(
     """Check the document and make the planners. Raises SettingsError with all faults."""
     read = Reader()
     shared = ReleaseDocument(read, document, scheduler_configuration, minor)
-    planners = tuple(
-        planner for controller in CONTROLLERS if (planner := controller.planner(shared)) is not None
-    )
+    planners = [controller.planner(shared) for controller in CONTROLLERS]
+    # Faults in parts that no controller reads are reported, too.
     shared.read_all()
     shared.raise_faults()
-    return ControllersSettings(shared=shared, planners=planners)
+    return ControllersSettings(
+        shared=shared, planners=tuple([planner for planner in planners if planner is not None])
+    )
 
 
 def _load_yaml(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What every program needs as a process: its version, a stop on signals, freed memory returned."""
+"""What every program does at its start: stop on signals, keep memory small, know its version."""
 
 from __future__ import annotations
 
@@ -20,21 +20,24 @@ def stop_on_signals(stop: threading.Event) -> None:
         signal.signal(number, handle)
 
 
-# A parameter of glibc's mallopt. Source: malloc.h.
+# Parameters of glibc's mallopt. Source: malloc.h.
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
+# Blocks from this size on are returned when they are freed.
 _LARGE_BYTES: Final = 64 * 1024
 
 
 def return_freed_memory() -> None:
-    """Return large blocks to the system as soon as they are freed.
+    """Let glibc return large blocks to the system as soon as they are freed.
 
-    By default, glibc raises its bound of large blocks when a block above it is freed, up to 32 MiB.
-    From then on, blocks below the new bound come from the heap. The heap can't give them back while
-    anything lies behind them.
+    glibc takes a block above its threshold from the system, and a smaller block from the heap. The
+    heap's memory returns to the system only from its end, so a block in the middle stays. By
+    default, glibc raises the threshold whenever a larger block is freed, up to 32 MiB. To set it
+    once keeps it where it is.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:  # elsewhere than in glibc there may be none
+    # Other C libraries may have none.
+    if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
         mallopt(_M_TRIM_THRESHOLD, _LARGE_BYTES)
 

@@ -1,6 +1,7 @@
-"""Connect as kubectl would: by the kubeconfig of who is at the terminal, or as a pod's own account.
+"""Connect as kubectl would: by a kubeconfig, or in a pod by the pod's own account.
 
-Programs in the cluster use `account.connect`: what a shell exports mustn't lead them elsewhere.
+For commands that a person types. Programs that run in the cluster use `account.connect`, which
+reads no $KUBECONFIG.
 """
 
 from __future__ import annotations
@@ -17,21 +18,22 @@ from roost_core.kube.kubeconfig import connect_by_files
 def connect_as_user(
     kubeconfig: str | None, context: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> Client:
-    """Connect by `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else in a pod as its own
-    account.
+    """Connect by the first of these that is there: `kubeconfig`, $KUBECONFIG, ~/.kube/config, the
+    account of the pod that this runs in.
 
-    context: of the kubeconfig, instead of its current one; no pod's account then. Raises
-    ClusterError.
+    context: the kubeconfig's context to use, instead of its current context. A pod's account has no
+    contexts, so it isn't tried then. Raises ClusterError.
     """
     files = kubeconfig or environment.get("KUBECONFIG", "")
     if files:
         return connect_by_files(files, context)
-    usual = Path(environment.get("HOME") or Path.home(), ".kube", "config")
-    if usual.exists():
-        return connect_by_files(str(usual), context)
-    if not environment.get(HOST_VARIABLE) or context is not None:
-        raise ClusterError(
-            "no cluster to ask: neither --kubeconfig nor $KUBECONFIG is given, and there is no"
-            f" {usual}. Give --kubeconfig FILE."
-        )
-    return connect(None)
+    default_file = Path(environment.get("HOME") or Path.home(), ".kube", "config")
+    if default_file.exists():
+        return connect_by_files(str(default_file), context)
+    is_in_pod = bool(environment.get(HOST_VARIABLE))
+    if is_in_pod and context is None:
+        return connect(None)
+    raise ClusterError(
+        "no cluster to ask: neither --kubeconfig nor $KUBECONFIG is given, and there is no"
+        f" {default_file}. Give --kubeconfig FILE."
+    )

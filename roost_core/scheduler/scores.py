@@ -1,9 +1,9 @@
-"""Score the nodes that fit a pod, to the last point as kube-scheduler does, and choose one.
+"""Score the nodes that fit a pod exactly as kube-scheduler does, and choose one of them.
 
-Has the score plugins, their normalisation over the nodes that fit, weights and ties. Integers are
-divided towards zero and floats added in kube-scheduler's order, because one point decides. Source:
-the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals,
-v1.33 to v1.37.
+Models the score plugins, their normalisation over the nodes that fit, their weights, and how ties
+end. A single point can decide, so the arithmetic is kube-scheduler's, too: integers are divided
+towards zero, and floats are added in the same order. Source: the PreScore, Score and NormalizeScore
+methods of kube-scheduler's plugins and its heap of totals, v1.33 to v1.37.
 """
 
 from __future__ import annotations
@@ -38,29 +38,32 @@ from roost_core.scheduler.topology_spread import admits, spread_constraints, spr
 
 MAX_SCORE: Final = 100
 _MIB: Final = 2**20
-# ImageLocality: sizes below the first don't count; the second (for each container) is the maximum.
+# ImageLocality: up to so many bytes, a node gets no point.
 _MIN_IMAGE_BYTES: Final = 23 * _MIB
+# ImageLocality: from so many bytes for each container on, a node gets all points.
 _MAX_IMAGE_BYTES: Final = 1000 * _MIB
 
 
 class Alike(NamedTuple):
-    """Points that most nodes have, and those of the other nodes, by name.
+    """The points of nodes, most of which have the same number.
 
-    What isn't chosen may have any.
+    Only the chosen nodes' points mean something: `others` may name other nodes, too.
     """
 
+    # Of each node that `others` doesn't name.
     usual: int
+    # By name of the node.
     others: Mapping[str, int]
 
 
-# A plugin's points times its weight; a list: of each of `ClusterState.ordered`. None: it doesn't
-# score this pod.
+# What a plugin's function returns: points times the plugin's weight. A list has the points of each
+# node in the order of `ClusterState.ordered`. None: the plugin doesn't score this pod.
 Scores = Alike | list[int] | None
 _T = TypeVar("_T")
 
 
 class Chosen:
-    """The nodes that fit, by their places in `ClusterState.ordered`."""
+    """The nodes that fit. `places`: where they are in `ClusterState.ordered`."""
 
     __slots__ = ("_name_set", "_names", "places", "state")
 
@@ -74,12 +77,13 @@ class Chosen:
         return len(self.places)
 
     def of(self, values: Sequence[_T]) -> list[_T]:
-        """Their values, of such as are in the order of `ClusterState.ordered`."""
+        """The chosen nodes' values. values: of all nodes, as in `ClusterState.ordered`."""
         return list(map(values.__getitem__, self.places))
 
     def among(self, values: Mapping[str, int]) -> Mapping[str, int]:
-        """Their values, of such as are by name."""
-        if not values or len(self.places) == len(self.state.rows):
+        """The chosen nodes' values. values: by name of the node; any node may be left out."""
+        all_are_chosen = len(self.places) == len(self.state.rows)
+        if not values or all_are_chosen:
             return values
         if self._name_set is None:
             self._name_set = frozenset(self.names)
@@ -88,52 +92,53 @@ class Chosen:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their names."""
+        """The chosen nodes' names."""
         if self._names is None:
             self._names = tuple(self.of(self.state.names))
         return self._names
 
     @property
     def rows(self) -> list[NodeRow]:
-        """Their rows."""
+        """The chosen nodes' rows."""
         return self.of(self.state.ordered)
 
 
 class ScoreTable:
-    """Scores of every node that fits: weighted points by plugin, and their sums; all in the order
-    of `nodes`.
+    """Points of every node that fits, by plugin, and their sums. All are in the order of `nodes`.
 
-    What only readers of a decision ask for is made when they ask; the state may have changed by
-    then.
+    The choice needs only `place_of_best`. The tables are for readers of a decision, so each is made
+    when it is asked for. The state may have changed by then, so nothing here looks at it again.
     """
 
-    __slots__ = ("_relative", "_scored", "_usual", "nodes", "place_of_best")
+    __slots__ = ("_scored", "_totals_above_usual", "_usual", "nodes", "place_of_best")
 
     def __init__(self, chosen: Chosen, scored: Mapping[str, Alike | list[int]]) -> None:
-        """scored: by plugin; kept, so the lists must be nobody else's."""
+        """scored: weighted points by plugin."""
         self.nodes = chosen.names
         self._scored = {
             plugin: chosen.of(scores) if isinstance(scores, list) else scores
             for plugin, scores in scored.items()
         }
-        usual = 0
-        totals = None
         places = chosen.state.places
+        # Of all nodes of the state. Usual points are the same for each node, so they don't change
+        # which node is best. They are left out here, because adding them to each node takes time.
+        totals = None
         for scores in scored.values():
             if isinstance(scores, list):
                 totals = scores.copy() if totals is None else list(map(add, totals, scores))
         if totals is None:
             totals = [0] * len(places)
+        usual = 0
         for scores in scored.values():
             if isinstance(scores, Alike):
                 usual += scores.usual
                 for name, points in scores.others.items():
                     totals[places[name]] += points - scores.usual
-        # All of them lack `usual`, which makes no difference to who is best.
-        self._relative = chosen.of(totals)
+        self._totals_above_usual = chosen.of(totals)
+        # The sum of all plugins' usual points.
         self._usual = usual
         # Which of `nodes` kube-scheduler takes.
-        self.place_of_best = pick(self._relative)
+        self.place_of_best = pick(self._totals_above_usual)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ScoreTable) and list(self.rows()) == list(other.rows())
@@ -155,14 +160,15 @@ class ScoreTable:
     @property
     def totals(self) -> list[int]:
         """The sum of each node's points."""
-        return [total + self._usual for total in self._relative]
+        return [total + self._usual for total in self._totals_above_usual]
 
     @property
     def best(self) -> tuple[str, ...]:
         """All nodes with the highest total."""
-        highest = max(self._relative)
+        totals = self._totals_above_usual
+        highest = max(totals)
         return tuple(
-            node for node, total in zip(self.nodes, self._relative, strict=True) if total == highest
+            node for node, total in zip(self.nodes, totals, strict=True) if total == highest
         )
 
     def rows(self) -> Iterator[tuple[str, dict[str, int], int]]:
@@ -173,7 +179,7 @@ class ScoreTable:
 
 
 def score_chosen(chosen: Chosen, cycle: Cycle) -> ScoreTable:
-    """Score the chosen nodes. kube-scheduler scores two or more, and takes a single one without."""
+    """Score the chosen nodes. kube-scheduler does so only if there are two or more."""
     scored: dict[str, Alike | list[int]] = {}
     for plugin, weight in cycle.profile.scores:
         scores = SCORERS[plugin](cycle, chosen, weight)
@@ -183,56 +189,68 @@ def score_chosen(chosen: Chosen, cycle: Cycle) -> ScoreTable:
 
 
 def pick(totals: Sequence[int]) -> int:
-    """The index of the node that kube-scheduler chooses: the root of a binary heap made of the
-    totals in their order.
+    """The index of the node that kube-scheduler chooses.
 
-    That is not the first of several best ones: a parent stays above equal children, and a left
-    child comes before a right one.
+    It makes a binary heap of the totals, in their order, and takes the root. If several totals are
+    the highest, the root isn't always the first of them: a parent stays above equal children, and a
+    left child comes before a right child.
+
+    This finds the root without making the heap. It goes down from the top, always to the subtree
+    from which a highest total would rise.
     """
     highest = max(totals)
     size = len(totals)
     place = 0
     while totals[place] != highest:
-        # The left subtree's nodes are a run on each level.
-        begin = end = 2 * place + 1
-        while begin < size and highest not in totals[begin : end + 1]:
-            begin = 2 * begin + 1
-            end = 2 * end + 2
-        place = 2 * place + (1 if begin < size else 2)
+        left_child = 2 * place + 1
+        # The left subtree's places on one level, from first to last, follow one another.
+        first = last = left_child
+        while first < size and highest not in totals[first : last + 1]:
+            first = 2 * first + 1
+            last = 2 * last + 2
+        is_on_the_left = first < size
+        place = left_child if is_on_the_left else left_child + 1
     return place
 
 
-# Nodes alone
+# Plugins that look at nodes, not at other pods
 
 
 def score_taints(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """TaintToleration: the fewer PreferNoSchedule taints that aren't tolerated, the better."""
-    unwanted = chosen.among(cycle.unwanted)
-    most = max(unwanted.values(), default=0)
+    taint_counts = chosen.among(cycle.unwanted)
+    most = max(taint_counts.values(), default=0)
     others = {
-        name: weight * (MAX_SCORE - MAX_SCORE * number // most) for name, number in unwanted.items()
+        name: weight * (MAX_SCORE - MAX_SCORE * count // most)
+        for name, count in taint_counts.items()
     }
     return Alike(weight * MAX_SCORE, others)
 
 
 def score_node_affinity(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
-    """NodeAffinity: the weights of preferred terms that hold, measured by the best node's."""
+    """NodeAffinity: the sum of the weights of the preferred terms that a node meets.
+
+    The node with the highest sum gets all points, and the others their share.
+    """
     if not cycle.pod.spec.preferred_node_terms:
         return None
-    everywhere, more = cycle.preferred
-    more = chosen.among(more)
-    most = everywhere + max(more.values(), default=0)
-    if not most:
+    # Of terms that all nodes meet, and by node of further terms.
+    of_all, of_some = cycle.preferred
+    of_some = chosen.among(of_some)
+    highest = of_all + max(of_some.values(), default=0)
+    if not highest:
         return Alike(0, {})
     others = {
-        name: weight * (MAX_SCORE * (everywhere + points) // most) for name, points in more.items()
+        name: weight * (MAX_SCORE * (of_all + further) // highest)
+        for name, further in of_some.items()
     }
-    return Alike(weight * (MAX_SCORE * everywhere // most), others)
+    return Alike(weight * (MAX_SCORE * of_all // highest), others)
 
 
 def score_images(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
-    """ImageLocality: bytes of the pod's images that are there, each times the share of all nodes
-    that hold it.
+    """ImageLocality: the bytes of the pod's images that a node holds.
+
+    An image's bytes are multiplied by the share of all nodes that hold it.
     """
     spec = cycle.pod.spec
     state = cycle.state
@@ -240,35 +258,36 @@ def score_images(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: 
     if cycle.profile.minor >= 36:
         names += [_image_name(image) for image in spec.volume_images]
     all_nodes = len(state.rows)
-    held: dict[str, int] = {}
+    # The multiplied bytes of all images, by name of the node.
+    held_bytes: dict[str, int] = {}
     for name in names:
         use = state.images.get(name)
         if use is None:
             continue
-        present = int(use.size_bytes * (len(use.holders) / all_nodes))
-        if not state.stale_images and not held:
-            held = dict.fromkeys(use.holders, present)
+        image_bytes = int(use.size_bytes * (len(use.holders) / all_nodes))
+        if not state.stale_images and not held_bytes:
+            # The loop below, but faster: each holder of the first image has the same bytes.
+            held_bytes = dict.fromkeys(use.holders, image_bytes)
             continue
         for holder in use.holders:
-            view = state.rows[holder].image_view
-            if view is None:
-                share = present
+            seen_by_node = state.rows[holder].image_view
+            if seen_by_node is None:
+                bytes_here = image_bytes
             else:
-                size_bytes, number = view.get(name, (0, 0))
-                share = int(size_bytes * (number / all_nodes))
-            held[holder] = held.get(holder, 0) + share
-    # From 1.37 on an image volume widens the range, too.
-    counted = len(names) if cycle.profile.minor >= 37 else len(spec.images)
-    most = _MAX_IMAGE_BYTES * counted
-    span = most - _MIN_IMAGE_BYTES
-    scores = {
-        present: (
-            weight
-            * (MAX_SCORE * (min(max(present, _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES) // span)
-        )
-        for present in {0, *held.values()}
-    }
-    return Alike(scores[0], {name: scores[present] for name, present in held.items()})
+                size_bytes, holder_count = seen_by_node.get(name, (0, 0))
+                bytes_here = int(size_bytes * (holder_count / all_nodes))
+            held_bytes[holder] = held_bytes.get(holder, 0) + bytes_here
+    # From 1.37 on, image volumes raise the maximum, as containers do.
+    image_count = len(names) if cycle.profile.minor >= 37 else len(spec.images)
+    max_bytes = _MAX_IMAGE_BYTES * image_count
+
+    def points_for(node_bytes: int) -> int:
+        counted_bytes = min(max(node_bytes, _MIN_IMAGE_BYTES), max_bytes) - _MIN_IMAGE_BYTES
+        return weight * (MAX_SCORE * counted_bytes // (max_bytes - _MIN_IMAGE_BYTES))
+
+    # Many nodes hold the same, so each amount is scored once.
+    points = {node_bytes: points_for(node_bytes) for node_bytes in {0, *held_bytes.values()}}
+    return Alike(points[0], {name: points[held] for name, held in held_bytes.items()})
 
 
 @lru_cache(maxsize=4096)
@@ -276,21 +295,24 @@ def _image_name(image: str) -> str:
     return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"
 
 
-def score_claims(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
-    """DynamicResources: 0 everywhere, for a pod without resource claims."""
+def score_nothing(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
+    """DynamicResources and VolumeBinding: 0 on each node. Claims and volumes aren't modelled."""
     return Alike(0, {})
 
 
-# Room
+# Plugins that look at what is free
 
 
 def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
-    """NodeResourcesFit: by what would be left, or what would be taken."""
+    """NodeResourcesFit: by how much would be left of each resource, or how much would be taken.
+
+    The profile's strategy says which of the two.
+    """
     fit = cycle.profile.fit
     asked = dict(cycle.pod.spec.fit_requests)
     resources = [
-        (name, share, asked.get(name, 0))
-        for name, share in fit.resources
+        _AskedResource(name, resource_weight, asked.get(name, 0))
+        for name, resource_weight in fit.resources
         # An extended resource that isn't asked for stays out of the mean.
         if name in (CPU, MEMORY) or asked.get(name, 0) or not is_scalar(name)
     ]
@@ -302,27 +324,37 @@ def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG
     return cycle.state.column(key, find, fit).values
 
 
-# Name and weight of each resource, and how much of it the pod asks for.
-_Asked = list[tuple[str, int, int]]
+class _AskedResource(NamedTuple):
+    """A resource that NodeResourcesFit scores."""
+
+    name: str
+    # Of this resource, in the mean over all of them.
+    weight: int
+    # How much of it the pod asks for.
+    amount: int
 
 
-def _share_score(row: NodeRow, resources: _Asked, *, is_least: bool) -> int:
+def _share_score(row: NodeRow, resources: Sequence[_AskedResource], *, is_least: bool) -> int:
+    """The mean over the resources. is_least: the less would be taken, the more points."""
     allocatable = row.allocatable
     scored = row.scored
-    points = weights = 0
-    for name, weight, asked in resources:
+    points = 0
+    weights = 0
+    for name, weight, amount in resources:
         capacity = allocatable.get(name, 0)
         if not capacity:
             continue
-        taken = min(scored.get(name, 0) + asked, capacity)
-        points += (capacity - taken if is_least else taken) * MAX_SCORE // capacity * weight
+        taken = min(scored.get(name, 0) + amount, capacity)
+        good = capacity - taken if is_least else taken
+        points += weight * (good * MAX_SCORE // capacity)
         weights += weight
     return points // weights if weights else 0
 
 
 def score_balance(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
-    """NodeResourcesBalancedAllocation: how evenly resources would be taken; from 1.36 on, how much
-    more evenly.
+    """NodeResourcesBalancedAllocation: how evenly CPU and memory would be taken.
+
+    From 1.36 on: how much more evenly they would be taken than now.
     """
     asked = dict(cycle.pod.spec.requests)
     resources = [(name, asked.get(name, 0)) for name in (CPU, MEMORY)]
@@ -333,70 +365,88 @@ def score_balance(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa:
     def find(row: NodeRow) -> int:
         return weight * _balance_score(row, resources, by_change=by_change)
 
-    return cycle.state.column(
-        (BALANCED_ALLOCATION, by_change, tuple(resources), weight), find
-    ).values
+    key = (BALANCED_ALLOCATION, by_change, tuple(resources), weight)
+    return cycle.state.column(key, find).values
 
 
 def _balance_score(row: NodeRow, resources: Sequence[tuple[str, int]], *, by_change: bool) -> int:
-    present = [
-        (capacity, row.requested.get(name, 0), amount)
-        for name, amount in resources
-        if (capacity := row.allocatable.get(name, 0))
-    ]
-    after = _balance([min((taken + amount) / capacity, 1.0) for capacity, taken, amount in present])
+    # What would be taken of each resource that the node has, as a share from 0 to 1: now, and with
+    # the pod.
+    shares_before = []
+    shares_after = []
+    for name, amount in resources:
+        capacity = row.allocatable.get(name, 0)
+        if capacity:
+            taken = row.requested.get(name, 0)
+            shares_before.append(min(taken / capacity, 1.0))
+            shares_after.append(min((taken + amount) / capacity, 1.0))
+    after = _balance(shares_after)
     if not by_change:
         return after
-    before = _balance([min(taken / capacity, 1.0) for capacity, taken, _ in present])
+    # Both are 50 to 100. So is the result, and 75 means that nothing changes.
+    before = _balance(shares_before)
     return 50 + _divide(50 + after - before, 2)
 
 
 def _balance(shares: Sequence[float]) -> int:
-    """The score of these shares: the highest where two are equal, or where there aren't two."""
+    """100 points where both shares are equal, and fewer the more they differ; 50 at least.
+
+    A node that has only one of the resources, or none, gets 100.
+    """
     if len(shares) != 2:
         return int(MAX_SCORE)
-    one, other = shares
-    deviation = abs((one - other) / 2)
+    of_cpu, of_memory = shares
+    deviation = abs((of_cpu - of_memory) / 2)
     return int((1 - deviation) * MAX_SCORE)
 
 
-# Other pods
+# Plugins that look at other pods
 
 
 def score_other_pods(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
-    """InterPodAffinity: weights of terms, of the pod and of those there, stretched between the
-    worst and best node.
+    """InterPodAffinity: the sum of the weights of terms that draw the pod to a node, or off it.
+
+    They are the pod's own preferred terms, and the terms of pods that run, if they mean this pod.
+    The best node gets all points, the worst node none.
     """
     pod = cycle.pod
     state = cycle.state
-    company = _Company(chosen)
+    weights = _DomainWeights(chosen)
     for sign, terms in ((1, pod.spec.preferred_affinity), (-1, pod.spec.preferred_anti_affinity)):
-        for number, term in terms:
+        for term_weight, term in terms:
             counts = state.count_pods(PodQuery((state.condition_of(term, pod.namespace),)))
-            company.add(counts, term.topology_key, sign * number)
-    labels = state.labels_of_namespace(pod.namespace)
+            weights.add(counts, term.topology_key, sign * term_weight)
+    namespace_labels = state.labels_of_namespace(pod.namespace)
     for owned, counts in state.terms.items():
-        # A required term counts 1: kube-scheduler's hardPodAffinityWeight.
-        number = owned.weight if owned.kind == PREFERRED else int(owned.kind == REQUIRED_AFFINITY)
-        if number and term_means(owned, pod, labels):
-            company.add(counts, owned.term.topology_key, number)
-    return company.scores(weight)
+        if owned.kind == PREFERRED:
+            term_weight = owned.weight
+        elif owned.kind == REQUIRED_AFFINITY:
+            # kube-scheduler's hardPodAffinityWeight.
+            term_weight = 1
+        else:
+            continue
+        if term_weight and term_means(owned, pod, namespace_labels):
+            weights.add(counts, owned.term.topology_key, term_weight)
+    return weights.scores(weight)
 
 
-class _Company:
-    """Adds up the weights of the pods in each node's domains."""
+class _DomainWeights:
+    """Adds up weights for topology domains, and then for each node those of its domains.
+
+    A term's topologyKey is a label, and the nodes with one value of it are a domain.
+    """
 
     def __init__(self, chosen: Chosen) -> None:
         self._chosen = chosen
-        # By a label that each node has a value of its own of: by name of the node.
+        # Where each domain is a single node: by name of the node.
         self._by_node: dict[str, int] = {}
-        # By other labels, by their values.
+        # Of other labels: by label, by its value.
         self._domains: dict[str, dict[str, int]] = {}
 
     def add(self, counts: Mapping[str, int], key: str, weight: int) -> None:
-        """Add pods, counted by node, with this weight each."""
+        """Add this weight for each pod. counts: pods by name of their node; key: the label."""
         state = self._chosen.state
-        if state.label_values(key)[1]:
+        if state.label_values(key).all_differ:
             by_node = self._by_node
             for name, number in counts.items():
                 by_node[name] = by_node.get(name, 0) + number * weight
@@ -408,35 +458,48 @@ class _Company:
                 weights[value] = weights.get(value, 0) + number * weight
 
     def scores(self, weight: int) -> Scores:
-        """The sum for each chosen node, stretched between the lowest and the highest; None without
-        any pod.
+        """Points by the nodes' sums: all for the highest sum, none for the lowest.
+
+        None: no weight was added.
         """
         if not self._by_node and not self._domains:
             return None
         chosen = self._chosen
-        by_node = self._by_node if not self._domains else self._all_by_node()
-        sums = chosen.among(by_node).values()
-        # A node that isn't named has 0.
-        others = (0,) if len(sums) < len(chosen) else ()
-        lowest = min((*sums, *others))
-        highest = max((*sums, *others))
+        by_node = self._by_node if not self._domains else self._sums_of_nodes()
+        sums = [*chosen.among(by_node).values()]
+        if len(sums) < len(chosen):
+            # The sum of the nodes that aren't named.
+            sums.append(0)
+        lowest = min(sums)
+        highest = max(sums)
         if lowest == highest:
             return Alike(0, {})
         width = highest - lowest
-        stretched = {
-            points: weight * int(100.0 * ((points - lowest) / width))
-            for points in {0, *by_node.values()}
+        # Many nodes have the same sum, so each sum is scored once.
+        points = {
+            node_sum: weight * int(100.0 * ((node_sum - lowest) / width))
+            for node_sum in {0, *by_node.values()}
         }
-        return Alike(stretched[0], {name: stretched[points] for name, points in by_node.items()})
+        return Alike(points[0], {name: points[node_sum] for name, node_sum in by_node.items()})
 
-    def _all_by_node(self) -> dict[str, int]:
+    def _sums_of_nodes(self) -> dict[str, int]:
+        """For each node, the sum of the weights of its domains."""
         state = self._chosen.state
         sums = dict.fromkeys(state.names, 0) | self._by_node
         for key, weights in self._domains.items():
-            for name, value in zip(state.names, state.label_values(key)[0], strict=True):
+            for name, value in zip(state.names, state.label_values(key).values, strict=True):
                 if value is not None:
                     sums[name] += weights.get(value, 0)
         return sums
+
+
+class _CountedDomains(NamedTuple):
+    """What one constraint of PodTopologySpread counts."""
+
+    # How much a pod counts: the more domains there are, the more.
+    pod_weight: float
+    # Matching pods by domain: the label's value, or for the hostname the node's name.
+    pods: Mapping[str, int]
 
 
 def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
@@ -447,86 +510,78 @@ def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     constraints = spread_constraints(pod, profile, state, required=False)
     if not constraints:
         return None
-    require_all = bool(pod.spec.spread_constraints) or not profile.spread_is_system_default
-    keys = [constraint.topology_key for constraint in constraints]
-    rows = chosen.rows
-    ignored = {
-        row.name for row in rows if require_all and not all(key in row.labels for key in keys)
-    }
-    counted = [row for row in rows if row.name not in ignored]
-    parts = [
-        _spread_part(cycle, constraint, counted, keys if require_all else [])
-        for constraint in constraints
-    ]
-    raw = []
+    # Whether a node must have the labels of all constraints. Else it gets no point.
+    requires_labels = bool(pod.spec.spread_constraints) or not profile.spread_is_system_default
+    required_keys = (
+        [constraint.topology_key for constraint in constraints] if requires_labels else []
+    )
+    rows = [row for row in chosen.rows if all(key in row.labels for key in required_keys)]
+    if not rows:
+        return Alike(0, {})
+    counted = [_count_domains(cycle, constraint, rows, required_keys) for constraint in constraints]
+    # By name of the node: the more matching pods, the higher.
+    crowding = dict[str, int]()
     for row in rows:
-        if row.name in ignored:
-            raw.append(-1)
-            continue
-        points = 0.0
-        for (share, numbers), constraint in zip(parts, constraints, strict=True):
+        total = 0.0
+        for constraint, domains in zip(constraints, counted, strict=True):
             value = row.labels.get(constraint.topology_key)
             if value is not None:
-                number = numbers.get(
-                    row.name if constraint.topology_key == HOSTNAME_LABEL else value, 0
-                )
-                points += number * share + (constraint.max_skew - 1)
-        raw.append(_round_half_up(points))
-    scored = [points for points in raw if points >= 0]
-    if not scored:
-        return Alike(0, {})
-    highest = max(scored)
-    lowest = min(scored)
+                is_hostname = constraint.topology_key == HOSTNAME_LABEL
+                pod_count = domains.pods.get(row.name if is_hostname else value, 0)
+                total += pod_count * domains.pod_weight + (constraint.max_skew - 1)
+        crowding[row.name] = _round_half_up(total)
+    highest = max(crowding.values())
+    lowest = min(crowding.values())
+    if not highest:
+        return Alike(0, dict.fromkeys(crowding, weight * MAX_SCORE))
     others = {
-        row.name: (
-            weight * (MAX_SCORE * (highest + lowest - points) // highest if highest else MAX_SCORE)
-        )
-        for row, points in zip(rows, raw, strict=True)
-        if points >= 0
+        name: weight * (MAX_SCORE * (highest + lowest - crowded) // highest)
+        for name, crowded in crowding.items()
     }
     return Alike(0, others)
 
 
-def _spread_part(
+def _count_domains(
     cycle: Cycle,
     constraint: SpreadConstraint,
-    counted: Sequence[NodeRow],
+    rows: Sequence[NodeRow],
     required_keys: Sequence[str],
-) -> tuple[float, Mapping[str, int]]:
-    """A constraint's weight, and its pods by domain; by node for the hostname."""
+) -> _CountedDomains:
+    """Count the pods that a constraint means. rows: of the nodes that are scored.
+
+    required_keys: labels without which a node's pods don't count.
+    """
     key = constraint.topology_key
     # An empty selector counts nothing.
     query = spread_query(constraint, cycle.pod.namespace)
-    pods = cycle.state.count_pods(query) if constraint.selector else {}
+    pods_by_node = cycle.state.count_pods(query) if constraint.selector else {}
     if key == HOSTNAME_LABEL:
-        return math.log(len(counted) + 2), pods
-    # A node without the label is of the domain "", where that is allowed at all.
-    numbers = {row.labels.get(key, ""): 0 for row in counted}
-    size = len(numbers)
-    for name, number in pods.items():
+        return _CountedDomains(math.log(len(rows) + 2), pods_by_node)
+    # If the label isn't required, the nodes without it are a domain, too: "".
+    pods_by_value = {row.labels.get(key, ""): 0 for row in rows}
+    for name, number in pods_by_node.items():
         row = cycle.state.rows[name]
-        if all(topology_key in row.labels for topology_key in required_keys) and admits(
-            cycle, constraint, name
-        ):
+        has_required = all(required_key in row.labels for required_key in required_keys)
+        if has_required and admits(cycle, constraint, name):
             value = row.labels.get(key, "")
-            if value in numbers:
-                numbers[value] += number
-    return math.log(size + 2), numbers
+            if value in pods_by_value:
+                pods_by_value[value] += number
+    return _CountedDomains(math.log(len(pods_by_value) + 2), pods_by_value)
 
 
 # Arithmetic
 
 
 def _divide(dividend: int, divisor: int) -> int:
-    """Towards zero, as Go divides."""
+    """Divide and round towards zero, as Go does. Python's // rounds down."""
     quotient = abs(dividend) // abs(divisor)
     return quotient if (dividend < 0) == (divisor < 0) else -quotient
 
 
 def _round_half_up(number: float) -> int:
-    """To the nearest whole number, halves up; for numbers from 0 on.
+    """Round to the nearest whole number, and a half up. number: 0 or more.
 
-    Adding a half first could round twice.
+    `int(number + 0.5)` would be wrong just below a half: the sum itself is rounded.
     """
     floor = int(number)
     return floor + 1 if number - floor >= 0.5 else floor
@@ -538,8 +593,8 @@ SCORERS: Final[dict[str, Callable[[Cycle, Chosen, int], Scores]]] = {
     NODE_RESOURCES_FIT: score_fit,
     POD_TOPOLOGY_SPREAD: score_spread,
     INTER_POD_AFFINITY: score_other_pods,
-    DYNAMIC_RESOURCES: score_claims,
-    VOLUME_BINDING: score_claims,
+    DYNAMIC_RESOURCES: score_nothing,
+    VOLUME_BINDING: score_nothing,
     BALANCED_ALLOCATION: score_balance,
     IMAGE_LOCALITY: score_images,
 }

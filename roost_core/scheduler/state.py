@@ -1,15 +1,17 @@
 """Keep a cluster as kube-scheduler's cache does: nodes, the pods on them, and the sums that
 decisions need.
 
-`ClusterState` is changed in place, because a simulator changes one pod at a time between thousands
-of decisions. Every change has an exact inverse, in any order: adding and removing a pod leaves an
-equal state, and `without` does so for one decision ("where would it go now?"). Nothing here reads a
-clock or is random.
+`ClusterState` is changed in place, because a simulator makes thousands of decisions, and changes
+one pod between two of them. To add a pod and to remove it again leaves an equal state. `without`
+takes pods away for one decision: "where would they go now?". Nothing here reads a clock or is
+random.
 
-Besides the sums, each change updates how many pods with each (anti-)affinity term a node has, and
-how many pods each selector matches that was used before. So a decision costs the number of terms,
-not of pods. What depends on one row alone is cached in a `Column`, and computed again only for rows
-that changed.
+To decide quickly, the state keeps three things up to date:
+
+- how many pods with each (anti-)affinity term a node has;
+- how many pods each selector matches, of the selectors that were used lately;
+- what was computed from one node and its pods alone, in a `NodeColumn`. It is computed again only
+  for nodes that changed.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ from roost_core.scheduler.pod_queries import OwnedTerm, PodQuery, own_namespaces
 from roost_core.scheduler.surroundings import NO_SURROUNDINGS, Surroundings
 
 _Found = TypeVar("_Found")
-# Cached counts of selectors; the least recently used goes first.
+# Selectors whose counts are kept; the least recently used goes first.
 _REMEMBERED_QUERIES: Final = 128
-# Columns of what depends on one node and its pods; the least recently used goes first.
+# Columns that are kept; the least recently used goes first.
 _REMEMBERED_COLUMNS: Final = 64
-# Changes of rows that a column can catch up with; one that is further behind is computed again.
+# Changes of rows that are kept. A column that missed more of them is computed anew.
 _REMEMBERED_CHANGES: Final = 4096
-# Specs whose terms are cached; beyond this, the cache is cleared.
+# Specs whose terms and needs are kept. When there are more, all are forgotten.
 _REMEMBERED_SPECS: Final = 4096
 # What kube-scheduler calls a node's zone; the deprecated label counts first.
 _ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
@@ -44,7 +46,11 @@ _REGION_LABELS: Final = (
 
 
 class KeptResults(NamedTuple):
-    """What filters found for needs and a profile. Both are known by identity, and so kept alive."""
+    """What filters found for needs and a profile.
+
+    Both are found again by their `id`, so they are kept alive here: else another object could get
+    the same `id`.
+    """
 
     needs: object
     profile: object
@@ -52,11 +58,10 @@ class KeptResults(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """All of a spec that filters ask of one node alone: pods that differ in nothing else get the
-    same results there.
+    """The parts of a spec that filters compare with one node and its pods.
 
-    Users' pods differ in their images, so there are few of these where there are thousands of
-    specs.
+    Pods with equal needs get the same results, which are kept. Users' pods differ mostly in their
+    images, so thousands of specs have few different needs.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -72,13 +77,31 @@ class ImageUse:
     __slots__ = ("holders", "size_bytes")
 
     def __init__(self, size_bytes: int) -> None:
-        # The first report counts while any node has the image, as kube-scheduler's cache has it.
+        # As the first node reported it. As in kube-scheduler, other nodes' reports change it only
+        # after no node had the image any more.
         self.size_bytes = size_bytes
         self.holders: set[str] = set()
 
 
+class LabelValues(NamedTuple):
+    """The values of one label."""
+
+    # Of each of `ClusterState.ordered`; None: the node hasn't the label.
+    values: list[str | None]
+    # Whether every node has the label, each with another value.
+    all_differ: bool
+
+
+class ChangedRows(NamedTuple):
+    """Which rows changed, in the order of the changes. A row is named again with each change."""
+
+    names: list[str]
+    # How many earlier changes were forgotten.
+    forgotten: int
+
+
 class NodeColumn(Generic[_Found]):
-    """What was found out of each row, in the order of `ClusterState.ordered`. Read-only."""
+    """What was computed from each row, in the order of `ClusterState.ordered`. Read-only."""
 
     __slots__ = ("_keep_alive", "_order", "_seen", "values")
 
@@ -86,31 +109,34 @@ class NodeColumn(Generic[_Found]):
         self.values: list[_Found] = []
         self._keep_alive = keep_alive
         self._order: tuple[NodeRow, ...] | None = None
+        # How many changes of rows the values take into account.
         self._seen = 0
 
     def follow(self, state: ClusterState, find: Callable[[NodeRow], _Found]) -> None:
-        """Compute changed rows again."""
+        """Compute the values of changed rows again."""
         order = state.ordered
-        changes, first = state.changes
-        behind = len(changes) - (self._seen - first)
-        if self._order is not order or self._seen < first or behind > len(order):
+        names, forgotten = state.changes
+        changes_so_far = forgotten + len(names)
+        missed = changes_so_far - self._seen
+        must_compute_all = self._order is not order or self._seen < forgotten or missed > len(order)
+        if must_compute_all:
             self.values = list(map(find, order))
             self._order = order
-        elif behind:
+        elif missed:
             places = state.places
             values = self.values
-            for name in set(changes[-behind:]):
+            for name in set(names[-missed:]):
                 place = places[name]
                 values[place] = find(order[place])
-        self._seen = first + len(changes)
+        self._seen = changes_so_far
 
 
 class ClusterState:
     """Nodes and pods, as `filters`, `scores` and `preemption` need them.
 
-    stale_images: keep for each node the counts of image holders that its own entry last saw, as
-    kube-scheduler does: they are refreshed in the first cycle after that node or a pod on it
-    changed. Off, every node sees present counts.
+    stale_images: score images as kube-scheduler does, with counts of holders that may be out of
+    date. It keeps such counts for each node, and refreshes them in the first cycle after that node
+    or a pod on it changed. Without this, the present counts are used for every node.
     """
 
     def __init__(
@@ -125,30 +151,34 @@ class ClusterState:
         self.images: dict[str, ImageUse] = {}
         self.surroundings = surroundings
         self.stale_images = stale_images
-        # Pods by "namespace/name", and the node each is on or nominated to.
+        # Pods that are bound or nominated, by "namespace/name".
         self._pods: dict[str, Pod] = {}
-        # With `stale_images`: nodes that changed since the last cycle.
+        # With `stale_images`: names of nodes that changed since the last cycle.
         self._unseen: set[str] = set()
-        # Bound to nodes that aren't known (yet).
+        # Pods bound to a node that isn't known (yet): by name of the node, by key of the pod.
         self._homeless: dict[str, dict[str, Pod]] = {}
-        # Pods with a term, counted by node name.
+        # How many pods have a term, by name of their node.
         self.terms: dict[OwnedTerm, dict[str, int]] = {}
+        # See `_owned_terms`.
         self._owned: dict[tuple[object, ...], tuple[PodSpec, list[OwnedTerm]]] = {}
+        # See `needs_of`.
         self._needs: dict[tuple[int, ...], tuple[PodSpec, Needs]] = {}
         self._equal_needs: dict[Needs, Needs] = {}
+        # How many pods a query finds, by name of their node.
         self._queries: OrderedDict[PodQuery, dict[str, int]] = OrderedDict()
-        # Names by zone, zones and names in order of arrival.
+        # Zones in order of arrival, and in each the names of its nodes in order of arrival.
         self._zones: dict[str, dict[str, None]] = {}
+        # See `ordered`; None: must be worked out again, with the two below.
         self._ordered: tuple[NodeRow, ...] | None = None
         self._names: tuple[str, ...] = ()
         self._places: dict[str, int] = {}
-        self._labels: dict[str, tuple[list[str | None], bool]] = {}
-        # Names of rows in the order in which they changed, and how many were forgotten before the
-        # first of them.
-        self.changes: tuple[list[str], int] = ([], 0)
+        # See `label_values`.
+        self._labels: dict[str, LabelValues] = {}
+        self.changes = ChangedRows([], 0)
         self._columns: OrderedDict[tuple[object, ...], NodeColumn[Any]] = OrderedDict()
-        # For `filters`: results that hold while no node changes, and the nodes that meet a term.
+        # For `filters`: results that hold while no node changes, by the `id` of needs and profile.
         self.filter_results: dict[tuple[int, int], KeptResults] = {}
+        # For `filters`: names of the nodes that meet a term.
         self.meeting: dict[NodeTerm, tuple[str, ...]] = {}
         for node in nodes:
             self.set_node(node)
@@ -159,14 +189,15 @@ class ClusterState:
 
     @property
     def ordered(self) -> tuple[NodeRow, ...]:
-        """All rows in kube-scheduler's order: one node of each zone in turn, in order of
-        arrival.
+        """All rows in kube-scheduler's order: the first node of each zone, then the second of
+        each, and so on.
         """
         if self._ordered is None:
-            lists = [list(names) for names in self._zones.values()]
+            zones = [list(names) for names in self._zones.values()]
+            most_nodes = max(map(len, zones), default=0)
             rows = []
-            for index in range(max(map(len, lists), default=0)):
-                rows += [self.rows[names[index]] for names in lists if index < len(names)]
+            for index in range(most_nodes):
+                rows += [self.rows[names[index]] for names in zones if index < len(names)]
             self._ordered = tuple(rows)
             self._names = tuple([row.name for row in rows])
             self._places = {name: place for place, name in enumerate(self._names)}
@@ -175,9 +206,9 @@ class ClusterState:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of `ordered`."""
-        return (
-            self._names if self._ordered is not None else tuple([row.name for row in self.ordered])
-        )
+        if self._ordered is None:
+            _ = self.ordered
+        return self._names
 
     @property
     def places(self) -> Mapping[str, int]:
@@ -186,16 +217,14 @@ class ClusterState:
             _ = self.ordered
         return self._places
 
-    def label_values(self, key: str) -> tuple[list[str | None], bool]:
-        """A label's value of each of `ordered`, and whether each has one of its own."""
-        column = self._labels.get(key)
-        if column is None:
+    def label_values(self, key: str) -> LabelValues:
+        """Read a label of all nodes; kept until a node changes."""
+        label_values = self._labels.get(key)
+        if label_values is None:
             values = [row.labels.get(key) for row in self.ordered]
-            column = self._labels[key] = (
-                values,
-                None not in values and len(set(values)) == len(values),
-            )
-        return column
+            all_differ = None not in values and len(set(values)) == len(values)
+            label_values = self._labels[key] = LabelValues(values, all_differ)
+        return label_values
 
     def set_node(self, node: Node) -> None:
         """Add a node, or replace what is known of it; its pods stay."""
@@ -255,9 +284,10 @@ class ClusterState:
         self._labels.clear()
 
     def _move_images(self, before: Mapping[str, int], after: Mapping[str, int], name: str) -> None:
+        """Replace a node's list of images. name: of the node; before, after: bytes by image."""
         if before is after:
             return
-        # All of the old report goes first: the last holder's new report brings a new size.
+        # The old list is taken out whole. So a node that alone has an image brings a new size.
         for image in before:
             use = self.images.get(image)
             if use is not None:
@@ -271,31 +301,31 @@ class ClusterState:
             use.holders.add(name)
 
     def look(self) -> None:
-        """Begin a cycle: with `stale_images`, nodes that changed since the last one see the present
-        counts.
+        """Begin a cycle. With `stale_images`, refresh the image counts of nodes that changed since
+        the last cycle.
         """
-        if self._unseen:
-            for name in self._unseen:
-                row = self.rows.get(name)
-                if row is not None:
-                    row.image_view = {
-                        image: (self.images[image].size_bytes, len(self.images[image].holders))
-                        for image in row.node.images
-                    }
-            self._unseen.clear()
+        for name in self._unseen:
+            row = self.rows.get(name)
+            if row is not None:
+                row.image_view = {
+                    image: (self.images[image].size_bytes, len(self.images[image].holders))
+                    for image in row.node.images
+                }
+        self._unseen.clear()
 
     def touch(self, name: str) -> None:
-        """Note that something about a node was told again that changes nothing here: its entry sees
-        images anew.
+        """Note that a node was reported again, without a change that the model knows.
+
+        With `stale_images`, its image counts are refreshed all the same.
         """
         if self.stale_images and name in self.rows:
             self._unseen.add(name)
 
     def _changed(self, row: NodeRow) -> None:
-        changes, first = self.changes
-        changes.append(row.name)
-        if len(changes) > _REMEMBERED_CHANGES:
-            self.changes = [], first + len(changes)
+        names, forgotten = self.changes
+        names.append(row.name)
+        if len(names) > _REMEMBERED_CHANGES:
+            self.changes = ChangedRows([], forgotten + len(names))
         if self.stale_images:
             self._unseen.add(row.name)
 
@@ -306,13 +336,14 @@ class ClusterState:
         return self._pods.get(key)
 
     def add_pod(self, pod: Pod) -> None:
-        """Add a pod, or replace the one of its name.
+        """Add a pod, or replace the pod of its name.
 
-        Finished ones, and those neither bound nor nominated, just go.
+        A pod that has finished, or is neither bound nor nominated, is only removed.
         """
         if pod.key in self._pods:
             self.remove_pod(pod.key)
-        if pod.is_finished or not (pod.node_name or pod.nominated_node):
+        has_node = bool(pod.node_name or pod.nominated_node)
+        if pod.is_finished or not has_node:
             return
         self._pods[pod.key] = pod
         if pod.node_name:
@@ -345,8 +376,9 @@ class ClusterState:
 
     @contextlib.contextmanager
     def without(self, *keys: str) -> Iterator[Self]:
-        """The state without these pods; they are added again afterwards, also after an
-        exception.
+        """Take these pods out while the `with` block runs.
+
+        They are added again at its end, also after an exception.
         """
         removed = [self.remove_pod(key) for key in keys if key in self._pods]
         try:
@@ -366,6 +398,7 @@ class ClusterState:
         self._count(row.name, pod, -1)
 
     def _count(self, node_name: str, pod: Pod, sign: int) -> None:
+        """Count a pod in (1) or out (-1)."""
         if pod.spec.has_pod_terms:
             for term in self._owned_terms(pod):
                 counts = self.terms.setdefault(term, {})
@@ -377,7 +410,7 @@ class ClusterState:
                 bump(counts, node_name, sign)
 
     def _owned_terms(self, pod: Pod) -> list[OwnedTerm]:
-        """`owned_terms`, made once for all pods of a namespace that share their terms."""
+        """`owned_terms`, made once for all pods of a namespace whose specs share their terms."""
         spec = pod.spec
         key = (
             id(spec.required_affinity),
@@ -390,16 +423,16 @@ class ClusterState:
         if known is None:
             if len(self._owned) >= _REMEMBERED_SPECS:
                 self._owned.clear()
-            # The spec is kept, so that those ids stay its own.
+            # The spec is kept alive, so that no other object gets the same `id`.
             known = self._owned[key] = (spec, owned_terms(pod))
         _, terms = known
         return terms
 
-    # Questions
+    # Answers
 
     def needs_of(self, spec: PodSpec) -> Needs:
-        """The spec's needs. Equal needs are one object: who keeps it may compare by identity."""
-        # Specs that are copies of one share these parts.
+        """The spec's needs. Equal needs are the same object, so its `id` may serve as a key."""
+        # Specs that were copied from one spec share these parts.
         key = (
             id(spec.requests),
             id(spec.host_ports),
@@ -419,18 +452,19 @@ class ClusterState:
                 spec.required_node_terms,
                 spec.tolerations,
             )
-            # The spec is kept, so that those ids stay its own.
-            known = self._needs[key] = (spec, self._equal_needs.setdefault(new_needs, new_needs))
+            needs = self._equal_needs.setdefault(new_needs, new_needs)
+            # The spec is kept alive, so that no other object gets the same `id`.
+            known = self._needs[key] = (spec, needs)
         _, needs = known
         return needs
 
     def column(
         self, key: tuple[object, ...], find: Callable[[NodeRow], _Found], keep_alive: object = None
     ) -> NodeColumn[_Found]:
-        """What `find` says of each row, for whoever asks with this key.
+        """What `find` returns for each row. It is kept under `key`.
 
-        It may look at nothing but the row, its nominated pods aside. keep_alive: what `key` names
-        by identity.
+        `find` may look at the row only, and not at its nominated pods. keep_alive: an object whose
+        `id` is in `key`.
         """
         column = self._columns.get(key)
         if column is None:
@@ -443,16 +477,20 @@ class ClusterState:
         return column
 
     def count_pods(self, query: PodQuery) -> Mapping[str, int]:
-        """How many pods the query matches, by node; nodes without any are left out. Read-only."""
+        """How many pods the query finds, by name of the node; without the nodes that have none.
+
+        Read-only.
+        """
         counts = self._queries.get(query)
         if counts is not None:
             self._queries.move_to_end(query)
             return counts
-        counts = self._queries[query] = {
-            name: number
-            for name, row in self.rows.items()
-            if (number := sum(map(query.finds, row.pods.values())))
-        }
+        counts = {}
+        for name, row in self.rows.items():
+            number = sum(map(query.finds, row.pods.values()))
+            if number:
+                counts[name] = number
+        self._queries[query] = counts
         if len(self._queries) > _REMEMBERED_QUERIES:
             self._queries.popitem(last=False)
         return counts
@@ -460,7 +498,10 @@ class ClusterState:
     def namespaces_of(
         self, namespaces: frozenset[str], selector: frozenset[Requirement] | None
     ) -> frozenset[str] | None:
-        """The namespaces a term of a pod that comes means; None for all of them."""
+        """The namespaces that a term means; None: all of them.
+
+        namespaces: that it names; selector: of labels of further namespaces.
+        """
         if selector is None:
             return namespaces
         if not selector:
@@ -475,10 +516,12 @@ class ClusterState:
     def condition_of(
         self, term: PodTerm, namespace: str
     ) -> tuple[frozenset[str] | None, frozenset[Requirement] | None]:
-        """Which pods a term of a pod of that namespace means."""
-        return self.namespaces_of(
-            own_namespaces(term, namespace), term.namespace_selector
-        ), term.selector
+        """Which pods a term means: in which namespaces (None: all), with which labels.
+
+        namespace: of the pod that has the term.
+        """
+        namespaces = self.namespaces_of(own_namespaces(term, namespace), term.namespace_selector)
+        return namespaces, term.selector
 
     def labels_of_namespace(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace; none if it is unknown."""
@@ -486,9 +529,12 @@ class ClusterState:
 
 
 def _zone_of(node: Node) -> str:
-    labels = node.labels
-    zone, region = (
-        next((labels[label] for label in names if label in labels), "")
-        for names in (_ZONE_LABELS, _REGION_LABELS)
-    )
+    """What kube-scheduler tells zones apart by; "" for a node without region and zone."""
+    zone = _first_label(node.labels, _ZONE_LABELS)
+    region = _first_label(node.labels, _REGION_LABELS)
     return f"{region}:\0:{zone}" if zone or region else ""
+
+
+def _first_label(labels: Mapping[str, str], keys: Iterable[str]) -> str:
+    """The value of the first of these labels that is there; "" if none is."""
+    return next((labels[key] for key in keys if key in labels), "")

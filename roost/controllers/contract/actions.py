@@ -20,7 +20,7 @@ class ChangeNode:
     uid: str
     set_labels: Mapping[str, str] = field(default_factory=dict)
     remove_labels: frozenset[str] = frozenset()
-    # By key, whatever their effect.
+    # Keys. A taint with this key goes, whatever its effect is.
     remove_taints: frozenset[str] = frozenset()
     why: str
 
@@ -33,6 +33,8 @@ class ChangeNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PodAction:
+    """What the actions on an existing pod have in common."""
+
     namespace: str
     name: str
     uid: str
@@ -40,7 +42,7 @@ class _PodAction:
 
     @classmethod
     def of(cls, pod: Pod, why: str) -> Self:
-        """Of this very pod."""
+        """Make the action for this pod."""
         return cls(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why)
 
 
@@ -101,27 +103,29 @@ class DeletePod(_PodAction):
 class Notice:
     """Write an Event. The same notice is not repeated for some minutes."""
 
+    # The object that the Event is about.
     kind: str
-    # "" for objects without one.
+    # "" for a kind that has no namespace, as Node.
     namespace: str
     name: str
     uid: str
-    # CamelCase, for programs.
+    # A word in CamelCase, by which programs recognise the Event.
     reason: str
-    # One plain sentence.
+    # A plain sentence for people.
     message: str
+    # Whether the Event's type is Warning, not Normal.
     warning: bool = False
 
     @classmethod
     def on_node(
         cls, name: str, uid: str, reason: str, message: str, *, warning: bool = False
     ) -> Notice:
-        """About a node."""
+        """Make a notice about a node."""
         return cls("Node", "", name, uid, reason, message, warning)
 
     @classmethod
     def on_pod(cls, pod: Pod, reason: str, message: str, *, warning: bool = False) -> Notice:
-        """About a pod."""
+        """Make a notice about a pod."""
         return cls("Pod", pod.namespace, pod.name, pod.uid, reason, message, warning)
 
     @classmethod
@@ -134,20 +138,22 @@ class Notice:
         *,
         warning: bool = False,
     ) -> Notice:
-        """About the object that keeps a set's room."""
-        name, uid = stateful_set.name, stateful_set.uid
-        return cls("StatefulSet", namespace, name, uid, reason, message, warning)
+        """Make a notice about the StatefulSet of a placeholder set."""
+        return cls(
+            "StatefulSet", namespace, stateful_set.name, stateful_set.uid, reason, message, warning
+        )
 
     def __str__(self) -> str:
         where = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{'warn' if self.warning else 'note'} on {self.kind} {where}: {self.message}"
+        verb = "warn" if self.warning else "note"
+        return f"{verb} on {self.kind} {where}: {self.message}"
 
 
 Action = ChangeNode | EvictPod | ScaleSet | KeepHistory | CreatePod | DeletePod | Notice
 
 
 class Outcome(StrEnum):
-    """The outcome of an action."""
+    """How an action ended."""
 
     DONE = "done"
     # The object is gone, or was replaced: nothing is left to do.
@@ -167,6 +173,7 @@ class Done(NamedTuple):
     outcome: Outcome
 
 
+# What a controller remembers from plan to plan.
 M = TypeVar("M")
 # Metric name -> label values, in the metric's order -> value.
 Gauges = Mapping[str, Mapping[tuple[str, ...], float]]
@@ -186,6 +193,7 @@ class Planned(Generic[M]):
 
     actions: Sequence[Action]
     memory: M
-    # Seconds until the next plan may differ although nothing in the cluster changes; None: never.
+    # After so many seconds a new plan is made, even if nothing in the cluster changed. None: a new
+    # plan is made only after a change.
     wake_after_seconds: float | None = None
     gauges: Gauges = field(default_factory=dict)

@@ -1,12 +1,16 @@
-"""Make one plan of popular images: pull the most used ones to nodes that lack them, within disk,
-rate and count.
+"""Make one plan of popular images: pull the images with the most users to nodes that lack them.
 
-What nodes hold, what is being pulled and what failed is read from the cluster, so memory is never
-needed for safety. Pulls don't work against the kubelet, which deletes unused images when the disk
-is fuller than imageGCHighThresholdPercent (85): pulling ends well below that, nothing is pulled to
-a node under pressure, and a node that lost an image that was pulled there rests. Nor against an
-image cleaner (BinderHub's cordons its node while it deletes), nor against an autoscaler: a node
-that is marked for removal, or has been empty for a while, gets nothing.
+Three limits hold: free disk, bytes a minute, and pulls at the same time. What nodes hold and what
+is being pulled is read from the cluster, so a new leader, which remembers nothing, does no harm.
+
+Pulls mustn't work against others:
+
+- The kubelet deletes unused images when the disk is fuller than imageGCHighThresholdPercent (85).
+  So pulling ends well below that, and nothing is pulled to a node under pressure.
+- An image cleaner deletes images, too. BinderHub's cordons its node meanwhile, and a cordoned node
+  gets nothing. A node that lost an image that was pulled there rests.
+- An autoscaler removes nodes. A node that is marked for removal, or that has been empty for a
+  while, gets nothing.
 """
 
 from __future__ import annotations
@@ -40,34 +44,37 @@ from roost.controllers.popular_images.user_counts import ImageDemand, count_user
 from roost_core.objects.node import node_admits
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import PODS
+from roost_core.objects.selectors import NodeRules
 from roost_core.placement.kubelet_pulls import LONGEST_PULL_SECONDS
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 
 NAME: Final = "popular-images"
 PLAN_AGAIN_SECONDS: Final = 60.0
 WATCH_PULLS_SECONDS: Final = 10.0
-# The cluster changes more often, but nothing is urgent.
+# The least time between two plans. The cluster changes more often, but nothing is urgent.
 PACE_SECONDS: Final = 10.0
-# The assumed size of an image that no node lists: repo2docker's median of 1.6 GB on disk,
-# compressed.
+# The assumed size of an image that no node lists, in bytes as nodes report them: compressed.
+# repo2docker's median image has 1.6 GB on disk, and this is its compressed size.
 ASSUMED_IMAGE_BYTES: Final = 570_000_000
-# Concurrent pulls of booked events' images: those who come would pull them all the same, and at
-# once.
+# Pulls of booked events' images at the same time. Without them, the event's people would cause the
+# same pulls, and all at once.
 BOOKED_PARALLEL: Final = 20
 # An empty node that has been Ready for longer may be about to be removed by an autoscaler.
 NEW_NODE_SECONDS: Final = 600.0
-# Pods that start on a node share its queue of pulls; one that has been stuck for longer than this
-# is ignored.
+# While a pod starts on a node, nothing is pulled there: the pod's own images would have to wait. A
+# pod that is older than this, and hasn't started, is stuck and doesn't count.
 STARTING_SECONDS: Final = 600.0
-# If the scheduler hasn't found room by then, there is none.
+# If the scheduler hasn't placed a pull's pod by then, its node has no room for one more pod.
 BIND_SECONDS: Final = 120.0
-# Kubelets retry by themselves; a pull that still fails after this is given up for now.
+# Kubelets retry by themselves. A pull that still fails after this is given up for now.
 FAILING_SECONDS: Final = 60.0
 # A kubelet reports a new image within 40 s as a rule, within five minutes at worst.
 REPORT_SECONDS: Final = 300.0
-# Pauses after a failure, and on a node that lost a pulled image; doubled each time, up to the last.
+# The first rest of an image or a node after a failed pull. Each further rest is twice as long.
 FIRST_REST_SECONDS: Final = 300.0
+# The first rest of a node that lost a pulled image.
 LOST_REST_SECONDS: Final = 3600.0
+# The longest rest.
 LAST_REST_SECONDS: Final = 24 * 3600.0
 
 GAUGES: Final = (
@@ -92,11 +99,12 @@ GAUGES: Final = (
 
 
 class PulledImage(NamedTuple):
-    """An image that was pulled to a node, at `since` (steady seconds)."""
+    """An image that was pulled to a node."""
 
+    # When the pull was seen to be done, in steady seconds.
     since: float
     image_bytes: int
-    # A user's pod has run with it there since.
+    # Whether a user's pod has run with it on that node since.
     used: bool = False
 
 
@@ -121,29 +129,31 @@ class PopularMemory:
     demand: ImageDemand = field(default_factory=ImageDemand)
     # By name of the node.
     disks: Mapping[str, NodeDisk] = field(default_factory=dict)
-    # Bytes left to pull at `as_of`; may be negative after a large image.
+    # Bytes that might be pulled at `as_of`; negative after a large image.
     budget: float = 0.0
+    # When this was written; None before the first plan.
     as_of: float | None = None
     # By uid of the node, by image.
     pulled: Mapping[str, Mapping[str, PulledImage]] = field(default_factory=dict)
-    # By image, and by uid of the node.
+    # Rests of images, by the image, and rests of nodes, by the uid.
     rests: Mapping[str, BackOff] = field(default_factory=dict)
-    # Images pulled so far, and those used afterwards.
+    # How many images were pulled so far.
     pulled_count: int = 0
+    # How many of them a user's pod has run with on that node.
     used_count: int = 0
 
 
 def plan_popular_images(
     snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """Count users, follow the pulls under way, and start those of the most used images, where
-    allowed.
+    """Count users, follow the pulls under way, and start new pulls where the limits allow it.
 
-    Switched off, there is no right to delete the pods that are left: they are evicted where the
-    placeholder mover has the right to. Elsewhere they end within an hour, and go with their owner,
-    the controllers' ServiceAccount.
+    If popular images and events are switched off, the controllers may not delete pods. Pods that
+    still pull are then evicted, if the placeholder mover's right to evict is there. Else they end
+    by themselves within an hour.
     """
-    if not settings.counts_users and settings.release.events is None:
+    is_off = not settings.counts_users and settings.release.events is None
+    if is_off:
         return Planned(actions=_evictions(snapshot, settings), memory=memory)
     plan = _Plan(snapshot, memory, settings, now)
     plan.note_used()
@@ -155,33 +165,38 @@ def plan_popular_images(
 
 
 class _Rests:
-    """Images, and nodes by uid, that rest after failures: longer each time."""
+    """What rests after failures, longer each time.
+
+    A key is an image, or a node's uid. While it rests, the image is pulled nowhere, or nothing is
+    pulled to the node.
+    """
 
     def __init__(self, before: Mapping[str, BackOff], steady: float) -> None:
         self._steady = steady
+        # Failures are forgotten some time after the rest has ended.
         self.by_key = {
             key: rest for key, rest in before.items() if steady < rest.until + LAST_REST_SECONDS
         }
 
-    def holds(self, key: str) -> bool:
-        """Whether it rests now."""
+    def rests(self, key: str) -> bool:
+        """Whether the image or node rests now."""
         rest = self.by_key.get(key)
         return rest is not None and rest.until > self._steady
 
     def begin(self, key: str, first_seconds: float = FIRST_REST_SECONDS) -> None:
-        """Let it rest; the same failure, seen again, counts once."""
+        """Begin a rest. If the image or node rests already, this changes nothing."""
         before = self.by_key.get(key)
         self.by_key[key] = backed_off(before, first_seconds, LAST_REST_SECONDS, self._steady)
 
     def suspect(self, key: str) -> None:
-        """Let it rest if it was suspected before: this failure may be another's fault."""
+        """Note a failure that may have another cause. Only the second failure begins a rest."""
         if key in self.by_key:
             self.begin(key, FIRST_REST_SECONDS / 2)
         else:
-            self.by_key[key] = BackOff(1, self._steady)
+            self.by_key[key] = BackOff(failures=1, until=self._steady)
 
     def end(self, key: str) -> None:
-        """Forget its failures."""
+        """End the rest, and forget the failures."""
         self.by_key.pop(key, None)
 
 
@@ -216,35 +231,37 @@ class _Plan:
         self.under_way: dict[str, list[pull_pods.PopularPull]] = {}
         self.actions: list[Action] = []
         self.booked_images: frozenset[str] = frozenset()
-        passed = 0.0 if memory.as_of is None else max(0.0, now.steady - memory.as_of)
-        self.budget = min(
-            float(settings.bytes_per_minute),
-            memory.budget + passed * settings.bytes_per_minute / 60.0,
-        )
+        # Bytes that may be pulled now. The budget grows with time, up to that of a minute.
+        seconds_since = 0.0 if memory.as_of is None else max(0.0, now.steady - memory.as_of)
+        grown_by = seconds_since * settings.bytes_per_minute / 60.0
+        self.budget = min(float(settings.bytes_per_minute), memory.budget + grown_by)
         self.pulled_count = memory.pulled_count
         self.used_count = memory.used_count
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.waits = [PLAN_AGAIN_SECONDS]
         self.pods_on = Counter(pod.node_name for pod in snapshot.pods.values())
-        # Names of nodes where pods run, and where others' pods are about to start: kubelets pull
-        # one after the other.
+        # Names of nodes on which a pod of a class runs. An autoscaler keeps them.
         self.occupied: set[str] = set()
+        # Names of nodes on which a pod is about to start. A kubelet pulls one image after the
+        # other, so a pull of ours could delay that pod.
         self.starting: set[str] = set()
         self._find_busy_nodes()
 
     def _find_busy_nodes(self) -> None:
+        """Fill `occupied` and `starting`."""
         snapshot = self.snapshot
         for pod in snapshot.pods.values():
             if pull_pods.is_pull_pod(pod, snapshot.release, snapshot.namespace):
                 continue
-            if pod.phase != "Pending":
-                # Any class: a DaemonSet's pod keeps no node.
-                if pod.node_name not in self.occupied and self.settings.release.class_of(
-                    pod, snapshot.namespaces
-                ):
+            if pod.phase == "Pending":
+                is_stuck = pod.created <= self.now.wall - STARTING_SECONDS
+                if pod.node_name and not is_stuck:
+                    self.starting.add(pod.node_name)
+            elif pod.node_name not in self.occupied:
+                # A pod without a class, as a DaemonSet's, doesn't keep an autoscaler away.
+                has_class = bool(self.settings.release.class_of(pod, snapshot.namespaces))
+                if has_class:
                     self.occupied.add(pod.node_name)
-            elif pod.node_name and pod.created > self.now.wall - STARTING_SECONDS:
-                self.starting.add(pod.node_name)
 
     def note_used(self) -> None:
         """Count the pulled images with which a user's pod has begun to run."""
@@ -257,41 +274,45 @@ class _Plan:
                     self.used_count += 1
 
     def follow_pods(self) -> None:
-        """Read the pods that pull, delete those that are done, and let images and nodes rest after
-        failures.
-        """
+        """Read the pods that pull, and delete those that are done or have failed."""
         for pod in _pull_pods(self.snapshot):
             pull = pull_pods.read_pull(pod)
             disk = self.disks.get(pull.node)
             is_done = pull_pods.has_pulled(pod)
-            if disk is not None and not is_done and not pod.is_finished:
-                # Under way, too, while the pod is being deleted: the kubelet may still be pulling.
-                self.under_way.setdefault(pull.node, []).append(pull)
-                self.waits.append(WATCH_PULLS_SECONDS)
-            if (
-                is_done
-                and disk is not None
-                and pull.image not in self.pulled.setdefault(disk.uid, {})
-            ):
-                self.pulled[disk.uid][pull.image] = PulledImage(self.now.steady, pull.image_bytes)
-                self.pulled_count += 1
-                self.rests.end(pull.image)
-                self.rests.end(disk.uid)
-                self._tell(
-                    disk,
-                    "PopularImagePulled",
-                    f"Image {pull.image} was pulled here ahead of its users.",
-                )
             if is_done:
+                if disk is not None:
+                    self._note_pulled(disk, pull)
                 why = f"image {pull.image} is on {pull.node}"
             else:
-                why = self._why_end(pod, pull, disk)
+                if disk is not None and not pod.is_finished:
+                    # A pod that is being deleted counts, too: the kubelet may still be pulling.
+                    self.under_way.setdefault(pull.node, []).append(pull)
+                    self.waits.append(WATCH_PULLS_SECONDS)
+                why = self._judge_unfinished(pod, pull, disk)
             if why and not pod.leaving:
-                # Asked for again with each plan until it is gone.
+                # Each plan asks for it again, until the pod is gone.
                 self.actions.append(DeletePod.of(pod, why))
 
-    def _why_end(self, pod: Pod, pull: pull_pods.PopularPull, disk: NodeDisk | None) -> str:
-        """Return why a pod whose image isn't present yet is deleted; "" while it has more time."""
+    def _note_pulled(self, disk: NodeDisk, pull: pull_pods.PopularPull) -> None:
+        """Remember that an image came to a node, if no earlier plan has."""
+        pulled = self.pulled.setdefault(disk.uid, {})
+        if pull.image in pulled:
+            return
+        pulled[pull.image] = PulledImage(self.now.steady, pull.image_bytes)
+        self.pulled_count += 1
+        self.rests.end(pull.image)
+        self.rests.end(disk.uid)
+        self._tell(
+            disk, "PopularImagePulled", f"Image {pull.image} was pulled here ahead of its users."
+        )
+
+    def _judge_unfinished(
+        self, pod: Pod, pull: pull_pods.PopularPull, disk: NodeDisk | None
+    ) -> str:
+        """Return why a pod that hasn't pulled its image is deleted; "" while it has more time.
+
+        After a failure, the image or the node begins to rest.
+        """
         age = self.now.wall - pod.created
         failure = pull_pods.failure_of(pod)
         if disk is None:
@@ -308,9 +329,9 @@ class _Plan:
         if not has_failed and age < LONGEST_PULL_SECONDS:
             return ""
         failure = _cut(failure or f"not pulled within {LONGEST_PULL_SECONDS / 60:.0f} minutes")
-        # Pulls of one image that started together fail together, and count once. A node is at fault
-        # if it fails again.
-        if not self.rests.holds(pull.image):
+        # Pulls of one image that started together fail together, and count as one failure. The
+        # fault may be the image's or the node's: a node rests only if it fails again.
+        if not self.rests.rests(pull.image):
             self.rests.begin(pull.image)
             self.rests.suspect(disk.uid)
             minutes = (self.rests.by_key[pull.image].until - self.now.steady) / 60
@@ -322,16 +343,21 @@ class _Plan:
         return f"image {pull.image} can't be pulled: {failure}"
 
     def find_lost_images(self) -> None:
-        """Find images that were pulled and are gone: the kubelet or a cleaner needed the room."""
+        """Find images that were pulled to a node and are gone. Let that node rest.
+
+        The kubelet or an image cleaner needed the room.
+        """
         for disk in self.disks.values():
+            lists_all = not disk.is_cut and not disk.node.has_cut_names
+            if not lists_all:
+                # An image that the node doesn't list may be there all the same.
+                continue
             pulled = self.pulled.get(disk.uid, {})
-            reported = [
+            lost = sorted(
                 image
                 for image, pull in pulled.items()
-                if self.now.steady - pull.since >= REPORT_SECONDS
-            ]
-            is_cut = disk.is_cut or disk.node.has_cut_names
-            lost = sorted(image for image in reported if image not in disk.holds and not is_cut)
+                if self.now.steady - pull.since >= REPORT_SECONDS and image not in disk.holds
+            )
             for image in lost:
                 del pulled[image]
             if lost:
@@ -343,104 +369,116 @@ class _Plan:
                 self._tell(disk, "PopularImageRemoved", message)
 
     def start_booked(self) -> None:
-        """Start the pulls of booked events' images, on the nodes that keep room for their
-        people.
-        """
+        """Start the pulls of booked events' images, on nodes that keep room for these events."""
         if self.settings.release.events is None:
             return
         current = bookings_at(self.settings.release.events, self.snapshot.bookings, self.now.wall)
         if current.next_change is not None:
             self.waits.append(max(1.0, current.next_change - self.now.wall))
-        # By name of the set, by image: people.
-        by_set: dict[str, Counter[str]] = {}
+        # How many people are booked: by name of the placeholder set, by image.
+        people_by_set: dict[str, Counter[str]] = {}
         for booking in current.bookings:
-            if booking.event.image:
-                by_set.setdefault(booking.event.set_name, Counter())[booking.event.image] += (
-                    booking.event.people
-                )
-        self.booked_images = frozenset(image for images in by_set.values() for image in images)
-        for node, sets in sorted(self._nodes_of_sets(by_set.keys()).items()):
+            event = booking.event
+            if event.image:
+                people = people_by_set.setdefault(event.set_name, Counter())
+                people[event.image] += event.people
+        self.booked_images = frozenset(
+            image for people in people_by_set.values() for image in people
+        )
+        for node, sets in sorted(self._sets_by_node(people_by_set.keys()).items()):
             disk = self.disks[node]
-            # By image: the most people that one of the node's sets is booked for.
-            people = Counter[str]()
+            # By image. If several of the node's sets have an image, the largest number counts.
+            most_people = Counter[str]()
             for name in sets:
-                people |= by_set[name]
-            by_people = sorted((-number, image) for image, number in people.items())
-            lacks = [image for _, image in by_people if self._lacks(disk, image)]
-            if lacks:
-                self.waits.append(WATCH_PULLS_SECONDS)
-            if lacks and not self._why_not(disk):
-                for image in lacks:
-                    if self._count() < BOOKED_PARALLEL and self._may_start(disk, image):
-                        self._start(disk, image)
+                most_people |= people_by_set[name]
+            by_people = sorted(most_people, key=lambda image: (-most_people[image], image))
+            missing = [image for image in by_people if self._is_missing(disk, image)]
+            if not missing:
+                continue
+            self.waits.append(WATCH_PULLS_SECONDS)
+            if self._why_closed_to_all(disk):
+                continue
+            for image in missing:
+                if self._count_pulls() < BOOKED_PARALLEL and self._may_start(disk, image):
+                    self._start(disk, image)
 
-    def _nodes_of_sets(self, names: Iterable[str]) -> dict[str, set[str]]:
-        """Names of the sets by node that keeps their room."""
+    def _sets_by_node(self, names: Iterable[str]) -> dict[str, set[str]]:
+        """Which of these placeholder sets have placeholders on a node, by the node's name."""
         wanted = {*names}
+        if not wanted:
+            return {}
         sets_by_node = dict[str, set[str]]()
-        if wanted:
-            for pod in self.snapshot.pods.values():
-                name = pod.labels.get(PLACEHOLDER_SET_LABEL)
-                if name in wanted and pod.labels.get(OWN_INSTANCE_LABEL) == self.snapshot.release:
-                    sets_by_node.setdefault(pod.node_name, set()).add(name)
-        return {node: sets for node, sets in sets_by_node.items() if node in self.disks}
+        for pod in self.snapshot.pods.values():
+            name = pod.labels.get(PLACEHOLDER_SET_LABEL)
+            is_ours = pod.labels.get(OWN_INSTANCE_LABEL) == self.snapshot.release
+            if name in wanted and is_ours and pod.node_name in self.disks:
+                sets_by_node.setdefault(pod.node_name, set()).add(name)
+        return sets_by_node
 
     def start_popular(self) -> None:
-        """Start the pulls of the most used images, as far as every limit allows."""
+        """Start the pulls of the most used images, as far as every limit allows.
+
+        A node gets one pull at a time: the most used of the images that it lacks.
+        """
         settings = self.settings
         popular = self.demand.most_used(settings.min_users) if settings.counts_users else ()
+        # How many nodes are open to popular images, or closed for which reason.
         states: Counter[str] = Counter()
-        missing = 0
+        missing_count = 0
         queue: list[_NextPull] = []
         for name, disk in self.disks.items():
-            state = self._why_not(disk) or self._why_not_popular(disk)
-            states[state or "open"] += 1
-            lacks = [
+            missing = [
                 (image, users)
                 for image, users in self._wanted(disk, popular)
-                if self._lacks(disk, image)
+                if self._is_missing(disk, image)
             ]
-            missing += len(lacks)
-            if state:
+            missing_count += len(missing)
+            why_closed = self._why_closed_to_all(disk) or self._why_closed_to_popular(disk)
+            states[why_closed or "open"] += 1
+            if why_closed:
                 continue
-            for image, users in lacks:
+            for image, users in missing:
                 if self._may_start(disk, image):
                     queue.append(_NextPull(users, disk.node.created, name, image))
                     break
         queue.sort(key=_NextPull.order)
-        for pull in queue[: max(0, settings.parallel - self._count())]:
-            size = self._size(pull.image)
-            price = min(size, settings.bytes_per_minute)
-            if self.budget < price:
-                # The most used image waits for budget; smaller ones don't overtake it, or it would
-                # never get enough.
-                self.waits.append(
-                    max(1.0, (price - self.budget) * 60.0 / settings.bytes_per_minute)
-                )
+        pulls_left = max(0, settings.parallel - self._count_pulls())
+        for pull in queue[:pulls_left]:
+            image_bytes = self._image_bytes(pull.image)
+            # A larger image than a minute's bytes starts with a full budget, and overdraws it.
+            needed = min(image_bytes, settings.bytes_per_minute)
+            if self.budget < needed:
+                # The most used image waits for budget. Smaller images don't overtake it: they
+                # would use up the budget again and again.
+                seconds = (needed - self.budget) * 60.0 / settings.bytes_per_minute
+                self.waits.append(max(1.0, seconds))
                 break
             self._start(self.disks[pull.node], pull.image)
-            self.budget -= size
+            self.budget -= image_bytes
         self.gauges["popular_images_nodes"] = {
             (state,): float(count) for state, count in states.items()
         }
         self.gauges["popular_images"] = {(): float(len(popular))}
-        self.gauges["popular_images_missing"] = {(): float(missing)}
-        self.gauges["popular_images_pulling"] = {(): float(self._count())}
-        resting = sum(map(self.rests.holds, self.demand.users))
+        self.gauges["popular_images_missing"] = {(): float(missing_count)}
+        self.gauges["popular_images_pulling"] = {(): float(self._count_pulls())}
+        resting = sum(map(self.rests.rests, self.demand.users))
         self.gauges["popular_images_backing_off"] = {(): float(resting)}
 
     def _wanted(
         self, disk: NodeDisk, popular: Sequence[tuple[str, float]]
     ) -> Iterator[tuple[str, float]]:
-        """Yield the images that the node should have: the most used of those whose pods may run
-        there.
+        """Yield the images that the node should have, each with its users.
+
+        They are the most used of the images whose pods may run on the node, `per_node` at most.
         """
         left = self.settings.per_node
-        admitted: dict[object, bool] = {}
+        # Many images have the same rules.
+        admitted: dict[NodeRules, bool] = {}
         for image, users in popular:
             if left <= 0:
                 return
             if image in disk.managed:
+                # The puller brings it.
                 continue
             for rules in self.demand.rules[image]:
                 if rules not in admitted:
@@ -450,56 +488,62 @@ class _Plan:
                     left -= 1
                     break
 
-    def _lacks(self, disk: NodeDisk, image: str) -> bool:
+    def _is_missing(self, disk: NodeDisk, image: str) -> bool:
+        """Whether a node neither holds an image nor is about to."""
+        is_pulled = image in self.pulled.get(disk.uid, {})
         under_way = self.under_way.get(disk.node.name, ())
-        is_coming = image in self.pulled.get(disk.uid, {}) or any(
-            pull.image == image for pull in under_way
-        )
-        return image not in disk.holds and not is_coming
+        is_being_pulled = any(pull.image == image for pull in under_way)
+        return image not in disk.holds and not is_pulled and not is_being_pulled
 
-    def _why_not(self, disk: NodeDisk) -> str:
+    def _why_closed_to_all(self, disk: NodeDisk) -> str:
         """Return why nothing may be pulled to a node now; "" if something may be."""
         if disk.closed:
             return disk.closed
-        if self.rests.holds(disk.uid):
+        if self.rests.rests(disk.uid):
             return "resting"
         if disk.full:
             return disk.full
         return "busy" if disk.node.name in self.starting else ""
 
-    def _why_not_popular(self, disk: NodeDisk) -> str:
-        """Return why only booked events' images may be pulled to a node."""
+    def _why_closed_to_popular(self, disk: NodeDisk) -> str:
+        """Return why only booked events' images may be pulled to a node; "" if others may, too."""
         ready_since = self.snapshot.sight_of(disk.node, self.now).ready_since
         is_new = ready_since is None or self.now.steady - ready_since < NEW_NODE_SECONDS
-        return "" if disk.node.name in self.occupied or is_new else "empty"
+        is_occupied = disk.node.name in self.occupied
+        return "" if is_occupied or is_new else "empty"
 
     def _may_start(self, disk: NodeDisk, image: str) -> bool:
-        under_way = self.under_way.get(disk.node.name, ())
-        # On a full node, one more pod would pre-empt placeholders.
-        is_full = self.pods_on[disk.node.name] >= disk.node.allocatable.get(PODS, 110)
-        if under_way or is_full or self.rests.holds(image):
+        """Whether an image may be pulled to a node that is open: now, and within its disk."""
+        is_pulling = bool(self.under_way.get(disk.node.name))
+        # On a node with as many pods as it may have, one more would pre-empt a placeholder.
+        has_most_pods = self.pods_on[disk.node.name] >= disk.node.allocatable.get(PODS, 110)
+        if is_pulling or has_most_pods or self.rests.rests(image):
             return False
         pulled = self.pulled.get(disk.uid, {})
-        unreported = sum(
+        unreported_bytes = sum(
             pull.image_bytes for name, pull in pulled.items() if name not in disk.holds
         )
-        held_then = disk.image_bytes + unreported + self._size(image)
-        free_then = free_disk_bytes(disk.node, self.settings, held_then)
+        bytes_then = disk.image_bytes + unreported_bytes + self._image_bytes(image)
+        free_then = free_disk_bytes(disk.node, self.settings, bytes_then)
         return free_then is not None and free_then >= 0
 
     def _start(self, disk: NodeDisk, image: str) -> None:
-        pull = pull_pods.PopularPull(image, disk.node.name, self._size(image))
+        """Create the pod that pulls an image to a node."""
+        pull = pull_pods.PopularPull(image, disk.node.name, self._image_bytes(image))
         body = pull_pods.pull_pod(self.settings, disk.node, pull)
-        whose = "an event is booked with" if image in self.booked_images else "many users run"
+        is_booked = image in self.booked_images
+        whose = "an event is booked with" if is_booked else "many users run"
         why = f"{whose} {image}, and {pull.node} lacks it"
         self.actions.append(CreatePod(body=body, why=why))
         self.under_way.setdefault(pull.node, []).append(pull)
         self.waits.append(WATCH_PULLS_SECONDS)
 
-    def _count(self) -> int:
+    def _count_pulls(self) -> int:
+        """How many pulls are under way, over all nodes."""
         return sum(map(len, self.under_way.values()))
 
-    def _size(self, image: str) -> int:
+    def _image_bytes(self, image: str) -> int:
+        """The size of an image, as nodes report it."""
         if image not in self.sizes:
             listed = max((disk.holds.get(image, 0) for disk in self.disks.values()), default=0)
             self.sizes[image] = listed or ASSUMED_IMAGE_BYTES
@@ -545,7 +589,7 @@ def _pull_pods(snapshot: Snapshot) -> list[Pod]:
 
 
 def _evictions(snapshot: Snapshot, settings: PopularSettings) -> Sequence[EvictPod]:
-    """Evict what is left of the time when images were pulled, by the mover's right."""
+    """Evict the pods that still pull. Only the placeholder mover gives the right to evict."""
     if not settings.release.moves_placeholders:
         return ()
     why = "popular images and events are off"
@@ -553,14 +597,16 @@ def _evictions(snapshot: Snapshot, settings: PopularSettings) -> Sequence[EvictP
 
 
 def _cut(failure: str) -> str:
-    """Shorten a kubelet's message for an Event; its end says what was wrong."""
+    """Shorten a kubelet's message for an Event.
+
+    The beginning names the step that failed, and the end says why. The middle is left out.
+    """
     return failure if len(failure) <= 300 else f"{failure[:60]} … {failure[-240:]}"
 
 
 CONTROLLER: Final = Controller(
     name=NAME,
-    # Switched off, it still runs, so that its gauges go. Its rights over pods go with the feature:
-    # pods that are left end by their deadline, and go with their ServiceAccount.
+    # It also runs while it is switched off: it evicts the pods that still pull, if it may.
     read=read_popular_settings,
     plan=plan_popular_images,
     pace_seconds=PACE_SECONDS,

@@ -1,19 +1,20 @@
 """All sentences that users read on the spawn page.
 
-In a sentence, {left} stands for what is left, {usual} for a duration or a range, {others} for a
-number.
+Words in braces are filled in. {left}: how much time is left. {usual}: how long it takes as a rule,
+perhaps a range. {others}: how many downloads. {passed}: how long it has taken so far. {step}: the
+name of an init container.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost.controllers.start_notices.estimates import Estimate
 
 ROOM: Final = "Starting a new machine for your server; usually {usual}."
-# Whether one is being started isn't known: none was seen to start.
+# While no new machine was seen to start, nobody knows whether one is coming.
 ROOM_UNKNOWN: Final = "Waiting for a machine with room for your server; this can take some minutes."
 TOO_LARGE: Final = (
     "No machine here is large enough for your server. It starts only if a larger one is added."
@@ -27,64 +28,75 @@ DOWNLOAD_AFTER_ONE: Final = "One download is ahead of yours. {left}."
 DOWNLOAD_AFTER_SEVERAL: Final = "{others} downloads are ahead of yours. {left}."
 STILL: Final = "Still downloading your server's image. {left}."
 LONGER: Final = "The download is taking longer than usual. It is still running."
-# In texts on what holds a server up, {usual} is how long so far, and {others} an init container's
-# name. The kubelet's own words stand beside them on the page.
-VOLUME: Final = "Waiting for your server's volume, for {usual} so far."
+# What holds a server up after it got its machine. The spawn page also shows the kubelet's message,
+# which has the details.
+VOLUME: Final = "Waiting for your server's volume, for {passed} so far."
 VOLUME_ELSEWHERE: Final = (
-    "Waiting for your server's volume, for {usual} so far. Another machine still has it."
+    "Waiting for your server's volume, for {passed} so far. Another machine still has it."
 )
-SANDBOX: Final = "Waiting for the machine to set your server up, for {usual} so far."
-ADDRESS: Final = "Waiting for a network address for your server, for {usual} so far."
-PREPARING: Final = "Preparing your server. The step {others} has taken {usual} so far."
+SANDBOX: Final = "Waiting for the machine to set your server up, for {passed} so far."
+ADDRESS: Final = "Waiting for a network address for your server, for {passed} so far."
+PREPARING: Final = "Preparing your server. The step {step} has taken {passed} so far."
+# Units of a duration, with the place of its number.
 _A_FEW_SECONDS: Final = "a few seconds"
 _SECONDS: Final = "{} seconds"
 _MINUTES: Final = "{} minutes"
 
 
+class _Rounded(NamedTuple):
+    """A duration as people say it: "about 20 seconds", not 18.3."""
+
+    # One of the units above.
+    unit: str
+    # "" in "a few seconds".
+    number: str
+
+    def __str__(self) -> str:
+        is_one_minute = self.unit == _MINUTES and self.number == "1"
+        return "1 minute" if is_one_minute else self.unit.format(self.number)
+
+
 def with_estimate(text: str, estimate: Estimate, **more: object) -> str:
-    """Fill a sentence in."""
-    median = _duration(estimate.median)
+    """Fill in {left} and {usual} by an estimate. more: what else the sentence has in braces."""
+    median = str(_rounded(estimate.median))
     usual = _range(estimate.low, estimate.high)
     left = "A few seconds left" if median == _A_FEW_SECONDS else f"About {median} left"
-    if usual != _duration(estimate.low):
+    is_range = usual != str(_rounded(estimate.low))
+    if is_range:
         left = f"{left} ({usual})"
     return text.format(left=left, usual=usual, **more)
 
 
 def with_passed(text: str, passed: float, step: str) -> str:
-    """Fill a sentence in that says how long something has lasted. step: an init container."""
-    return text.format(usual=_duration(passed), others=step)
-
-
-def _duration(seconds: float, to_whole: Callable[[float], int] = round) -> str:
-    """A rounded duration: nobody waits by the second. to_whole: round or math.ceil."""
-    unit, number = _rounded(seconds, to_whole)
-    return "1 minute" if (unit, number) == (_MINUTES, "1") else unit.format(number)
+    """Fill in {passed}, which is given in seconds, and {step}."""
+    return text.format(passed=_rounded(passed), step=step)
 
 
 def _range(low: float, high: float) -> str:
-    """From `low` to `high` seconds, with one unit where both have the same; a range of one value is
-    no range.
-    """
-    # Nobody minds a server that comes early. Rounded to the nearest, narrow ranges would hold too
-    # rarely.
-    first = _duration(low)
-    last = _duration(high, ceil)
-    unit, number = _rounded(low, round)
-    last_unit, last_number = _rounded(high, ceil)
+    """Words for "from `low` to `high` seconds". Ends that round to the same are said once."""
+    first = _rounded(low)
+    # The upper end is rounded up. People don't mind a server that comes earlier than announced, but
+    # narrow ranges would too often be exceeded.
+    last = _rounded(high, ceil)
     if first == last:
-        return first
-    if unit == last_unit and number:
-        return unit.format(f"{number} to {last_number}")
+        return str(first)
+    if first.unit == last.unit:
+        return first.unit.format(f"{first.number} to {last.number}")
     return f"{first} to {last}"
 
 
-def _rounded(seconds: float, to_whole: Callable[[float], int]) -> tuple[str, str]:
-    """The unit, as a sentence's part, and the number in it; "" where no number is said."""
+def _rounded(seconds: float, to_whole: Callable[[float], int] = round) -> _Rounded:
+    """Round to 5 seconds, to half a minute from one minute on, to a minute from 5 minutes on.
+
+    to_whole: round or math.ceil.
+    """
     fives = to_whole(seconds / 5)
     if fives < 2:
-        return _A_FEW_SECONDS, ""
+        return _Rounded(_A_FEW_SECONDS, "")
     if fives < 12:
-        return _SECONDS, str(5 * fives)
-    halves = max(2, to_whole(seconds / 30))
-    return _MINUTES, f"{halves / 2:g}" if halves < 10 else str(to_whole(seconds / 60))
+        return _Rounded(_SECONDS, str(5 * fives))
+    # At least one minute: `fives` and `half_minutes` may be rounded differently.
+    half_minutes = max(2, to_whole(seconds / 30))
+    if half_minutes < 10:
+        return _Rounded(_MINUTES, f"{half_minutes / 2:g}")
+    return _Rounded(_MINUTES, str(to_whole(seconds / 60)))

@@ -30,7 +30,12 @@ from roost.controllers.start_notices.estimates import (
 )
 from roost.controllers.start_notices.plan import CONTROLLER as START_NOTICES
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
-from roost.controllers.start_notices.texts import GIVES_WAY, ROOM_UNKNOWN, with_estimate
+from roost.controllers.start_notices.texts import (
+    GIVES_WAY,
+    ROOM_UNKNOWN,
+    with_estimate,
+    with_passed,
+)
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.hold_ups import HoldUp, read_hold_up
@@ -481,7 +486,10 @@ def test_the_policy_of_the_controllers_account_takes_every_sentence() -> None:
     seconds = [0.0, 4.0, 12.0, 27.0, 61.0, 95.0, 400.0, 86_400.0]
     for text in sentences:
         for low, high in itertools.combinations(seconds, 2):
-            said = with_estimate(text, Estimate(low, (low + high) / 2, high), others=1234)
+            if "{passed}" in text:
+                said = with_passed(text, high, "a-step")
+            else:
+                said = with_estimate(text, Estimate(low, (low + high) / 2, high), others=1234)
             assert re.fullmatch(pattern, said), said
             assert len(said) <= 200
 

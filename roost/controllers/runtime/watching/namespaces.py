@@ -1,4 +1,8 @@
-"""Namespaces' labels, by which a pod of another namespace belongs to a class."""
+"""Labels of namespaces.
+
+A class of pods may select namespaces by their labels. To know a pod's class, the controllers then
+need the labels of its namespace.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,17 @@ from roost_core.release.class_of_pod import needs_namespace_labels
 
 
 class WatchedNamespaces(Watched[Mapping[str, str]]):
-    """The labels of namespaces, where a class's selector needs more than their names."""
+    """The labels of all namespaces, if a class selects namespaces by more than their names."""
 
     def __init__(self, watches: Watches, release: ReleaseDocument) -> None:
         super().__init__(None)
-        if watches.all_namespaces and any(
+        needs_labels = any(
             needs_namespace_labels(pod_class.namespace_selector)
             for pod_class in release.classes.values()
-        ):
+        )
+        if needs_labels and watches.all_namespaces:
             self.cache = watches.add(ListWatch(NAMESPACES_PATH, labels_of, kind="namespaces"))
 
     def labels(self) -> Mapping[str, Mapping[str, str]] | None:
-        """`Snapshot.namespaces`."""
+        """`Snapshot.namespaces`: None if no class needs them."""
         return None if self.cache is None else self.cache.objects()

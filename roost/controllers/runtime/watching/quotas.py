@@ -14,54 +14,58 @@ log = logging.getLogger(__name__)
 
 
 class WatchedQuotas(Watched[Quota]):
-    """The quotas of the release's namespace, and of all others where users may be elsewhere.
+    """The quotas of the release's namespace, and those of all namespaces if hubs are elsewhere.
 
-    The two are apart: where others' may not be read, nothing is missing of the release's own.
+    They are two watches. If the second is forbidden, the first still gives the release's quotas.
     """
 
     def __init__(self, watches: Watches, release: ReleaseDocument) -> None:
         super().__init__(None)
-        self._elsewhere: Watched[Quota] = Watched(None)
-        # Whether it was told that hubs' quotas may not be read.
-        self._told_forbidden = False
+        # The quotas of all namespaces.
+        self._everywhere: Watched[Quota] = Watched(None)
+        # Whether the log says already that the second watch is forbidden.
+        self._has_warned = False
         if not release.placeholder_sets:
             return
         self.cache = watches.add(
             ListWatch(quotas_path(release.namespace), read_quota, kind="resourcequotas")
         )
-        has_hubs = any(
+        has_users_elsewhere = any(
             pod_class.is_of_users and pod_class.namespace_selector is not None
             for pod_class in release.classes.values()
         )
-        if has_hubs and watches.all_namespaces:
-            self._elsewhere.cache = watches.add(
+        if has_users_elsewhere and watches.all_namespaces:
+            self._everywhere.cache = watches.add(
                 ListWatch(quotas_path(), read_quota, kind="resourcequotas of hubs")
             )
 
     @property
     def by_name(self) -> Mapping[str, Quota] | None:
-        """`Snapshot.quotas`."""
+        """`Snapshot.quotas`: none if the release has no placeholders; None until they are read."""
         if self.cache is None:
             return {}
         if not self.cache.synced:
             return None
-        return {**self._elsewhere.objects(), **self.cache.objects()}
+        return {**self._everywhere.objects(), **self.cache.objects()}
 
     @property
     def awaits_hubs(self) -> bool:
         """`Snapshot.awaits_hub_quotas`."""
-        cache = self._elsewhere.cache
+        cache = self._everywhere.cache
         return cache is not None and not cache.synced and not cache.is_forbidden
 
     def follow(self) -> None:
-        """Say what it means that hubs' quotas may not be read: once, until they may."""
-        cache = self._elsewhere.cache
+        """Warn in the log if hubs' quotas may not be read.
+
+        It warns once. After the quotas were readable for a while, it may warn again.
+        """
+        cache = self._everywhere.cache
         if cache is None:
             return
         if cache.is_known:
-            self._told_forbidden = False
-        elif cache.is_forbidden and not self._told_forbidden:
-            self._told_forbidden = True
+            self._has_warned = False
+        elif cache.is_forbidden and not self._has_warned:
+            self._has_warned = True
             log.warning(
                 "quotas of hubs' namespaces may not be read: placeholders are kept for people whom"
                 " a ResourceQuota there refuses. Let the controllers' ServiceAccount list and watch"
