@@ -2,9 +2,9 @@
 converted.
 
 Guarantees: the result is valid for Roost, whatever the file holds; it keeps no more placeholders
-than the file did until it has learned from the hub's own days, and then at most as many as the
-hub's own limit or three nodes say (`most_of` in `profile_pools.py`); and every placement-related
-key is either mapped, or named with its line and the reason.
+than the file did until it has learned from the hub's own days, and then at most as many as
+`most_of` in `profile_pools.py` says; and every placement-related key is either mapped, or named
+with its line and the reason.
 """
 
 from collections.abc import Mapping, Sequence

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from generator.checks.placeholders import is_gpu
 from generator.importing.quantities import quantity
 from generator.importing.result import free_name
+from generator.importing.summary import MOST_PLACEHOLDERS
 from generator.importing.traits import LISTS, OLD_NAMES, camel_case, entries, overridden
 from generator.importing.user_sizes import NODE_KEYS, Room, Traits, room_of, size_traits
 from generator.render.go_json import to_json
@@ -34,13 +35,12 @@ _MAX_NAME: Final = 40
 # A usual node for users, should nobody say which. A placeholder with more memory is most of a node.
 _NODE_BYTES: Final = 64 * 2**30
 _NODE_CPUS: Final = 16
-# What a wrong forecast may fill: as many usual nodes, with as many placeholders.
-_MOST_NODES: Final = 3
-_MOST_PLACEHOLDERS: Final = 200
 # If fewer placeholders than that fit on a node, each is a large part of it.
 _FEW: Final = 8
+# As many usual nodes a wrong forecast may fill, if few placeholders fit on each.
+_MOST_NODES: Final = 3
 # An imported set keeps what the hub kept, until the hub's own weeks show that less is enough.
-LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
+LEARN: Final[Room] = {"min": 0, "max": MOST_PLACEHOLDERS, "timeZone": "UTC"}
 # Why a set has no replicas of its own: each is a node with a device, or most of one.
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
 # Values of a label by which nodes have no such thing, in lower case.
@@ -133,8 +133,9 @@ def learning(device: str, most: int = LEARN["max"], zone: str = LEARN["timeZone"
 
 
 def most_of(room: Room, device: str, limit: object, replicas: object = 0) -> int:
-    """The most placeholders that a set may learn: the hub's limit of servers, or what fills three
-    usual nodes. If few fit on a node: the smaller of the two.
+    """The most placeholders that a set may learn: the hub's limit of servers, else
+    MOST_PLACEHOLDERS. If few fit on a node: what fills three usual nodes, or the limit if that is
+    less.
 
     device: of `device_of`. limit: the hub's activeServerLimit, 0 for none. replicas: those that the
     hub keeps, which are never cut.
@@ -149,9 +150,9 @@ def most_of(room: Room, device: str, limit: object, replicas: object = 0) -> int
     if device:
         fitting.append(1)
     on_a_node = max(1, min(fitting))
-    most = min(_MOST_PLACEHOLDERS, _MOST_NODES * on_a_node)
-    if isinstance(limit, int) and limit > 0:
-        most = min(limit, most) if on_a_node < _FEW else limit
+    most = limit if isinstance(limit, int) and limit > 0 else MOST_PLACEHOLDERS
+    if on_a_node < _FEW:
+        most = min(most, _MOST_NODES * on_a_node)
     return max(most, replicas if isinstance(replicas, int) else 0)
 
 

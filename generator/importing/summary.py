@@ -19,6 +19,9 @@ PLACE: Final = "place"
 IMAGES: Final = "images"
 GATE: Final = "gate"
 PLACEHOLDERS: Final = "placeholders"
+# `learn.max` of a hub without a limit of servers: more people than begin at once on most hubs, so
+# that classes of all of them get room. `monthlyCeiling` bounds what a wrong forecast costs.
+MOST_PLACEHOLDERS: Final = 1000
 # The columns of a timetable that `roost book` reads.
 _COLUMNS: Final = "one line a class: weekday,time,people,until"
 
@@ -279,7 +282,8 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
     lines = [f"Room for the first week's classes: {command}"]
     limit = number(child(values, "events", "activeServerLimit"))
     greatest = [number(child(entry, "learn", "max")) for entry in learning]
-    guessed = ", ".join(f"{most:g}" for most in greatest if most != limit)
+    enough = (limit, MOST_PLACEHOLDERS)
+    guessed = ", ".join(f"{most:g}" for most in greatest if most not in enough)
     if guessed:
         lines.append(
             f"Set learn.max in placeholders ({guessed}) to the people of your busiest hour, if"

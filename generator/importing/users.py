@@ -16,6 +16,7 @@ from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection
+from generator.importing.summary import MOST_PLACEHOLDERS
 from generator.importing.traits import (
     UNSET,
     SetTraits,
@@ -246,8 +247,10 @@ def _placeholder_entry(
             reason = f"the hub's activeServerLimit ({learner.limit})"
         elif most > pools.most_of(seat, device, learner.limit):
             reason = "as many as the hub kept"
-        comments.append(f"max: {reason}. It is what a wrong forecast can cost.")
-        if most != learner.limit:
+        elif most == MOST_PLACEHOLDERS:
+            reason = "more than begin at once on most hubs"
+        comments.append(f"max: {reason}. prices.monthlyCeiling bounds what learning may cost.")
+        if most not in (learner.limit, MOST_PLACEHOLDERS):
             comments.append("If more people come in your busiest hour, set max to their number.")
         if not learner.zone:
             comments.append(

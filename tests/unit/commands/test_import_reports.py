@@ -228,13 +228,14 @@ def test_build_pods_own_label_is_followed() -> None:
 @pytest.mark.parametrize(
     ("hub", "most"),
     [
-        ("{}", 192),
+        ("{}", 1000),
         ("{hub: {activeServerLimit: 120}, proxy: {}}", 120),
         ("{hub: {activeServerLimit: 900}, proxy: {}}", 900),
         ("hub: {config: {JupyterHub: {active_server_limit: 77}}}", 77),
         ("singleuser: {memory: {guarantee: 32G}}", 6),
         ("{hub: {activeServerLimit: 900}, singleuser: {memory: {guarantee: 32G}}}", 6),
-        ("singleuser: {cpu: {guarantee: 2}}", 24),
+        ("singleuser: {cpu: {guarantee: 2}}", 1000),
+        ("singleuser: {cpu: {guarantee: 3}}", 15),
         ("singleuser: {extraResource: {limits: {nvidia.com/gpu: 1}}}", 3),
         (
             "scheduling: {userPlaceholder: {replicas: 10}}\nsingleuser: {memory: {guarantee: 32G}}",
@@ -292,13 +293,14 @@ def test_the_most_that_is_learned_is_the_hub_s_limit_or_asked_for(limit: int, gi
     (entry,) = listing(result.values["placeholders"])
     most = child(entry, "learn", "max")
     on_a_node = 64 // gib
-    fills = min(200, 3 * on_a_node)
-    assert most == ((limit if on_a_node >= 8 else min(limit, fills)) if limit else fills)
+    most_of_all = limit or 1000
+    assert most == (most_of_all if on_a_node >= 8 else min(most_of_all, 3 * on_a_node))
     is_limit = most == limit
+    is_guessed = most not in (limit, 1000)
     is_asked = f"Set learn.max in placeholders ({most})" in result.report(details=False)
-    assert is_asked == (not is_limit)
+    assert is_asked == is_guessed
     values = result.to_yaml()
-    assert ("set max to their number" in values) == (not is_limit)
+    assert ("set max to their number" in values) == is_guessed
     assert (f"max: the hub's activeServerLimit ({limit})" in values) == is_limit
 
 

@@ -40,8 +40,8 @@ def test_the_command_says_it_on_stderr_and_takes_a_hubs_key(
     assert main(["import", str(path), "--hub", "two.jupyterhub"]) == 0
     told = capsys.readouterr()
     assert told.err.startswith("What Roost will do for this hub:")
-    # And four of the first week.
-    assert len(told.err.splitlines()) == 16
+    # And three of the first week.
+    assert len(told.err.splitlines()) == 15
     assert main(["import", str(path), "--hub", "two.jupyterhub", "--details"]) == 0
     assert "What it won't:" in capsys.readouterr().err
     assert told.out.startswith("# Made by `roost import`")
