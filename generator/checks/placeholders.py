@@ -201,9 +201,9 @@ def _lint_node_price(report: LintReport, placeholder_set: ListedSet) -> None:
     price = number(child(report.values, *DEFAULTS, "prices", "nodeHour"))
     reason = (
         f"nodes with {gpu} are counted at {price:g} an hour (prices.nodeHour), as nodes without"
-        " it: learning may cost several times its monthlyCeiling."
+        " it: learning may cost several times what Roost takes it to cost."
     )
-    fix = "Name their price here: prices: {waitingHour: 4, nodeHour: 3, monthlyCeiling: 200}."
+    fix = "Name their price here: prices: {waitingHour: 4, nodeHour: 3}."
     report.warn(("placeholders", placeholder_set.position, "learn"), reason, fix)
 
 

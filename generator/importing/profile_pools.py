@@ -46,7 +46,7 @@ RARE: Final = "0 replicas: each would cost a node with {}; their number is learn
 # Values of a label by which nodes have no such thing, in lower case.
 _FALSE: Final = ("false", "no", "none", "0")
 # An hour of a node with a GPU costs 0.5 to 4 on the large clouds, for courses mostly 1 to 3.
-GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3, "monthlyCeiling": 200}
+GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3}
 COSTLY: Final = (
     "0 replicas: each would cost a node with {}. Before a course that comes each week their number"
     " is learned, with 3 as the price of a node-hour: set prices.nodeHour to yours, and max to the"

@@ -9,6 +9,7 @@ from generator.faults import count_of
 from generator.importing.money import node_hours
 from generator.render.managed_images import puller_groups
 from generator.values.lookups import child, listing, mapping, number, text
+from roost_core.placement.headroom_worth import CEILING_SHARE, LEAST_CEILING_WAITING_HOURS
 from roost_core.placement.labels import USER_CLASS
 
 _BUILDS_HAVE_A_HOME: Final = "send builds of a repository to one node, where its layers are"
@@ -254,19 +255,21 @@ def _builds(values: Mapping[str, object], unknown: str) -> _Part:
 
 
 def _at_most(values: Mapping[str, object]) -> str:
-    """How many placeholders may be learned, and what that costs if the forecast is wrong."""
+    """How many placeholders may be learned, and what they may cost in a month."""
     usual = child(values, "placeholder", "defaults", "prices")
     learning = [
         entry for entry in listing(values.get("placeholders")) if mapping(child(entry, "learn"))
     ]
     most = sum(int(number(child(entry, "learn", "max"))) for entry in learning)
-    ceilings = [
-        number(child(entry, "prices", "monthlyCeiling") or child(usual, "monthlyCeiling"))
+    waiting_hours = [
+        number(child(entry, "prices", "waitingHour") or child(usual, "waitingHour"))
         for entry in learning
     ]
+    least = LEAST_CEILING_WAITING_HOURS * sum(waiting_hours)
+    share = f"{100 * CEILING_SHARE:.0f} % of what their nodes cost"
     return (
-        f" (at most {most}; should the forecast be wrong, for at most {sum(ceilings):g} a month:"
-        " prices.monthlyCeiling)"
+        f" (at most {most}; they may cost at most {share}, or {least:g} a month if that is more:"
+        " prices)"
     )
 
 

@@ -249,7 +249,7 @@ def _placeholder_entry(
             reason = "as many as the hub kept"
         elif most == MOST_PLACEHOLDERS:
             reason = "more than begin at once on most hubs"
-        comments.append(f"max: {reason}. prices.monthlyCeiling bounds what learning may cost.")
+        comments.append(f"max: {reason}. What learning may cost has another limit: prices.")
         if most not in (learner.limit, MOST_PLACEHOLDERS):
             comments.append("If more people come in your busiest hour, set max to their number.")
         if not learner.zone:

@@ -138,8 +138,9 @@ def _ceiling(placeholder_set: Mapping[str, Any], history: History) -> Ceiling:
     prices = placeholder_set["prices"]
     return Ceiling.of(
         history.account,
+        waiting_hour_price=prices["waitingHour"],
         node_hour_price=prices["nodeHour"],
-        monthly_ceiling=prices["monthlyCeiling"],
+        monthly_ceiling=prices.get("monthlyCeiling"),
     )
 
 
@@ -191,7 +192,7 @@ def _ceiling_lines(
     if worth == uncut:
         return
     ceiling = _ceiling(placeholder_set, history)
-    spent = f"{ceiling.spent:.2f} of {ceiling.most:g}"
+    spent = f"{ceiling.spent:.2f} of {ceiling.most:.2f}"
     yield (
         f"  prices.monthlyCeiling: {spent} are spent in thirty days;"
         f" waiting counts {ceiling.left:.0%} of its price\n"

@@ -18,6 +18,10 @@ KEPT_WEEKS: Final = 9
 KEPT_CLASSES: Final = 60
 # Time constant of a fading sum, a month that slides: what is this old counts 1/e.
 MONTH_MINUTES: Final = 30 * 1440
+# A hub's busiest week is looked for in so many weeks, so that a holiday doesn't count.
+BUSY_WEEKS: Final = 5
+DAYS_A_WEEK: Final = 7
+DAYS_A_MONTH: Final = 30
 # A start is late that waited longer for a node.
 LATE_SECONDS: Final = 30.0
 
@@ -90,6 +94,13 @@ class Account:
     month_node_hours: float = 0.0
     # The last minute that was booked.
     until: int = 0
+
+    @property
+    def month_node_hours_without(self) -> float:
+        """Node-hours that thirty days like the busiest of the last weeks have without learning."""
+        weeks = self.weeks[-BUSY_WEEKS:]
+        busiest = max((week.node_hours_without for week in weeks), default=0.0)
+        return busiest * DAYS_A_MONTH / DAYS_A_WEEK
 
     def with_minute(self, more: Week, minute: int) -> Account:
         """Return the account with what came until a minute. more: what came since the last call,

@@ -34,6 +34,12 @@ SHARED_COST: Final = 8.0
 SHARED_AHEAD_MINUTES: Final = 4
 MOST_SHARED_COST: Final = 30.0
 MOST_SHARED_AHEAD_MINUTES: Final = 15
+# Without `prices.monthlyCeiling`, the ceiling is this share of what the nodes would cost without
+# learning. From half of the ceiling on, waiting counts less: in drawn terms and in a university of
+# ten times their size, learning cost less than that (docs/decisions/0072).
+CEILING_SHARE: Final = 0.15
+# But never less than so many hours of waiting are worth: a small hub has few nodes.
+LEAST_CEILING_WAITING_HOURS: Final = 50.0
 # Needs that are rarer add no seat to a node that is worth having.
 _RARE: Final = 0.01
 
@@ -158,9 +164,24 @@ class Ceiling(NamedTuple):
     most: float
 
     @classmethod
-    def of(cls, account: Account, *, node_hour_price: float, monthly_ceiling: float) -> Self:
-        """Compare what the node-hours of the last thirty days cost with `prices.monthlyCeiling`."""
-        return cls(account.month_node_hours * node_hour_price, monthly_ceiling)
+    def of(
+        cls,
+        account: Account,
+        *,
+        waiting_hour_price: float,
+        node_hour_price: float,
+        monthly_ceiling: float | None,
+    ) -> Self:
+        """Compare what the node-hours of the last thirty days cost with `prices.monthlyCeiling`.
+
+        monthly_ceiling: None where it isn't set: the ceiling follows from the other prices.
+        """
+        most = monthly_ceiling
+        if most is None:
+            nodes_cost = account.month_node_hours_without * node_hour_price
+            least = LEAST_CEILING_WAITING_HOURS * waiting_hour_price
+            most = max(least, CEILING_SHARE * nodes_cost)
+        return cls(account.month_node_hours * node_hour_price, most)
 
     @property
     def left(self) -> float:

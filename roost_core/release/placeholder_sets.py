@@ -26,8 +26,9 @@ class LearnSettings:
     # node costs.
     waiting_hour_price: float
     node_hour_price: float
-    # Money that learned placeholders may cost in thirty days.
-    monthly_ceiling: float
+    # Money that learned placeholders may cost in thirty days. None: it follows from the prices and
+    # from what the set's nodes cost.
+    monthly_ceiling: float | None
     # A name of the IANA database.
     time_zone: str
 
@@ -108,12 +109,15 @@ def _read_learn(read: Reader, body: Mapping[str, object], at: str) -> LearnSetti
     prices_key = f"{at}.prices"
     prices = read.mapping(body.get("prices"), prices_key)
     read.known(prices, prices_key, PRICE_KEYS)
+    ceiling = prices.get("monthlyCeiling")
     return LearnSettings(
         min=low,
         max=high,
         waiting_hour_price=read.price(prices.get("waitingHour"), f"{prices_key}.waitingHour"),
         # Waiting's price is divided by it.
         node_hour_price=read.price_above_0(prices.get("nodeHour"), f"{prices_key}.nodeHour"),
-        monthly_ceiling=read.price(prices.get("monthlyCeiling"), f"{prices_key}.monthlyCeiling"),
+        monthly_ceiling=(
+            None if ceiling is None else read.price(ceiling, f"{prices_key}.monthlyCeiling")
+        ),
         time_zone=read_time_zone(read, learn.get("timeZone"), f"{key}.timeZone"),
     )

@@ -238,6 +238,7 @@ def ceiling_of(learn: LearnSettings, learned: Learned) -> Ceiling:
     """What learning has cost, and may."""
     return Ceiling.of(
         learned.history.account,
+        waiting_hour_price=learn.waiting_hour_price,
         node_hour_price=learn.node_hour_price,
         monthly_ceiling=learn.monthly_ceiling,
     )
@@ -281,7 +282,7 @@ def _tell_of_ceiling(
     if not cut or day == learned.told_on:
         return learned, []
     learned = replace(learned, told_on=day)
-    spent = ceiling_of(learn, learned).spent
+    ceiling = ceiling_of(learn, learned)
     cost = sum(cut_class.node_hours for cut_class in cut)
     first_classes = ", ".join(
         f"{local_time(cut_class.minute * 60.0, learn.time_zone)}"
@@ -290,7 +291,7 @@ def _tell_of_ceiling(
     )
     more = f" and {len(cut) - MOST_TOLD} more" if len(cut) > MOST_TOLD else ""
     message = (
-        f"prices.monthlyCeiling of set {name}: {spent:.2f} of {learn.monthly_ceiling:g} are spent"
+        f"prices.monthlyCeiling of set {name}: {ceiling.spent:.2f} of {ceiling.most:.2f} are spent"
         f" in thirty days, so people of these classes will wait: {first_classes}{more}. Room for"
         f" all costs about {cost:.1f} node-hours ({cost * learn.node_hour_price:.2f})."
     )

@@ -251,7 +251,7 @@ def test_what_may_be_learned_follows_from_the_hub_and_is_told(hub: str, most: in
     assert "max: " in "".join(result.comments["placeholders",])
     if "gpu" not in hub:
         assert (
-            f"(at most {most}; should the forecast be wrong, for at most 200 a month:"
+            f"(at most {most}; they may cost at most 15 % of what their nodes cost, or 200 a month"
             in "".join([*result.summary.will, *result.summary.wont])
         )
 

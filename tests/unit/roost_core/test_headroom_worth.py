@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost_core.placement.headroom_account import Account
+from roost_core.placement.headroom_account import Account, Week
 from roost_core.placement.headroom_worth import Ceiling, Worth, cost_between, seats_worth, worth_of
 
 
@@ -87,8 +87,28 @@ def test_nodes_cost_by_how_likely_each_is_used() -> None:
     assert cost_between(needs, worth, 30, 30) == 0
 
 
+def ceiling_of(account: Account, monthly_ceiling: float | None = None) -> Ceiling:
+    return Ceiling.of(
+        account, waiting_hour_price=4, node_hour_price=0.5, monthly_ceiling=monthly_ceiling
+    )
+
+
+def test_without_a_ceiling_it_grows_with_the_busiest_of_five_weeks() -> None:
+    # 50 hours of waiting.
+    assert ceiling_of(Account()).most == 200
+    small = Week(0, node_hours=500, node_hours_without=490)
+    assert ceiling_of(Account((small,))).most == 200
+    # 700 node-hours a week are 3,000 in thirty days. At 0.5 they cost 1,500, and 15 % are 225.
+    busy = Week(0, node_hours=740, node_hours_without=700)
+    assert ceiling_of(Account((busy, small, small, small, small))).most == pytest.approx(225)
+    assert ceiling_of(Account((busy, small, small, small, small, small))).most == 200
+    # Who sets a ceiling has no other.
+    assert ceiling_of(Account((busy,)), monthly_ceiling=20).most == 20
+    assert ceiling_of(Account((busy,)), monthly_ceiling=0).most == 0
+
+
 def test_the_ceiling_counts_the_money_of_thirty_days() -> None:
-    ceiling = Ceiling.of(Account(month_node_hours=300), node_hour_price=0.5, monthly_ceiling=200)
+    ceiling = ceiling_of(Account(month_node_hours=300), monthly_ceiling=200)
     assert ceiling == (150, 200)
     worth = worth_of(8, 20, 6)
     assert ceiling.cut(worth).node_hours == 8 * 0.25
