@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from generator.faults import Fault, ValuesError, raise_errors, show_path
-from generator.hub_keys import HUB_KEYS
+from generator.hub_keys import HUB_KEYS, NEVER_OURS
 from generator.importing import source
 from generator.importing.argo_flux import values_of
 from generator.importing.builds import map_builds
@@ -159,6 +159,9 @@ def _whole(kind: str) -> str:
 
 
 def _load(name: str, text: str | bytes) -> Unwrapped:
+    if name.endswith(".py"):
+        fix = "Write it as text below hub.extraConfig of a values file, and give that file, too."
+        raise ValuesError([Fault(name, 1, "", "Python", _ACCEPTED, fix)])
     found = read_hub_file(name, text)
     if any(isinstance(file.values.get("sops"), Mapping) for file in found.files):
         what = "a file encrypted by SOPS"
@@ -219,9 +222,13 @@ def _spawn_page_note(hub: source.HubSection) -> str:
 
 
 def _refuse_own(values: Mapping[str, object], filename: str) -> None:
-    """Refuse Roost's own values: what they say of a hub would be taken for the hub's."""
+    """Refuse Roost's own values: what they say of a hub would be taken for the hub's.
+
+    A chart around a hub may have a key of the same name.
+    """
     found = sorted(_OWN_KEYS & set(values))
-    if found and not set(values) & {"hub", "proxy", "scheduling", "jupyterhub"}:
+    has_hub_below = any(source.find_hubs(values))
+    if found and not has_hub_below and not set(values) & NEVER_OURS:
         fix = f"They need no import: roost validate -f {filename}."
         what = f"Roost's own values ({', '.join(found)})"
         raise ValuesError([Fault(filename, 1, found[0], what, _ACCEPTED, fix)])

@@ -26,6 +26,11 @@ def test_what_is_no_hub_s_values_is_refused_by_name(text: str, found: str, fix: 
     assert fix in str(fault)
 
 
+def test_a_file_of_python_is_refused_with_the_key_that_holds_it() -> None:
+    with pytest.raises(ValuesError, match=r"found Python, .* below hub\.extraConfig"):
+        import_layers([("jupyterhub_config.py", "c = get_config()\nc.KubeSpawner.uid = 0\n")])
+
+
 @pytest.mark.parametrize("name", ["fleet", "flux-documents"])
 def test_a_file_as_operators_have_it_is_read(name: str) -> None:
     result = import_layers([(name, (HUBS / f"{name}.yaml").read_text())])
