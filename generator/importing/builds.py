@@ -77,6 +77,7 @@ def map_builds(draft: Draft, charts: Charts) -> None:
             set_traits = _read_python(section)
             _note_python(draft, section, set_traits)
             _note_build_class(draft, section, set_traits)
+            _note_no_registry(draft, section, set_traits)
             _map_executor(draft, section, set_traits)
     _note_node_placeholder(draft, charts.parent)
     _note_dask(draft, charts.parent)
@@ -168,6 +169,21 @@ def _note_build_class(draft: Draft, section: HubSection, set_traits: _Set) -> No
     is_set = build_class not in (None, _KNOWN_BUILD_CLASS)
     if is_set and ("BinderHub", "build_class") not in set_traits:
         _note_unknown_builds(draft, section, at, f"builds are {build_class}'s")
+
+
+def _note_no_registry(draft: Draft, section: HubSection, set_traits: _Set) -> None:
+    """Name that built images are pushed nowhere, if they aren't: no other node can get them."""
+    key: HubPath = ("config", "BinderHub", "use_registry")
+    is_pushed = child(section.data, *key)
+    if ("BinderHub", "use_registry") in set_traits:
+        is_pushed, key = set_traits["BinderHub", "use_registry"]
+    if is_pushed is False:
+        draft.has_registry = False
+        reason = (
+            "images stay on the node that built them, and users can't start on another: keep the"
+            " hub on one node, or give it a registry. popularImages can't bring these images"
+        )
+        draft.reject(section, key, reason)
 
 
 def _note_unknown_builds(draft: Draft, section: HubSection, at: HubPath, what: str) -> None:

@@ -93,7 +93,8 @@ def propose(
         if values and not keeps_devices:
             proposals.append(Proposal(reason, values))
     runs_unnamed = not images or UNKNOWN_IMAGE in images
-    if runs_unnamed and child(now, "popularImages", "enabled") is False:
+    can_be_brought = runs_unnamed and result.has_registry
+    if can_be_brought and child(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
     # The placeholder sets that a proposal brings, or else those that the hub has.
     rooms = [

@@ -73,6 +73,8 @@ class ImportResult:
     has_builds: bool = False
     # Whether BinderHub's chart is around it: then users run no other images than built ones.
     is_binder: bool = False
+    # Whether built images are pushed to a registry, from which other nodes may pull them.
+    has_registry: bool = True
     # What must be true before users are placed; empty: they are.
     places_users_once: list[str] = field(default_factory=list)
     # The key that decides which pods builds are, if nobody knows to what; "": all is known.

@@ -75,6 +75,12 @@ def test_a_hub_with_everything_off_is_proposed_puller_then_placeholders_then_sch
     assert values_of(found, "replaceSchedulers") == []
 
 
+def test_images_that_are_pushed_nowhere_are_not_proposed_to_be_brought() -> None:
+    without_registry = BINDER.replace("use_registry: true", "use_registry: false")
+    assert values_of(proposed(BINDER), "popularImages") == [{"enabled": True}]
+    assert values_of(proposed(without_registry), "popularImages") == []
+
+
 def test_a_binderhub_is_proposed_the_warm_set_first_and_no_puller() -> None:
     found = proposed(BINDER)
     assert [sorted(one.values) for one in found] == [
