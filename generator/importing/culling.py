@@ -6,11 +6,14 @@ Source: zero-to-jupyterhub 4.4, `cull` of its values, which it passes to jupyter
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
+from generator.importing.hub_python import python_of, without_comments
 from generator.importing.money import node_hours
 from generator.importing.result import Draft
-from generator.importing.source import HubSection, fits
+from generator.importing.source import HubPath, HubSection, fits
+from generator.values.lookups import child, mapping
 
 # The chart's own.
 USUAL_TIMEOUT: Final = 3600
@@ -26,6 +29,8 @@ _SAVED: Final = (12, 13)
 # With a look each minute, and the hub's own timeout.
 _SAVED_BY_LOOKS: Final = (1, 2)
 _PAGE: Final = "docs/faster-starts.md#idle-servers"
+# How jupyterhub-idle-culler, and the script that it came from, are named where a hub runs them.
+_OWN_CULLER: Final = re.compile("idle[-_]culler|cull[-_]idle[-_]servers")
 
 
 class Culling(NamedTuple):
@@ -74,6 +79,14 @@ def _seconds(hub: HubSection, key: str, *, of_chart: int, of_culler: int) -> int
 
 def note_culling(draft: Draft, hub: HubSection) -> None:
     """Say what the hub's culler is set to, and what would save node-hours."""
+    own_culler = _own_culler(hub)
+    if own_culler is not None:
+        draft.notes.append(
+            f"{hub.show(own_culler)} runs a culler of the hub's own: after how long it ends idle"
+            f" servers isn't read here ({_PAGE})."
+        )
+        if not hub.switch("cull.enabled", default=True):
+            return
     culling = read_culling(hub)
     if culling is None:
         draft.notes.append(
@@ -84,6 +97,19 @@ def note_culling(draft: Draft, hub: HubSection) -> None:
     advice = advise(culling, hub, draft.node_hour_price)
     if advice:
         draft.notes.append(advice)
+
+
+def _own_culler(hub: HubSection) -> HubPath | None:
+    """The key by which the hub runs a culler beside the chart's; None: none is found."""
+    services = mapping(child(hub.data, "hub", "services"))
+    for name, service in services.items():
+        words = child(service, "command")
+        if _OWN_CULLER.search(str(words)):
+            return ("hub", "services", name)
+    for at, code in python_of(hub):
+        if _OWN_CULLER.search(without_comments(code)):
+            return at
+    return None
 
 
 def advise(culling: Culling, hub: HubSection, price: float | None) -> str:

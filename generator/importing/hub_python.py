@@ -5,11 +5,13 @@ Source: zero-to-jupyterhub 4.4, jupyterhub_config.py and templates/hub/deploymen
 
 from __future__ import annotations
 
+import ast
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
+from generator.importing.python_names import UNREADABLE
 from generator.importing.source import HubPath, HubSection
 from generator.importing.traits import entries_of
 from generator.values.lookups import child, listing, mapping, text
@@ -91,3 +93,45 @@ def _text_of(file: object) -> str:
         return base64.b64decode(written).decode()
     except ValueError:
         return ""
+
+
+class _WithoutTexts(ast.NodeTransformer):
+    """Takes docstrings out, and other texts that stand alone; and the overrides of profiles that
+    were read.
+    """
+
+    def __init__(self, followed: Collection[str]) -> None:
+        self._followed = followed
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST:
+        """Leave `pass` in the place of a text: a body may not be empty."""
+        return ast.Pass() if _is_text(node) else self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.expr:
+        """Leave a profile's overrides out: what isn't carried over of them is named by itself."""
+        self.generic_visit(node)
+        if "profile_list" in self._followed:
+            is_override = [
+                isinstance(key, ast.Constant) and key.value == "kubespawner_override"
+                for key in node.keys
+            ]
+            node.values = [
+                ast.Constant(None) if is_read else value
+                for value, is_read in zip(node.values, is_override, strict=True)
+            ]
+        return node
+
+
+def without_comments(code: str, followed: Collection[str] = ()) -> str:
+    """Code without comments and docstrings, which set nothing; as it is, if it can't be read.
+
+    followed: traits that are mapped.
+    """
+    try:
+        return ast.unparse(_WithoutTexts(followed).visit(ast.parse(code)))
+    except UNREADABLE:
+        return code
+
+
+def _is_text(line: ast.Expr) -> bool:
+    return isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)

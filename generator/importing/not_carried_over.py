@@ -6,14 +6,12 @@ Nothing is guessed of Python code; it is named.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from generator.importing.hub_python import python_elsewhere, python_of
+from generator.importing.hub_python import python_elsewhere, python_of, without_comments
 from generator.importing.profile_filters import only_leaves_out
-from generator.importing.python_names import UNREADABLE
 from generator.importing.result import Draft
 from generator.importing.source import HubPath, HubSection, kind_of
 from generator.importing.traits import camel_case, is_trait, nearest_trait
@@ -218,7 +216,7 @@ def _note_code(
         _note_spawner_class(draft, hub, spawner, *at[1:])
     words = sorted(
         word
-        for word in {*_SPAWNER_WORDS.findall(_without_comments(code, followed))}
+        for word in {*_SPAWNER_WORDS.findall(without_comments(code, followed))}
         if word.rpartition(".")[2] not in followed
     )
     if "profile_list" in words and only_leaves_out(code):
@@ -232,48 +230,6 @@ def _note_code(
             " what it does"
         )
         draft.reject(hub, at, reason)
-
-
-class _WithoutTexts(ast.NodeTransformer):
-    """Takes docstrings out, and other texts that stand alone; and the overrides of profiles that
-    were read.
-    """
-
-    def __init__(self, followed: Collection[str]) -> None:
-        self._followed = followed
-
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        """Leave `pass` in the place of a text: a body may not be empty."""
-        return ast.Pass() if _is_text(node) else self.generic_visit(node)
-
-    def visit_Dict(self, node: ast.Dict) -> ast.expr:
-        """Leave a profile's overrides out: what isn't carried over of them is named by itself."""
-        self.generic_visit(node)
-        if "profile_list" in self._followed:
-            is_override = [
-                isinstance(key, ast.Constant) and key.value == "kubespawner_override"
-                for key in node.keys
-            ]
-            node.values = [
-                ast.Constant(None) if is_read else value
-                for value, is_read in zip(node.values, is_override, strict=True)
-            ]
-        return node
-
-
-def _without_comments(code: str, followed: Collection[str]) -> str:
-    """Code without comments and docstrings, which set nothing; as it is, if it can't be read.
-
-    followed: traits that are mapped.
-    """
-    try:
-        return ast.unparse(_WithoutTexts(followed).visit(ast.parse(code)))
-    except UNREADABLE:
-        return code
-
-
-def _is_text(line: ast.Expr) -> bool:
-    return isinstance(line.value, ast.Constant) and isinstance(line.value.value, str)
 
 
 def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below: str) -> None:
