@@ -26,7 +26,7 @@ from generator.importing.traits import (
     known_of,
     overridden,
 )
-from generator.importing.users import hub_size, node_selector
+from generator.importing.users import containers_of, hub_size, node_selector
 from generator.render.managed_images import CONTAINER_TRAITS, RESOURCE_TRAITS
 from generator.values.lookups import child, listing, mapping, text
 from generator.values.profile_overrides import by_key, overrides
@@ -177,12 +177,7 @@ def _note_moving_tags(
 def _map_containers(draft: Draft, hub: HubSection, traits: SetTraits) -> None:
     """What runs beside the image in every user's pod; the chart's pullers bring it too."""
     for key, trait in zip(("initContainers", "extraContainers"), CONTAINER_TRAITS, strict=True):
-        at = (*hub.path, "singleuser", key)
-        listed = hub.items(f"singleuser.{key}") or []
-        found = known_of(traits, trait)
-        if found is not None and entries(found[0]) is not None:
-            listed = entries_of(found[0])
-            at = (*hub.path, *found[1])
+        listed, at = containers_of(hub, traits, trait)
         kept = [_named_image(container) for container in listed if text(child(container, "image"))]
         draft.put(f"singleuser.{key}", kept, at, "Their images are pulled to nodes, too.")
     if _blocks_cloud_metadata(hub):

@@ -17,6 +17,7 @@ from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_set
 from generator.importing.result import ImportResult
 from generator.importing.source import HubPath
 from generator.importing.trial_pods import user_pods
+from generator.importing.users import containers_of
 from generator.importing.yaml_printer import print_yaml
 from generator.values.files import read_defaults
 from generator.values.lookups import child, listing, mapping, number, text
@@ -104,8 +105,10 @@ def propose(
     ]
     sets = listing(rooms[0] if rooms else now.get("placeholders"))
     listed = (child(result.hub.data, "singleuser", "profileList"), ())
-    profiles, _ = traits_of(result.hub).traits.get("profile_list", listed)
-    return proposals + _pools(result, now, sets, profiles)
+    traits = traits_of(result.hub).traits
+    profiles, _ = traits.get("profile_list", listed)
+    beside, _ = containers_of(result.hub, traits, "extra_containers")
+    return proposals + _pools(result, now, sets, profiles, beside)
 
 
 def _has_devices(now: Values, change: Values) -> bool:
@@ -119,15 +122,19 @@ def _has_devices(now: Values, change: Values) -> bool:
 
 
 def _pools(
-    result: ImportResult, now: Values, sets: Sequence[object], profiles: object
+    result: ImportResult,
+    now: Values,
+    sets: Sequence[object],
+    profiles: object,
+    beside: Sequence[object],
 ) -> list[Proposal]:
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a
-    list.
+    list. beside: as of `pool_sets`.
     """
     names = [text(child(placeholder_set, "name")) for placeholder_set in sets]
     entries = []
     reasons = []
-    for entry, why in pool_sets(profiles, now, names, _zone(sets)):
+    for entry, why in pool_sets(profiles, now, names, _zone(sets), beside):
         faults = faults_of({**result.values, "placeholders": [*sets, entry]})
         # A profile may name labels that nodes can't have.
         if all(fault.severity != "error" for fault in faults):

@@ -54,7 +54,7 @@ def cpu_quantity(cpus: object) -> str | None:
 
     None: no number above zero.
     """
-    amount = quantity(cpus)
+    amount = cpus if isinstance(cpus, Fraction) else quantity(cpus)
     if amount is None or not 0 < amount <= _MAX_CPUS:
         return None
     millis = math.ceil(amount * 1000)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, Final
 
 from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
-from generator.importing.quantities import quantity, user_size
+from generator.importing.quantities import cpu_quantity, memory_quantity, quantity, user_size
 from generator.importing.traits import SetTrait, entries_of, pod_config_of
 from generator.values.lookups import child, mapping
 from roost_core.objects.pod import REQUIRED
+from roost_core.objects.requests import requested
 
 # What KubeSpawner is told of a pod, by its names.
 Traits = Mapping[str, Any]
@@ -69,6 +72,8 @@ def room_of(traits: Traits) -> Room:
             for kind in kinds:
                 if (quantity(value) or 0) > 0:
                     sizes[kind][name] = str(value)
+    for container in entries_of(traits.get("extra_containers")):
+        _add_container(sizes, child(container, "resources"))
     for name, request in sizes["requests"].items():
         limit = sizes["limits"].get(name)
         if limit is not None and (quantity(limit) or 0) < (quantity(request) or 0):
@@ -88,6 +93,27 @@ def room_of(traits: Traits) -> Room:
         ],
         "requiredNodeTerms": [term for term in entries_of(terms) if not lint_required_term(term)],
     }
+
+
+def _add_container(sizes: dict[str, dict[str, str]], resources: object) -> None:
+    """Add what a further container of the user's pod requests to what the pod does."""
+    parts = {part: dict(mapping(child(resources, part))) for part in ("requests", "limits")}
+    for name, amount in requested(parts).items():
+        more = quantity(amount) or Fraction(0)
+        if more <= 0:
+            continue
+        total = more + (quantity(sizes["requests"].get(name)) or 0)
+        sizes["requests"][name] = _written(name, total)
+        if "/" in name:
+            # Kubernetes wants the same number of an extended resource in both.
+            sizes["limits"][name] = sizes["requests"][name]
+
+
+def _written(name: str, amount: Fraction) -> str:
+    """An amount of a resource as a Kubernetes quantity, rounded up."""
+    if name == "cpu":
+        return cpu_quantity(amount) or str(math.ceil(amount))
+    return str(math.ceil(amount)) if "/" in name else memory_quantity(math.ceil(amount))
 
 
 def _pod_config(traits: Traits) -> dict[str, Any]:

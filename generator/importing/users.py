@@ -20,6 +20,7 @@ from generator.importing.summary import MOST_PLACEHOLDERS
 from generator.importing.traits import (
     UNSET,
     SetTraits,
+    camel_case,
     entries,
     entries_of,
     known_of,
@@ -144,7 +145,9 @@ def map_placeholders(
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
-    traits = {**sizes, **_map_where_users_go(draft, hub, set_traits)}
+    beside, _ = containers_of(hub, set_traits, "extra_containers")
+    where = _map_where_users_go(draft, hub, set_traits)
+    traits = {**sizes, **where, "extra_containers": beside}
     titles, typical = pools.default_kind(traits, profiles)
     usual = room_of(traits)
     room = room_of(typical)
@@ -284,6 +287,23 @@ def _placeholder_size(
             " 1Gi here."
         )
     return {part: amounts for part, amounts in sizes.items() if amounts}, comments
+
+
+def containers_of(
+    hub: HubSection, set_traits: SetTraits, trait: str
+) -> tuple[list[object], HubPath]:
+    """What runs in users' pods beside their image, and where it stands.
+
+    trait: init_containers or extra_containers; it takes the place of the chart's key.
+    """
+    key = camel_case(trait)
+    source: HubPath = ("singleuser", key)
+    listed = hub.items(f"singleuser.{key}") or []
+    found = known_of(set_traits, trait)
+    if found is not None and entries(found[0]) is not None:
+        listed = entries_of(found[0])
+        source = found[1]
+    return listed, (*hub.path, *source)
 
 
 def node_selector(hub: HubSection, set_traits: SetTraits) -> tuple[dict[str, object], HubPath]:
