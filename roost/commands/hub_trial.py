@@ -282,10 +282,12 @@ def fare(world: TrialWorld, user: UserPod) -> UserFare:
     else:
         says[PLACE] = f"the scheduler {pod.scheduler_name}"
     brought = _brought_to(holder, world.pullers, profile).intersection(images)
-    if brought:
+    own_image = user.pod["spec"]["containers"][0]["image"]
+    is_named = bool(own_image)
+    # Without the user's own image a start is cold, whatever other containers' images are there.
+    if is_named and normalise_reference(own_image) in brought:
         promises.add(IMAGES)
     if world.pullers:
-        is_named = bool(user.pod["spec"]["containers"][0]["image"])
         says[IMAGES] = _say_brought(len(brought), len(images), is_named=is_named)
     required = sum(map(_requires_image, admitted.changes))
     prefers = any(map(_prefers_image, admitted.changes))

@@ -45,6 +45,16 @@ def test_how_users_fare_is_told_by_their_pods(hub: str, lines: list[str]) -> Non
     assert tried(hub).tried == [line.replace("ALL", ALL) for line in lines]
 
 
+@pytest.mark.parametrize("own", ["hub: {extraConfig: {a: 'c.KubeSpawner.image = f()'}}", ""])
+def test_the_hub_s_puller_stays_on_where_only_other_containers_images_are_known(own: str) -> None:
+    image = "{name: a.b/c, tag: '1'}" if own else "{tag: '1'}"
+    result = tried(
+        f"{own}\nsingleuser: {{image: {image}, initContainers: [{{name: i, image: 'a.b/i:1'}}]}}\n"
+    )
+    assert [line for line in result.keep if line.startswith("prePuller.continuous.enabled: ")]
+    assert not [line for line in result.summary.will if "bring" in line]
+
+
 @pytest.mark.parametrize(("hub", "lines"), rows("commands/hub-users"))
 def test_users_of_a_hub_that_seats_people_fare_the_same(hub: str, lines: list[str]) -> None:
     bare = tried(hub)
