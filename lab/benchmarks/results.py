@@ -49,6 +49,10 @@ QUESTIONS: Final[dict[str, str]] = {
         "python -m benchmarks.term --seeds 1-20 --arms none imported --autoscalers karpenter"
         " --results build/term.jsonl"
     ),
+    "term-large": (
+        "python -m benchmarks.term --seeds 1-2 --arms none imported --variants ten-times"
+        " --autoscalers cluster-autoscaler --results build/term-large.jsonl"
+    ),
     "exam": "python -m benchmarks.term --exam --seeds 1-3 --autoscalers cluster-autoscaler",
     "known-before": (
         "python -m benchmarks.term --first-week --seeds 1-10 --autoscalers cluster-autoscaler"

@@ -46,6 +46,8 @@ WEEKEND_DIVISOR: Final = 3
 READY_SECONDS: Final = 2
 # A zone whose clock goes back on the Sunday before the fourth week.
 CLOCK_CHANGES: Final = "Europe/Berlin"
+# How many times as large `ten_times` makes a university.
+TIMES: Final = 10
 # What `Launch.group` says of people who come for the exam.
 EXAM: Final = -1
 # Weeks that `weeks_before` can draw.
@@ -188,7 +190,7 @@ def draw_term(seed: int, weeks: int) -> Term:
         launches=(),  # drawn last, since they need the rest
         habits=habits,
     )
-    return _with_launches(term, _LaunchDraw(chance, images, habits).launches(term, exam))
+    return _with_launches(term, _LaunchDraw(chance, images, habits).launches(term))
 
 
 def _draw_image(chance: random.Random, number: int) -> Image:
@@ -239,14 +241,14 @@ class _LaunchDraw:
         self._habits = habits
         self._drawn: list[Launch] = []
 
-    def launches(self, term: Term, exam: Exam) -> list[Launch]:
+    def launches(self, term: Term) -> list[Launch]:
         """All of a term, in order of time; all have the number 0."""
         for day in range(term.weeks * DAYS_A_WEEK):
             if day != term.holiday:
                 self._classes_of(day, term.classes)
             self._people_one_by_one(day)
-            if day == exam.day:
-                self._exam(exam)
+            if term.exam is not None and day == term.exam.day:
+                self._exam(term.exam)
         return self._in_order()
 
     def days_without_exam(self, days: Iterable[int], classes: Sequence[Class]) -> list[Launch]:
@@ -392,6 +394,22 @@ def _comes_in(number: int, week: int) -> bool:
     return (week + number) % 2 == 1
 
 
+def ten_times(term: Term) -> Term:
+    """A term of a university with ten times as many classes and people who come one by one.
+
+    Its images, holiday and exam are the same.
+    """
+    chance = random.Random(f"ten times {term.seed}")  # noqa: S311 - no secret
+    classes = list(term.classes)
+    for _ in range(TIMES - 1):
+        drawn = _draw_classes(chance, len(term.images))
+        classes += _with_exceptions(chance, drawn, term.weeks)
+    classes.sort(key=lambda class_: class_[:5])
+    habits = term.habits._replace(one_by_one=term.habits.one_by_one * TIMES)
+    larger = replace(term, classes=classes, habits=habits)
+    return _with_launches(larger, _LaunchDraw(chance, term.images, habits).launches(larger))
+
+
 def after_empty_weeks(term: Term, weeks: int) -> Term:
     """A term whose hub is installed so many weeks before the first class, and is empty until then.
 
@@ -456,6 +474,7 @@ def _moment_of(launch: Launch) -> float:
 
 # What a term may be varied by, as options name it.
 VARIANTS: Final[Mapping[str, Callable[[Term], Term]]] = {
+    "ten-times": ten_times,
     "two-empty-weeks": lambda term: after_empty_weeks(term, 2),
     "every-second-week": every_second_week,
     "no-exam": without_exam,

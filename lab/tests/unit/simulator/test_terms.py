@@ -21,8 +21,10 @@ from benchmarks.terms import (
     first_weeks,
     hub_of,
     in_zone,
+    ten_times,
     without_exam,
 )
+from roost_lab.units import DAY_SECONDS
 
 TERM = draw_term(4, 5)
 
@@ -115,6 +117,26 @@ def test_without_its_exam_a_term_is_otherwise_the_same() -> None:
     assert term.exam is None
     assert [each.attempt.moment for each in term.launches] == [e.attempt.moment for e in others]
     assert [each.attempt.number for each in term.launches] == list(range(len(others)))
+
+
+def test_a_university_of_ten_times_the_size_has_the_same_days() -> None:
+    large = ten_times(TERM)
+    assert ten_times(TERM) == large
+    assert 5 < len(large.classes) / len(TERM.classes) < 20
+    assert list(large.classes) == sorted(large.classes, key=lambda class_: class_[:5])
+    assert all(course in large.classes for course in TERM.classes)
+    alone, more = (sum(launch.group is None for launch in term.launches) for term in (TERM, large))
+    assert 7 < more / alone < 13
+    assert large.exam == TERM.exam
+    exam = [sum(launch.group == EXAM for launch in term.launches) for term in (TERM, large)]
+    assert exam[0] == exam[1] > 0
+    on_holiday = (
+        launch.group
+        for launch in large.launches
+        if 0 <= launch.attempt.moment - large.begin_of_day(large.holiday) < DAY_SECONDS
+    )
+    assert set(on_holiday) == {None}
+    assert ten_times(without_exam(TERM)).exam is None
 
 
 def test_every_second_week_each_class_comes_in_odd_or_in_even_weeks() -> None:
