@@ -126,7 +126,8 @@ def test_a_university_of_ten_times_the_size_has_the_same_days() -> None:
     assert list(large.classes) == sorted(large.classes, key=lambda class_: class_[:5])
     assert all(course in large.classes for course in TERM.classes)
     alone, more = (sum(launch.group is None for launch in term.launches) for term in (TERM, large))
-    assert 7 < more / alone < 13
+    # Of small numbers, more is lost where an hour's people are rounded down.
+    assert 10 < more / alone < 15
     assert large.exam == TERM.exam
     exam = [sum(launch.group == EXAM for launch in term.launches) for term in (TERM, large)]
     assert exam[0] == exam[1] > 0
