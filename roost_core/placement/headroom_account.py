@@ -32,6 +32,7 @@ class Why(StrEnum):
     NOT_KNOWN = "not known"
     MORE_CAME = "more came"
     CEILING = "cut by the ceiling"
+    MOST = "cut by learn.max"
     NODE_LATE = "nodes came late"
 
 

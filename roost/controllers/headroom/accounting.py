@@ -39,15 +39,25 @@ SEATED_SHARE: Final = 0.75
 _HOUR_SECONDS: Final = 3600.0
 
 
+class Seats(NamedTuple):
+    """Seats that a forecast asks for."""
+
+    # Within both limits.
+    kept: int
+    # Without the ceiling of money, up to `learn.max`.
+    without_ceiling: int
+    # Without both.
+    without_limits: int
+
+
 class Minute(NamedTuple):
     """What one minute brought."""
 
     minute: int
     people: int
     late: int
-    # Seats that were forecast, and those without the ceiling.
-    seats: int
-    uncut: int
+    # That were forecast.
+    seats: Seats
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,16 +232,16 @@ def _least_nodes(before: int | None, view: PoolView) -> int | None:
 
 
 def after_minute(
-    before: Accounting, account: Account, minute: int, seats: tuple[int, int], time_zone: str
+    before: Accounting, account: Account, minute: int, seats: Seats, time_zone: str
 ) -> tuple[Accounting, Account]:
     """Book a whole minute, and a class of which people were late once it is over.
 
-    seats: that are forecast now, and that would be without the ceiling.
+    seats: that are forecast now.
     """
     begin = week_begin(minute, time_zone)
     pending = before.pending._replace(begin=begin)
     account = account.with_minute(pending, minute)
-    now = Minute(minute, pending.people, pending.late, *seats)
+    now = Minute(minute, pending.people, pending.late, seats)
     since = minute - BEFORE_MINUTES - AFTER_MINUTES
     # After a clock was set back, none of the minutes to come.
     minutes = (*(past for past in before.minutes if since <= past.minute < minute), now)
@@ -258,14 +268,17 @@ def _late_class(minutes: Sequence[Minute], first: int) -> LateClass:
     people = sum(minute.people for minute in of_class)
     late = sum(minute.late for minute in of_class)
     # What is forecast from then on follows from those who have come.
-    before = [minute for minute in of_class if minute.minute < first]
-    seats = max((minute.seats for minute in before), default=0)
-    uncut = max((minute.uncut for minute in before), default=0)
-    if seats >= SEATED_SHARE * people:
+    before = [minute.seats for minute in of_class if minute.minute < first]
+    kept = max((seats.kept for seats in before), default=0)
+    without_ceiling = max((seats.without_ceiling for seats in before), default=0)
+    without_limits = max((seats.without_limits for seats in before), default=0)
+    if kept >= SEATED_SHARE * people:
         why = Why.NODE_LATE
-    elif uncut >= SEATED_SHARE * people:
+    elif without_ceiling >= SEATED_SHARE * people:
         why = Why.CEILING
-    elif seats >= KNOWN_SHARE * people:
+    elif without_limits >= SEATED_SHARE * people:
+        why = Why.MOST
+    elif kept >= KNOWN_SHARE * people:
         why = Why.MORE_CAME
     else:
         why = Why.NOT_KNOWN

@@ -16,6 +16,7 @@ from roost.controllers.contract.actions import Action, KeepHistory, Notice
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.headroom.accounting import (
     Accounting,
+    Seats,
     after_minute,
     count_since_last_look,
     pulls_seen,
@@ -300,9 +301,14 @@ def _tell_of_ceiling(
 
 def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:
     """Take in a minute: its level, and what it saved and cost."""
-    seats = 0 if learned.forecast is None else learned.forecast.worth
+    forecast = 0 if learned.forecast is None else learned.forecast.worth
+    seats = Seats(
+        kept=min(forecast, learn.max),
+        without_ceiling=min(learned.uncut, learn.max),
+        without_limits=learned.uncut,
+    )
     accounting, account = after_minute(
-        learned.accounting, learned.history.account, minute, (seats, learned.uncut), learn.time_zone
+        learned.accounting, learned.history.account, minute, seats, learn.time_zone
     )
     # Whoever is on a node fits there. A pod that waits may ask for more than any node has.
     placed = [user.size for user in view.users.values() if user.node]

@@ -7,6 +7,7 @@ import pytest
 from roost.controllers.headroom.accounting import (
     Accounting,
     Minute,
+    Seats,
     after_minute,
     count_since_last_look,
     pulls_seen,
@@ -17,6 +18,8 @@ from roost_core.objects.selectors import NodeRules
 from roost_core.placement.headroom_account import Account, Why
 from roost_core.placement.headroom_history import History
 from roost_core.release.placeholder_sets import PlaceholderSet
+
+NO_SEATS = Seats(0, 0, 0)
 
 NOW = 1_800_000_000.0
 MINUTE = int(NOW // 60)
@@ -176,24 +179,22 @@ def test_the_pools_least_is_what_was_there_without_nodes_for_placeholders_alone(
     # A week begins: it is found anew.
     monday = MINUTE - MINUTE % (7 * 1440) + 4 * 1440
     for minute, least in ((monday - 1, 3), (monday, None)):
-        past = Accounting(least_nodes=3, minutes=(Minute(monday - 2, 0, 0, 0, 0),))
-        after, _ = after_minute(past, Account(), minute, (0, 0), "UTC")
+        past = Accounting(least_nodes=3, minutes=(Minute(monday - 2, 0, 0, NO_SEATS),))
+        after, _ = after_minute(past, Account(), minute, NO_SEATS, "UTC")
         assert after.least_nodes == least
 
 
-def classes(*told: tuple[int, int, int, int, int]) -> list[tuple[int, int, int, Why]]:
-    """told: minutes from 0 on with people, late ones, seats and those without the ceiling."""
+def classes(*told: tuple[int, int, int, Seats]) -> list[tuple[int, int, int, Why]]:
+    """told: minutes from 0 on with people, late ones and seats."""
     accounting, account = Accounting(), Account()
-    by_minute = {minute: rest for minute, *rest in told}
+    by_minute = {minute: (people, late, seats) for minute, people, late, seats in told}
     for minute in range(70):
-        people, late, seats, uncut = by_minute.get(minute, (0, 0, 0, 0))
+        people, late, seats = by_minute.get(minute, (0, 0, NO_SEATS))
         pending = accounting.pending._replace(people=people, late=late)
         accounting = Accounting(
             pending=pending, minutes=accounting.minutes, late_since=accounting.late_since
         )
-        accounting, account = after_minute(
-            accounting, account, 10_000 + minute, (seats, uncut), "UTC"
-        )
+        accounting, account = after_minute(accounting, account, 10_000 + minute, seats, "UTC")
     return [
         (late_class.minute - 10_000, late_class.people, late_class.late, late_class.why)
         for late_class in account.late_classes
@@ -201,35 +202,37 @@ def classes(*told: tuple[int, int, int, int, int]) -> list[tuple[int, int, int, 
 
 
 @pytest.mark.parametrize(
-    ("seats", "uncut", "why"),
+    ("seats", "why"),
     [
-        (0, 0, Why.NOT_KNOWN),
-        (9, 9, Why.NOT_KNOWN),
-        (10, 10, Why.MORE_CAME),
-        (29, 29, Why.MORE_CAME),
-        (30, 30, Why.NODE_LATE),
-        (10, 29, Why.MORE_CAME),
-        (10, 30, Why.CEILING),
-        (0, 30, Why.CEILING),
+        (Seats(0, 0, 0), Why.NOT_KNOWN),
+        (Seats(9, 9, 9), Why.NOT_KNOWN),
+        (Seats(10, 10, 10), Why.MORE_CAME),
+        (Seats(29, 29, 29), Why.MORE_CAME),
+        (Seats(30, 30, 30), Why.NODE_LATE),
+        (Seats(10, 29, 29), Why.MORE_CAME),
+        (Seats(10, 30, 30), Why.CEILING),
+        (Seats(0, 30, 30), Why.CEILING),
+        (Seats(0, 30, 60), Why.CEILING),
+        (Seats(10, 10, 29), Why.MORE_CAME),
+        (Seats(10, 10, 30), Why.MOST),
+        (Seats(0, 29, 30), Why.MOST),
+        (Seats(30, 30, 60), Why.NODE_LATE),
     ],
 )
 def test_a_class_is_told_with_who_came_around_it_and_what_was_forecast_before(
-    seats: int, uncut: int, why: Why
+    seats: Seats, why: Why
 ) -> None:
+    many = Seats(99, 99, 99)
     told = classes(
-        (9, 50, 0, 90, 90),
-        (10, 7, 0, seats, uncut),
-        (20, 9, 4, 99, 99),
-        (35, 24, 1, 99, 99),
-        (36, 70, 0, 99, 99),
+        (9, 50, 0, many), (10, 7, 0, seats), (20, 9, 4, many), (35, 24, 1, many), (36, 70, 0, many)
     )
     assert told == [(20, 40, 5, why)]
 
 
 def test_fewer_than_five_late_people_are_no_class_and_the_next_class_begins_later() -> None:
-    assert classes((20, 9, 4, 0, 0)) == []
-    late = [(minute, people) for minute, people, _, _ in classes((5, 9, 5, 0, 0), (40, 8, 8, 0, 0))]
-    assert late == [(5, 9), (40, 8)]
+    assert classes((20, 9, 4, NO_SEATS)) == []
+    two_classes = classes((5, 9, 5, NO_SEATS), (40, 8, 8, NO_SEATS))
+    assert [(minute, people) for minute, people, _, _ in two_classes] == [(5, 9), (40, 8)]
 
 
 def test_what_a_placeholder_takes_is_counted_as_pods_have_it() -> None:

@@ -340,13 +340,14 @@ def test_what_learning_costs_and_saves_is_counted_beside_nodes_without_it() -> N
         (0, {}, Why.NOT_KNOWN),
         (16, {}, Why.MORE_CAME),
         (40, {}, Why.NODE_LATE),
-        (40, {"monthlyCeiling": 0}, Why.CEILING),
+        (40, {"prices": {**PRICES, "monthlyCeiling": 0}}, Why.CEILING),
+        (40, {"learn": {**LEARN, "max": 20}}, Why.MOST),
     ],
 )
 def test_a_class_that_waits_is_kept_with_the_reason(
     people: int, learns: Mapping[str, Any], why: Why
 ) -> None:
-    document = _document(replicas=0, prices={**PRICES, **learns})
+    document = _document(replicas=0, **learns)
     hub = Hub(document, {"default": _history(people)}, now=NOW - 1200)
     hub.nodes["n"] = replace(
         hub.nodes["n"], allocatable={"cpu": 2000, "memory": 2**40, "pods": 110}
