@@ -17,7 +17,6 @@ from roost_core.objects.foreign_yaml import ForeignTextError, load_foreign
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
 from roost_core.placement.headroom_history import (
-    UNUSABLE_SUFFIX,
     History,
     HistoryError,
     history_of,
@@ -51,7 +50,7 @@ def read_histories(
         )
     names = [str(placeholder_set["name"]) for placeholder_set in learning]
     if option == "--history":
-        return read_kept_histories(option, source, names)
+        return _kept_histories(source, names)
     if len(learning) > 1:
         raise UsageError(
             f"{option}: found {len(learning)} sets that learn ({', '.join(names)}), expected one:"
@@ -100,39 +99,37 @@ def as_config_map(histories: Mapping[str, History], name: str, namespace: str) -
     return yaml.safe_dump(body, sort_keys=False, width=1_000_000)
 
 
-def read_kept_histories(option: str, path: str, names: Sequence[str] = ()) -> dict[str, History]:
-    """Return what the controllers' ConfigMap keeps of each set, by the set's name.
+def _kept_histories(path: str, names: Sequence[str]) -> dict[str, History]:
+    """What the controllers' ConfigMap keeps of these sets, by name; path: a file, or - for stdin.
 
-    option: for faults, such as --history. path: a file, or - for stdin. names: the sets to read;
-    none: all. Raises UsageError that names the file, the key and the fix.
+    Raises UsageError that names the file, the key and the fix.
     """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         body = load_foreign(text)
     except ForeignTextError as error:
-        raise UsageError(f"{option}: {path}: found {error}, expected a ConfigMap") from None
+        raise UsageError(f"--history: {path}: found {error}, expected a ConfigMap") from None
     except (OSError, ValueError) as error:
         raise UsageError(
-            f"{option}: found {path}, which can't be read ({type(error).__name__})"
+            f"--history: found {path}, which can't be read ({type(error).__name__})"
         ) from None
     data = body.get("data") if isinstance(body, dict) and body.get("kind") == "ConfigMap" else None
     if not isinstance(data, dict):
         raise UsageError(
-            f"{option}: found {path} without a ConfigMap that has data, expected the output of"
+            f"--history: found {path} without a ConfigMap that has data, expected the output of"
             " kubectl get configmap RELEASE-roost-headroom-history -o yaml"
         )
     histories = {}
-    kept = [str(key) for key in data if not str(key).endswith(UNUSABLE_SUFFIX)]
-    for name in names or kept:
+    for name in names:
         if name not in data:
             continue
         try:
             histories[name] = read_history(str(data[name]), set_name=name)
         except HistoryError as error:
-            raise UsageError(f"{option}: {path}: data.{name}: {error}") from None
-    if names and data and not histories:
+            raise UsageError(f"--history: {path}: data.{name}: {error}") from None
+    if data and not histories:
         raise UsageError(
-            f"{option}: {path}: found data of {', '.join(map(str, data))}, expected of a set here:"
+            f"--history: {path}: found data of {', '.join(map(str, data))}, expected of a set here:"
             f" {', '.join(names)}"
         )
     return histories

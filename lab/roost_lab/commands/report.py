@@ -10,14 +10,11 @@ from typing import Final
 
 import click
 
-from generator.faults import UsageError
-from roost.commands.headroom_history import read_kept_histories
 from roost_core.kube.process import version
 from roost_lab.commands.options import database_option, format_option, moment_option, refuse
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
-from roost_lab.report.learned_room import LearnedRoom
 from roost_lab.report.page import make_page
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.subject import Report
@@ -51,12 +48,6 @@ _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
 )
 @click.option("--image", metavar="IMAGE", help="Only pods of this image, by its full name.")
 @click.option(
-    "--learned",
-    metavar="FILE",
-    default="",
-    help="The controllers' ConfigMap of what they learned: what that saved; - is stdin.",
-)
-@click.option(
     "--timezone",
     metavar="ZONE",
     default="UTC",
@@ -78,7 +69,6 @@ def command(
     hub: str | None,
     pod_class: str | None,
     image: str | None,
-    learned: str,
     timezone: str,
     cluster: str | None,
 ) -> int:
@@ -89,7 +79,6 @@ def command(
     roost report --database roost.db --output report.html
     roost report --database roost.db --since 2h --hub jhub.prod --class user
     roost report --database roost.db --since 2026-11-01 --format json
-    kubectl get cm roost-headroom-history -o yaml | roost report --database roost.db --learned -
     """
     zone = _zone(timezone)
     last_us = _span_us(since) if since else None
@@ -103,18 +92,13 @@ def command(
         store = Store.open_for_reading(database)
         scope = Scope(hub, pod_class, image)
         report = gather(store, since_us, until_us, last_us=last_us, scope=scope, zone=zone)
-        if learned:
-            histories = read_kept_histories("--learned", learned)
-            accounts = {name: history.account for name, history in histories.items()}
-            numbers = {**report.numbers, LearnedRoom: LearnedRoom(accounts)}
-            report = replace(report, numbers=numbers)
         _write(
             replace(report, cluster=report.cluster if cluster is None else cluster),
             form,
             output or "-",
             store,
         )
-    except (StoreError, ScopeError, UsageError) as error:
+    except (StoreError, ScopeError) as error:
         return refuse("report", error)
     except OSError as error:
         return refuse("report", f"{error.filename}: {error.strerror}")

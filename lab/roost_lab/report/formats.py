@@ -8,7 +8,6 @@ from typing import Final
 from roost_lab.pages.phrases import show_plain
 from roost_lab.pages.table import data_rows, iso_time
 from roost_lab.report.key_figures import tiles
-from roost_lab.report.learned_room import summary
 from roost_lab.report.page import notices
 from roost_lab.report.sections import tables
 from roost_lab.report.sentence import sentence
@@ -17,7 +16,7 @@ from roost_lab.units import US
 
 SCHEMA: Final = "roost.hub.jupyter.org/report"
 # Raised when a table or a column goes.
-VERSION: Final = 3
+VERSION: Final = 4
 
 
 def to_json(report: Report) -> str:
@@ -41,11 +40,11 @@ def to_json(report: Report) -> str:
 
 
 def to_text(report: Report) -> str:
-    """The head of the page: its sentence, its key figures, what learning saved, its warnings."""
+    """The head of the page: its sentence, its key figures, its warnings."""
     head = tiles(report)
     widths = [max((len(tile[column]) for tile in head), default=0) for column in (0, 1)]
     lines = [f"{tile.name:{widths[0]}}  {tile.value:>{widths[1]}}  {tile.about}" for tile in head]
     return "".join(
         f"{show_plain(line)}\n"
-        for line in filter(None, [sentence(report), *lines, *summary(report), *notices(report)])
+        for line in filter(None, [sentence(report), *lines, *notices(report)])
     )

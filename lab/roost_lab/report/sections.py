@@ -16,7 +16,6 @@ from roost_lab.report import (
     failed_scheduling_attempts,
     gaps,
     key_figures,
-    learned_room,
     new_nodes,
     occupancy,
     pulls,
@@ -36,7 +35,6 @@ SECTIONS: Final[tuple[Section, ...]] = (
     *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, new_nodes.SECTION),
     seated.SECTION,
     *(BY_REPOSITORY, pulls.SECTION, AHEAD, occupancy.SECTION),
-    learned_room.SECTION,
     *(failed_scheduling_attempts.SECTION, removals.SECTION, disks.SECTION, gaps.SECTION),
 )
 
