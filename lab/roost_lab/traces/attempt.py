@@ -23,12 +23,6 @@ class Attempt(NamedTuple):
     memory_bytes: int | None = None
     # The namespace of the hub that it was asked of; "": not known. Hubs share the nodes.
     hub: str = ""
-    # The last part of `session_seconds`, in which nobody used it, until the hub's culler ended it;
-    # None: it isn't known, or somebody else ended it.
-    idle_seconds: float | None = None
-    # Whether the log of its hub's culler covers its end: without `idle_seconds`, the culler didn't
-    # end it. False: nobody knows whether it did.
-    is_end_in_log: bool = False
 
 
 def other_scheduler(hub: str) -> str:

@@ -28,7 +28,6 @@ class LaunchDetails(NamedTuple):
     memory_bytes: int | None = None
     # The namespace of its hub; "": not known.
     hub: str = ""
-    idle_seconds: float | None = None
     # What is noted about it though it is used.
     notes: tuple[str, ...] = ()
 

@@ -92,7 +92,7 @@ def _attempts(
     for moment, _, launch in launches:
         if launch is not None:
             counts.used += 1
-            yield Attempt(counts.used - 1, moment, *launch[:8])
+            yield Attempt(counts.used - 1, moment, *launch[:7])
     if not counts.used:
         raise _nothing(counts, paths)
     late = counts.skipped.get(LATE)

@@ -13,7 +13,7 @@ from roost_lab.units import DAY_SECONDS
 
 SCHEMA: Final = "roost.hub.jupyter.org/launch"
 VERSIONS: Final = range(3, 4)
-_TIMES: Final = ("seconds", "ready_seconds", "idle_seconds")
+_TIMES: Final = ("seconds", "ready_seconds")
 _GITHUB: Final = "https://github.com/"
 _MOST_IMAGE_BYTES: Final = 10**13
 _MOST_MILLICORES: Final = 10**7
@@ -46,9 +46,6 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     session_seconds = None
     if seconds is not None and ready_seconds is not None:
         session_seconds = max(0.0, seconds - ready_seconds)
-    idle_seconds = _amount(entry, "idle_seconds", _MOST_SECONDS, notes)
-    if idle_seconds is not None and session_seconds is not None:
-        idle_seconds = min(idle_seconds, session_seconds)
     image_bytes = _whole(_amount(entry, "image_bytes", _MOST_IMAGE_BYTES, notes))
     cpu_millicores = _whole(_amount(entry, "cpu_millicores", _MOST_MILLICORES, notes))
     memory_bytes = _whole(_amount(entry, "memory_bytes", _MOST_MEMORY_BYTES, notes))
@@ -60,7 +57,6 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
         cpu_millicores=cpu_millicores,
         memory_bytes=memory_bytes,
         hub=hub,
-        idle_seconds=None if session_seconds is None else idle_seconds,
         notes=tuple(notes),
     )
 

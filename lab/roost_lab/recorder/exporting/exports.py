@@ -7,7 +7,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -19,13 +19,11 @@ from roost_lab.recorder.answers.pod_story import Row
 from roost_lab.recorder.exporting.sniffer_log import node_lines, pod_lines
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import DecisionKind, Phase, PodSource
+from roost_lab.recorder.store.records import DecisionKind, PodSource
 from roost_lab.units import US
 
 LAUNCH_SCHEMA: Final = "roost.hub.jupyter.org/launch"
 LAUNCH_VERSION: Final = 3
-# A server that the culler ends is gone after so long at most.
-_ENDING_US: Final = 300 * US
 # Pods whose rows are fetched together.
 CHUNK: Final = 500
 
@@ -65,9 +63,8 @@ def launch_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     timestamp (of the creation, or when its user came to a server that seating had asked for; UTC,
     µs), class, hub (the namespace), repository, image, image_bytes
     (null: unknown), cpu_millicores, memory_bytes, ready_seconds and seconds (from then until
-    ready and until gone; null: not yet, or not seen), idle_seconds (for how long nobody had used it
-    when it was gone; null: the hub's culler didn't end it, or its log wasn't read), status. A
-    server of seating's that nobody opened is no launch.
+    ready and until gone; null: not yet, or not seen), status. A server of seating's that nobody
+    opened is no launch.
     """
     pod = schema.pod.c
     start = schema.start.c
@@ -83,9 +80,7 @@ def launch_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     sizes = _image_sizes(store)
     # Launches that came later than their pods, by time.
     later: list[tuple[int, str, str]] = []
-    for row in itertools.chain.from_iterable(
-        _with_idle_seconds(store, rows) for rows in _by_creation(store, query, since_us)
-    ):
+    for row in itertools.chain.from_iterable(_by_creation(store, query, since_us)):
         while later and later[0][0] < row["created_us"]:
             yield heapq.heappop(later)[-1]
         ready_us = row["ready_us"]
@@ -121,34 +116,9 @@ def _launch_line(row: Row, launched_us: int, ready_us: int | None, sizes: Mappin
         "memory_bytes": row["memory_bytes"],
         "ready_seconds": _after(launched_us, ready_us),
         "seconds": _after(launched_us, row["deleted_us"]),
-        "idle_seconds": row["idle_seconds"],
         "status": row["end_reason"] or "running",
     }
     return json.dumps(launch, separators=(",", ":"))
-
-
-def _with_idle_seconds(store: Store, pods: list[Row]) -> list[Row]:
-    """The pods, each with `idle_seconds`."""
-    phase = schema.phase.c
-    query = sa.select(schema.phase).where(
-        phase.pod_uid.in_([pod["uid"] for pod in pods]), phase.phase == Phase.CULLED
-    )
-    # The culler may try again: the last word counts.
-    culled = _rows_by("pod_uid", store, query.order_by(phase.at_us))
-    return [{**pod, "idle_seconds": _idle_seconds(pod, culled.get(pod["uid"], ()))} for pod in pods]
-
-
-def _idle_seconds(pod: Row, culled: Sequence[Row]) -> float | None:
-    """For how long nobody had used a server when it was gone; None: the culler didn't end it, or it
-    is still there.
-    """
-    if not culled or pod["deleted_us"] is None:
-        return None
-    at_us: int = culled[-1]["at_us"]
-    if pod["deleted_us"] - at_us > _ENDING_US:
-        # The hub didn't stop it then, and people may have come again.
-        return None
-    return _after(at_us - int(culled[-1]["detail"]) * US, pod["deleted_us"])
 
 
 def _by_creation(store: Store, query: sa.Select[Any], since_us: int) -> Iterator[list[Row]]:

@@ -46,11 +46,6 @@ def news_records(store: Store, news: HubNews, failures_us: Sequence[int] = ()) -
     if news.outcome in (Phase.OPENED, Phase.UNUSED):
         seated = _newest_if_seated(store, news)
         return hub_records(seated, news) if seated is not None else []
-    if news.outcome is Phase.CULLED:
-        # A named server's pod can't be told from the user's others.
-        is_default = ":" not in news.who
-        ended = _pods(store, news, at_us - LONGEST_LIFE_US, at_us)[:1] if is_default else []
-        return hub_records(ended[0], news) if ended else []
     since_us = at_us - (news.span_us or LONGEST_US) - EARLY_US
     found = _pods(store, news, since_us, at_us + EARLY_US)
     if not found:

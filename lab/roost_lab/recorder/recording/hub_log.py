@@ -1,9 +1,8 @@
 """Read JupyterHub's log: whose server answered, whose start failed, and when; which servers seating
-asked for, which of them were opened, and which it stopped; and which the idle culler ends. Pure.
+asked for, which of them were opened, and which it stopped. Pure.
 
 JupyterHub 1 to 6 say it in the same words: base.py of its handlers, user.py, and log.py, which
-writes a line for each request; only 6 says "Not starting". The hub runs jupyterhub-idle-culler
-(1.0 to 1.4) in its container, whose lines are Tornado's.
+writes a line for each request; only 6 says "Not starting".
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from roost_core.placement.labels import SEATING_SERVICE
-from roost_lab.recorder.recording.reading import SECOND_US, PodReading, Step, micros
+from roost_lab.recorder.recording.reading import PodReading, Step, micros
 from roost_lab.recorder.store.records import Phase
 from roost_lab.units import HOUR_US, US
 
@@ -46,14 +45,6 @@ _LINE: Final = re.compile(
     rf"{_BEFORE}{_COLOUR}\[[A-Z] (?P<day>\d{{4}}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d\.\d{{3}}) "
     rf"JupyterHub \w+:\d+\]{_COLOUR} (?P<said>.*)"
 )
-# `[I 261130 08:00:00 __init__:251] Culling server ada/second (inactive for 01:01:40)`. With `age:
-# 102:30:00, ` before `inactive`, the culler ended a server for its age alone, before it was idle
-# for `cull.timeout`. Its end says nothing of idle servers, so that line isn't read.
-_CULLED: Final = re.compile(
-    rf"{_BEFORE}{_COLOUR}\[I (?P<year>\d\d)(?P<month>\d\d)(?P<date>\d\d) (?P<time>[\d:]{{8}})"
-    rf" \w+:\d+\]{_COLOUR} Culling server (?P<user>[^/]+?)(?:/(?P<server>.+?))?"
-    r" \(inactive for (?P<hours>\d+):(?P<minutes>\d\d):(?P<seconds>\d\d)\)"
-)
 _ANSWERED: Final = re.compile(r"User (?P<who>.+) took (?P<seconds>\d+\.\d+) seconds to start")
 _FAILED: Final = re.compile(
     r"(?:Error starting |Unhandled error starting |Unhandled error waiting for |Not starting"
@@ -78,12 +69,12 @@ class HubNews(NamedTuple):
     """What a hub says of one start."""
 
     when: Step
-    # ANSWERED, FAILED, SEATED, OPENED, UNUSED or CULLED.
+    # ANSWERED, FAILED, SEATED, OPENED or UNUSED.
     outcome: Phase
     # `user`, or `user:server` of a named server; a failure may leave the server out.
     who: str
     # ANSWERED: how long it took since the user asked. SEATED, UNUSED: how long the hub took for the
-    # request. CULLED: for how long nobody had used the server. None: not said.
+    # request. None: not said.
     span_us: int | None = None
     # SEATED: whether the start goes on after the request.
     is_pending: bool = False
@@ -135,19 +126,17 @@ def log_checkpoint(namespace: str) -> str:
 
 
 def is_hub_line(text: str) -> bool:
-    """Whether it is a line of JupyterHub's own format, or tells of a server that the culler ends.
-
-    Lines that follow one, as tracebacks do, are not.
+    """Whether it is a line of JupyterHub's own format; those that follow one, as tracebacks do, are
+    not.
     """
-    return _LINE.match(text) is not None or _CULLED.match(text) is not None
+    return _LINE.match(text) is not None
 
 
 def read_hub_line(text: str) -> HubNews | None:
     """What a line of the log says of a start; None: nothing."""
     line = _LINE.match(text)
     if line is None:
-        culled = _CULLED.match(text)
-        return None if culled is None else _read_culled(culled)
+        return None
     answered = _ANSWERED.fullmatch(line["said"])
     failed = _FAILED.match(line["said"])
     at_us = micros(line["told"] or f"{line['day']}T{line['time']}Z")
@@ -162,19 +151,6 @@ def read_hub_line(text: str) -> HubNews | None:
         return HubNews(when, Phase.FAILED, failed["at"] or failed["late"] or failed["lost"])
     request = _REQUEST.fullmatch(line["said"])
     return None if request is None else _read_request(request, when)
-
-
-def _read_culled(culled: re.Match[str]) -> HubNews | None:
-    """What the idle culler says of a server that it ends; None: its time never was."""
-    year, month, date = culled["year"], culled["month"], culled["date"]
-    at_us = micros(culled["told"] or f"20{year}-{month}-{date}T{culled['time']}Z")
-    if at_us is None:
-        return None
-    idle_seconds = (
-        3600 * int(culled["hours"]) + 60 * int(culled["minutes"]) + int(culled["seconds"])
-    )
-    who = ":".join(filter(None, (culled["user"], culled["server"])))
-    return HubNews(Step(at_us, SECOND_US), Phase.CULLED, who, idle_seconds * US)
 
 
 def _read_request(request: re.Match[str], when: Step) -> HubNews | None:

@@ -160,12 +160,9 @@ class LiveStarts:
             self._answered(start, start.answer, seen.at)
 
     def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
-        """A hub's verdict on a start, what it says of those that seating asked for, and which
-        servers its culler ends; no records when no pod awaits it.
+        """A hub's verdict on a start, and what it says of those that seating asked for; no records
+        when no pod awaits it.
         """
-        if news.outcome is Phase.CULLED:
-            uid = self._seated.pod_at(namespace, news.who, news.when.at_us)
-            return [] if uid is None else hub_records(uid, news)
         records = self._seated.told(namespace, news)
         for record in records:
             if isinstance(record, PhaseRecord) and record.pod_uid in self._starts:

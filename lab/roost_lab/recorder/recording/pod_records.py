@@ -27,7 +27,6 @@ from roost_lab.recorder.store.records import (
     PreemptionRecord,
     Record,
 )
-from roost_lab.units import US
 
 _EVICTION_REASONS: Final = {
     "PreemptionByScheduler": "preempted",
@@ -224,9 +223,6 @@ def hub_records(uid: str, news: HubNews) -> list[Record]:
     if news.outcome in (Phase.SEATED, Phase.UNUSED):
         # What counts is when seating asked.
         return [phase_record(uid, news.outcome, asked, "hub")]
-    if news.outcome is Phase.CULLED:
-        idle_seconds = (news.span_us or 0) // US
-        return [phase_record(uid, news.outcome, news.when, "hub", str(idle_seconds))]
     records: list[Record] = [phase_record(uid, news.outcome, news.when, "hub")]
     if news.span_us is not None:
         records.append(phase_record(uid, Phase.ASKED, asked, "hub"))

@@ -98,12 +98,6 @@ class SeatedStarts:
         pod.told.add(news.outcome)
         return hub_records(pod.uid, news)
 
-    def pod_at(self, namespace: str, name: str, at_us: int) -> str | None:
-        """The uid of a server's pod at a time; None: it isn't known."""
-        server = self._servers.get((namespace, name))
-        pod = None if server is None else server.pod_at(at_us)
-        return None if pod is None else pod.uid
-
     def _server(self, namespace: str, name: str) -> _Server:
         key = (namespace, name)
         if key not in self._servers:

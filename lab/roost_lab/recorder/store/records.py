@@ -300,8 +300,6 @@ class Phase(StrEnum):
     OPENED = "opened"
     # Likewise: nobody had used it, and seating stopped it.
     UNUSED = "unused"
-    # The hub's idle culler ends its server; `detail`: for how many seconds nobody had used it.
-    CULLED = "culled"
     TERMINATING = "terminating"
     GONE = "gone"
 
@@ -313,12 +311,7 @@ class PhaseRecord(Record, name="phase", with_rowid=False):
     pod_uid: str = column(UID, key=True)
     phase: Phase = column(WORD, comment=", ".join(Phase), key=True)
     detail: str = column(
-        DETAIL,
-        comment=(
-            "the image, container or gate; of `culled` the idle seconds; empty: the whole pod"
-        ),
-        key=True,
-        default="",
+        DETAIL, comment="the image, container or gate; empty: the whole pod", key=True, default=""
     )
     at_us: int = column(LARGE, Merge.FINER)
     resolution_us: int = column(LARGE, Merge.FINER)

@@ -278,15 +278,8 @@ class Hub:
             return self._until_too_old(self._drawn_seconds(attempt))
         if not assumed.cull_timeout_seconds:
             return self._until_too_old(recorded_seconds)
-        if attempt.idle_seconds is not None:
-            active = recorded_seconds - attempt.idle_seconds
-            return self._until_too_old(self._until_culled(active + assumed.cull_timeout_seconds))
         traced_cull_seconds = assumed.sessions_cull_timeout_seconds
-        if (
-            attempt.is_end_in_log
-            or recorded_seconds <= traced_cull_seconds
-            or self._is_stopped(attempt)
-        ):
+        if recorded_seconds <= traced_cull_seconds or self._is_stopped(attempt):
             return self._until_too_old(recorded_seconds)
         # How long the culler was waited for, the trace doesn't tell.
         waited = assumed.sessions_cull_every_seconds * self._cluster.chance.uniform(

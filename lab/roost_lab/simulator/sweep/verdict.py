@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf
+from math import ceil
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -277,10 +277,8 @@ def culling_line(
     every = min(PROPOSED_EVERY, culling.every)
     if (timeout, every) == (culling.timeout, culling.every):
         return f"  idle servers: cull.timeout {timeout} and cull.every {every} stay\n"
-    played = _by_the_log(period)
     earlier = replace(
         player,
-        period=replace(period, played=played),
         assumptions=replace(
             player.assumptions,
             cull_timeout_seconds=float(timeout),
@@ -294,43 +292,9 @@ def culling_line(
     return (
         f"  idle servers: cull.timeout: {timeout} and cull.every: {every}, in place of"
         f" {culling.timeout} and {culling.every}, would change node-hours without Roost by"
-        f" {100 * change.more_share:+z.0f} %; {_source_of_idle_times(played, culling)}\n"
+        f" {100 * change.more_share:+z.0f} %; less where people stop servers that ran for more"
+        f" than {culling.timeout} s\n"
     )
-
-
-def _by_the_log(period: _Period) -> list[Attempt]:
-    """The played attempts, with `is_end_in_log`.
-
-    A past often has a part of the culler's log only, or that of one hub of several. So a hub's log
-    counts from the end of the first server on that its culler ended.
-    """
-    since: dict[str, float] = {}
-    for attempt in (*period.before, *period.played):
-        if attempt.idle_seconds is not None:
-            since[attempt.hub] = min(_end_of(attempt), since.get(attempt.hub, inf))
-    return [
-        attempt._replace(is_end_in_log=_end_of(attempt) >= since.get(attempt.hub, inf))
-        for attempt in period.played
-    ]
-
-
-def _end_of(attempt: Attempt) -> float:
-    """When a server of a known length ended, at the earliest: the wait for it comes on top."""
-    return attempt.moment + (attempt.session_seconds or 0.0)
-
-
-def _source_of_idle_times(played: Sequence[Attempt], culling: Culling) -> str:
-    """How it is known when servers were last used, in words. played: with `is_end_in_log`."""
-    by_length = f"less where people stop servers that ran for more than {culling.timeout} s"
-    covered = sum(attempt.is_end_in_log for attempt in played)
-    if not covered:
-        return by_length
-    culled = sum(attempt.idle_seconds is not None for attempt in played)
-    by_log = (
-        f"by the culler's log, which covers {covered:,} of {len(played):,} servers"
-        f" (the culler ended {culled:,})"
-    )
-    return by_log if covered == len(played) else f"{by_log}; for the others, {by_length}"
 
 
 def _booked(waves: Sequence[Sequence[Attempt]], events: Mapping[str, Any]) -> dict[str, Any]:

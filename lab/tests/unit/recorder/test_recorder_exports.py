@@ -310,7 +310,6 @@ def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> Non
             "image_bytes",
         ),
         *("cpu_millicores", "memory_bytes", "seconds", "status", "ready_seconds", "hub"),
-        "idle_seconds",
     }
     assert first["timestamp"] == "2027-01-15T08:00:00.000000+00:00"
     assert (first["ready_seconds"], first["seconds"], first["status"]) == (90.0, 3600.0, "deleted")

@@ -17,16 +17,14 @@ from kubespawner import slugs
 
 from lab.tests.history import BEGIN as START
 from lab.tests.history import Events, listed
-from lab.tests.moments import BEGIN, SECOND
+from lab.tests.moments import BEGIN
 from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.commands.records import command as records_command
-from roost_lab.recorder.exporting.exports import launch_lines
 from roost_lab.recorder.importing.hub_log import NO_POD, arrivals_us, pod_names
 from roost_lab.recorder.recording.hub_log import is_hub_line, log_checkpoint, read_hub_line
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import Phase
 
 TIMED = "2027-01-15T09:00:00.250999999+01:00 "
 
@@ -39,41 +37,6 @@ def test_a_line_tells_whose_start_ended_how_and_when(line: str, found: Any) -> N
     if isinstance(found, list):
         assert news is not None
         assert news.when == (BEGIN + 250_000 + (999 if line.startswith(TIMED) else 0), 1000)
-
-
-@pytest.mark.parametrize(("line", "found"), cases("importing", "culled_lines"))
-def test_a_line_of_the_culler_tells_whose_server_it_ends_and_since_when_that_is_idle(
-    line: str, found: Any
-) -> None:
-    news = read_hub_line(line)
-    assert (news and [news.who, news.span_us]) == found
-    if news is not None:
-        assert news.outcome is Phase.CULLED
-        # So a file of the culler's lines alone is a hub's log.
-        assert is_hub_line(line)
-        assert news.when == (BEGIN, SECOND)
-
-
-def test_a_culled_servers_launch_tells_how_long_nobody_had_used_it(tmp_path: Path) -> None:
-    def culled(minute: int, who: str, idle: str) -> str:
-        at = START + timedelta(minutes=minute)
-        return f"[I {at:%y%m%d %H:%M:%S} __init__:251] Culling server {who} (inactive for {idle})"
-
-    lines = [
-        # It was tried before, and used in between.
-        culled(5, "ada", "00:02:40"),
-        culled(10, "ada", "00:02:00"),
-        culled(10, "bob-x/second", "00:02:00"),
-        culled(10, "nobody", "00:02:00"),
-        # The hub didn't stop it then.
-        culled(4, "eve@uni.org", "00:01:00"),
-    ]
-    store = Store.open(imported(tmp_path, lines))
-    launches = {launch["name"]: launch for launch in map(json.loads, launch_lines(store))}
-    store.close()
-    ada, *others = (launches[f"hub/{pod_names(who)[0]}"] for who in ("ada", "bob-x", "eve@uni.org"))
-    assert ada["idle_seconds"] == ada["seconds"] - 480
-    assert [launch["idle_seconds"] for launch in others] == [None, None]
 
 
 def test_a_log_in_another_format_is_none_of_jupyterhubs() -> None:

@@ -241,22 +241,3 @@ def test_events_of_other_programs_pods_are_not_kept_for_ever() -> None:
     recorder.sees(ready_pod("pod-0"), ready_pod(f"pod-{live_starts.MAX_UNKNOWN}"))
     recorder.starts.give_up(BEGIN * SECOND + live_starts.TOLD_AFTER_US)
     assert recorder.results() == {"cold": 1, "unknown": 1}
-
-
-def test_a_server_that_the_culler_ends_is_recorded_with_its_idle_time_and_is_not_seatings() -> None:
-    recorder = Recorder().listed()
-    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=True)
-    recorder.sees(seen("ada", "up", server=""), at=13.5)
-    recorder.hears("User ada took 14.000 seconds to start", 14)
-    recorder.pulled(pull("ada"))
-    line = "[I 261123 10:00:00 __init__:251] Culling server %s (inactive for 01:01:40)"
-    news = read_hub_line(line % "ada")
-    assert news is not None
-    (culled,) = recorder.starts.hub_told("hub", news, news.when.at_us)
-    assert isinstance(culled, PhaseRecord)
-    assert (culled.pod_uid, culled.phase, culled.detail) == ("ada", "culled", "3700")
-    assert culled.at_us == (BEGIN + 7200) * SECOND
-    assert recorder.results() == {"cold": 1}
-    unknown = read_hub_line(line % "bob")
-    assert unknown is not None
-    assert recorder.starts.hub_told("hub", unknown, unknown.when.at_us) == []

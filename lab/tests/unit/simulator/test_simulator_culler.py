@@ -2,7 +2,6 @@
 that a trace tells stay, unless another idle time is asked for.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -19,16 +18,11 @@ EVERY = 600.0
 
 
 def ends(
-    seed: int,
-    name: str = "z2jh",
-    stays: float | None = None,
-    every: float = EVERY,
-    log: Mapping[str, Any] | None = None,
-    **assumed: Any,
+    seed: int, name: str = "z2jh", stays: float | None = None, every: float = EVERY, **assumed: Any
 ) -> dict[int, float]:
-    details: dict[str, Any] = {"session_seconds": stays, **(log or {})}
     said = [
-        attempt(number, 61.0 * number, image=f"i{number % 3}", **details) for number in range(40)
+        attempt(number, 61.0 * number, image=f"i{number % 3}", session_seconds=stays)
+        for number in range(40)
     ]
     found: dict[int, float] = {}
 
@@ -79,21 +73,6 @@ def test_another_idle_time_changes_each_drawn_length_by_the_difference() -> None
     assert {round(longer[number] - alone[number], 3) for number in alone} == {3000.0}
     shorter = ends(1, every=0.0, cull_timeout_seconds=1800.0)
     assert {round(longer[number] - shorter[number], 3) for number in alone} == {1800.0}
-
-
-def test_where_the_trace_tells_the_idle_time_a_server_ends_so_long_after_its_last_use() -> None:
-    limits: dict[str, Any] = {"every": 0.0, "sessions_cull_timeout_seconds": 3600.0}
-    idle = {"idle_seconds": 4000.0, "is_end_in_log": True}
-    alone = ends(1, stays=7000.0, every=0.0)
-    earlier = ends(1, stays=7000.0, log=idle, cull_timeout_seconds=1800.0, **limits)
-    assert {round(earlier[number] - alone[number], 3) for number in alone} == {-2200.0}
-    # Whom no culler ended, nor any asked for, stays. Where nobody knows, the length decides.
-    limits["cull_timeout_seconds"] = 1800.0
-    assert ends(1, stays=7000.0, log={"is_end_in_log": True}, **limits) == alone
-    by_length = ends(1, stays=7000.0, **limits)
-    assert {round(by_length[number] - alone[number], 3) for number in alone} == {-1800.0}
-    limits["cull_timeout_seconds"] = 0.0
-    assert ends(1, stays=7000.0, log=idle, **limits) == alone
 
 
 @given(

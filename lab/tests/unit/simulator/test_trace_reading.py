@@ -395,8 +395,6 @@ def test_what_the_recorder_does_not_know_is_left_to_be_drawn(tmp_path: Path) -> 
         None,
         None,
         "hub",
-        None,
-        False,
     )
     assert not counts.notes
 
@@ -418,18 +416,6 @@ def test_a_recorded_session_lasts_from_ready_to_gone(
     attempts, counts = read(write(tmp_path, recorded(ready_seconds=ready_seconds, seconds=seconds)))
     assert [attempt.session_seconds for attempt in attempts] == [session]
     assert not counts.notes
-
-
-@pytest.mark.parametrize(
-    ("seconds", "idle_seconds", "idle"),
-    [(5000, 3600, 3600), (5000, None, None), (5000, 6000, 4998), (None, 3600, None)],
-)
-def test_a_recorded_idle_time_is_the_end_of_a_session(
-    tmp_path: Path, seconds: float | None, idle_seconds: float | None, idle: float | None
-) -> None:
-    line = recorded(ready_seconds=2, seconds=seconds, idle_seconds=idle_seconds)
-    attempts, _ = read(write(tmp_path, line))
-    assert [attempt.idle_seconds for attempt in attempts] == [idle]
 
 
 @pytest.mark.parametrize(

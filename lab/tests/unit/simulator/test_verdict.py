@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterable
 from gzip import compress
 from io import BytesIO, TextIOWrapper
-from math import inf
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -171,67 +170,10 @@ def test_an_earlier_end_of_idle_servers_is_played() -> None:
     told = judge((launched, ()), (), NO_ROOM, SMALL, 1, culling=USUAL)
     assert "cull.timeout: 1800 and cull.every: 60, in place of 3600 and 600" in told
     assert _node_hours_by_culling(told) < -5
+    assert "; less where people stop servers that ran for more than 3600 s\n" in told
     # All stay for an hour and a half: with a limit of two hours nobody was culled.
     long = judge((launched, ()), (), NO_ROOM, SMALL, 1, culling=USUAL._replace(timeout=7200))
     assert _node_hours_by_culling(long) == 0
-
-
-@pytest.mark.slow
-def test_servers_end_earlier_as_the_cullers_log_says_when_they_were_last_used() -> None:
-    launched = past(7, [9 + 24 * day for day in range(7)])
-    usual = judge((launched, ()), (), NO_ROOM, SMALL, 1, culling=USUAL)
-    # Only every fourth was culled, just now: all others were stopped.
-    culled = [
-        attempt._replace(idle_seconds=None if attempt.number % 4 else 3600.0)
-        for attempt in launched
-    ]
-    told = judge((culled, ()), (), NO_ROOM, SMALL, 1, culling=USUAL)
-    assert "; by the culler's log, which covers 378 of 378 servers (the culler ended 95)\n" in told
-    assert _node_hours_by_culling(usual) < _node_hours_by_culling(told) <= 0
-
-
-def _all_culled(attempts: Iterable[Attempt], since: float, hub: str = "") -> list[Attempt]:
-    """Launches of a hub, all ended by its culler, whose log begins then."""
-    return [
-        attempt._replace(hub=hub, idle_seconds=3600.0 if attempt.moment >= since else None)
-        for attempt in attempts
-    ]
-
-
-@pytest.mark.slow
-def test_where_the_cullers_log_begins_late_what_was_before_counts_as_without_a_log() -> None:
-    launched = past(7, [9 + 24 * day for day in range(7)])
-    told = {
-        since: judge(
-            (_all_culled(launched, BEGIN + since * DAY), ()), (), NO_ROOM, SMALL, 1, culling=USUAL
-        )
-        for since in (0, 6, 7)
-    }
-    saved = {since: _node_hours_by_culling(text) for since, text in told.items()}
-    assert saved[0] < -5
-    assert saved[7] < -5
-    assert min(saved[0], saved[7]) - 1 <= saved[6] <= max(saved[0], saved[7]) + 1
-    assert (
-        "; by the culler's log, which covers 378 of 378 servers (the culler ended 378)\n" in told[0]
-    )
-    assert (
-        "; by the culler's log, which covers 54 of 378 servers (the culler ended 54); for the"
-        " others, less where people stop servers that ran for more than 3600 s\n"
-    ) in told[6]
-    assert "; less where people stop" in told[7]
-
-
-@pytest.mark.slow
-def test_the_log_of_one_hubs_culler_says_nothing_of_another_hub() -> None:
-    launched = past(7, [9 + 24 * day for day in range(7)])
-    hubs = [*_all_culled(launched[::2], BEGIN, "one"), *_all_culled(launched[1::2], inf, "two")]
-    attempts = [
-        attempt._replace(number=number)
-        for number, attempt in enumerate(sorted(hubs, key=lambda attempt: attempt.moment))
-    ]
-    told = judge((attempts, ()), (), NO_ROOM, SMALL, 1, culling=USUAL)
-    assert _node_hours_by_culling(told) < -5
-    assert "covers 189 of 378 servers (the culler ended 189); for the others, less" in told
 
 
 @pytest.mark.parametrize(
