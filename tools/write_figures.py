@@ -102,7 +102,6 @@ TOLD_ASSUMPTIONS: Final = (
         "min_nodes",
         "max_nodes",
         "autoscaler",
-        "node_expire_hours",
         "boot_median_seconds",
         "image_median_bytes",
     ),

@@ -25,7 +25,7 @@ BOUNDS: Final = (
         "node_hours",
         "node_hours",
         "Running pods divided by the pods that fit a node and rounded up, over time, and at least"
-        " `min_nodes` (until a node is drained). Packing would need that if pods could move.",
+        " `min_nodes`. Packing would need that if pods could move.",
     ),
     FigureBound(
         "peak_nodes",
@@ -70,8 +70,6 @@ class BoundsMeter:
         self._node_bytes = node_bytes
         self._usual_bytes = node_bytes // pods_per_node
         self._min_nodes = min_nodes
-        # 0 once a node was drained.
-        self._min_nodes_now = min_nodes
         self._last = begin
         # Bytes of the pods that run.
         self._running = 0
@@ -95,13 +93,6 @@ class BoundsMeter:
         # A pod without any size is on some node, too.
         needed = max(1, self._nodes_for(self._running_by_image[image]))
         self._nodes_needed[image] = max(needed, self._nodes_needed.get(image, 0))
-
-    def drains(self, moment: float) -> None:
-        """A node is drained: it may be removed before the next has booted, so there may be no node
-        at all.
-        """
-        self._pass(moment)
-        self._min_nodes_now = 0
 
     def ended(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
         """A user's pod was deleted."""
@@ -137,7 +128,7 @@ class BoundsMeter:
 
     def _pass(self, moment: float) -> None:
         last = moment if self._last is None else self._last
-        nodes = max(self._min_nodes_now, self._nodes_for(self._running))
+        nodes = max(self._min_nodes, self._nodes_for(self._running))
         self._node_seconds += nodes * max(0.0, moment - last)
         self._last = max(last, moment)
 

@@ -243,8 +243,7 @@ class ClusterAutoscaler(NodeScaler):
         self._more_is_due = False
         if now < self._scaled_up_at + world.after_scale_up_seconds - ROUNDING:
             return ()
-        staying = sum(not row.node.unschedulable for row in state.rows.values())
-        spare = staying + len(coming) - world.min_nodes
+        spare = len(state.rows) + len(coming) - world.min_nodes
         removed: list[str] = []
         allowed = {True: EMPTY_AT_ONCE, False: DRAINED_AT_ONCE}
         due = [
@@ -274,7 +273,7 @@ class ClusterAutoscaler(NodeScaler):
         candidates: list[tuple[NodeRow, _NodeFacts]] = []
         for name, row in state.rows.items():
             facts = found[places[name]]
-            if not facts.held and facts.utilisation < threshold and not row.node.unschedulable:
+            if not facts.held and facts.utilisation < threshold:
                 candidates.append((row, facts))
         self.room_matters = any(facts.movable for _, facts in candidates)
         if not candidates:

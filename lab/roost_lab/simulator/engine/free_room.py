@@ -1,8 +1,6 @@
 """Try pods on existing, booting or hypothetical nodes, as autoscalers do: with filters alone.
 
-Required terms about other pods are not looked at: no policy has any. Nodes that somebody drains
-(cordoned ones) are no room for pods, and are left to whoever drains them; they count for the
-greatest number of nodes, not for the least.
+Required terms about other pods are not looked at: no policy has any.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from typing import Final
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import PODS
-from roost_core.objects.selectors import Taint, node_matches, tolerates_cordon, untolerated
+from roost_core.objects.selectors import Taint, node_matches, untolerated
 from roost_core.placement.labels import STARTUP_PREFIXES
 from roost_core.scheduler.node_rows import NodeRow
 
@@ -23,7 +21,7 @@ _DAEMON_SET: Final = "DaemonSet"
 class Room:
     """A node with what is left on it, to try pods on."""
 
-    __slots__ = ("cordoned", "free", "free_pods", "labels", "name", "pods", "taints")
+    __slots__ = ("free", "free_pods", "labels", "name", "pods", "taints")
 
     def __init__(self, name: str, node: Node, *, ignored_taints: tuple[str, ...] = ()) -> None:
         self.name = name
@@ -33,7 +31,6 @@ class Room:
             self.taints = tuple(
                 taint for taint in self.taints if not taint.key.startswith(ignored_taints)
             )
-        self.cordoned = node.unschedulable
         self.free = dict(node.allocatable)
         self.free_pods = self.free.pop(PODS, 0)
         # Pods that were placed here.
@@ -60,8 +57,6 @@ class Room:
         for name, amount in spec.requests:
             if amount and amount > free.get(name, 0):
                 return False
-        if self.cordoned and not tolerates_cordon(spec.tolerations):
-            return False
         return not (self.taints and untolerated(self.taints, spec.tolerations)) and node_matches(
             spec, self.name, self.labels
         )

@@ -5,7 +5,7 @@ drops only what passes: startup taints and those of the node's conditions
 (MixedTemplateNodeInfoProvider, SanitizedTemplateNodeInfoFromNodeInfo, SanitizeTaints). So what a
 controller has written onto that node counts as if each new node had it: a required label that the
 copied node has brings a node, one that it lacks brings none, though neither says anything about a
-new node. It copies nodes that are Ready for a minute, schedulable and without startup taints,
+new node. It copies nodes that are Ready for a minute and without startup taints (and not cordoned),
 whichever comes first in a list that has no order: here one of them is drawn anew each turn. With
 none left it goes on with its last copy (--node-info-cache-expire-time, ten years); before the
 first, and after a restart, with what the cloud says of the group, which has the group's own labels
@@ -26,7 +26,7 @@ from roost_core.objects.node import HOSTNAME_LABEL, Node
 from roost_core.placement.labels import STARTUP_PREFIXES
 from roost_core.scheduler.state import ClusterState
 
-# Taints of a node's conditions, its cordon among them.
+# Taints of a node's conditions.
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 # Seconds for which a node must be Ready before it is copied (stabilizationDelay).
 STABLE_SECONDS: Final = 60.0
@@ -73,11 +73,7 @@ class CopiedTemplate:
 
 
 def _is_example(node: Node, now: float) -> bool:
-    if (
-        not node.ready
-        or node.unschedulable
-        or any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints)
-    ):
+    if not node.ready or any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints):
         return False
     return node.ready_since is not None and node.ready_since + STABLE_SECONDS <= now
 

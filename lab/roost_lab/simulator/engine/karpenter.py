@@ -139,10 +139,8 @@ class Karpenter(NodeScaler):
         for name, row in state.rows.items():
             movable = movable_by_place[places[name]]
             node = row.node
-            if (
-                movable is None
-                or node.unschedulable
-                or any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints)
+            if movable is None or any(
+                taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints
             ):
                 continue
             ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
@@ -169,10 +167,8 @@ class Karpenter(NodeScaler):
 
     def _spare(self, state: ClusterState) -> int:
         """How many nodes may go now."""
-        draining = sum(row.node.unschedulable for row in state.rows.values())
-        beyond_least = len(state.rows) - draining - self._world.min_nodes
-        # Draining nodes use up the budget, although draining needs none.
-        return min(beyond_least, ceil(DISRUPTED_SHARE * len(state.rows)) - draining)
+        nodes = len(state.rows)
+        return min(nodes - self._world.min_nodes, ceil(DISRUPTED_SHARE * nodes))
 
     def _find_several(
         self, candidates: Sequence[_Candidate], state: ClusterState

@@ -199,7 +199,7 @@ class Scheduling:
         row = self._cluster.state.rows.get(node.name)
         if row is None or pod.state.nominated_node == node.name:
             return True
-        if len(row.pods) >= row.max_pods or row.node.unschedulable:
+        if len(row.pods) >= row.max_pods:
             return False
         requested = row.requested
         allocatable = row.allocatable

@@ -160,9 +160,8 @@ class World(Cluster):
             nodes=self,
             template=self.template(),
             unschedulable=self.scheduling.unschedulable,
-            bounds=self.bounds,
         )
-        self.scaling.nodes_joined(self.nodes.values())
+        self.scaling.nodes_joined()
         for release in self.releases:
             for placeholders in release.policy.placeholders:
                 release.sets.fill(placeholders.name)
@@ -389,7 +388,7 @@ class World(Cluster):
                     self.kubelets.begin_puller(node, puller, release.controls)
         self.nodes_changed()
         if self.scaling is not None:
-            self.scaling.nodes_joined([node])
+            self.scaling.nodes_joined()
         self.scheduling.retry()
         return node
 
@@ -418,7 +417,7 @@ class World(Cluster):
             release.controls.images_shown()
 
     def nodes_changed(self) -> None:
-        """A node came, or one is about to go: tell the controllers."""
+        """A node came: tell the controllers."""
         for release in self.releases:
             release.controls.nodes_changed()
 

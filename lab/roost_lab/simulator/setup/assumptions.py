@@ -95,10 +95,6 @@ class Assumptions:
     max_nodes: int = 100
     # What adds and removes nodes: cluster-autoscaler, karpenter or none [S].
     autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER
-    # Age in hours at which a node is drained: it takes no more users, and goes when its last user
-    # has left. 0: never [S: Karpenter's expireAfter, 720 by default; also stands for upgrades of
-    # nodes].
-    node_expire_hours: float = 0.0
     # Seconds from the request of a node until it is Ready, median of a log-normal [A, S: 3 to 4
     # minutes on GCE].
     boot_median_seconds: float = 210.0

@@ -72,7 +72,6 @@ def worlds(draw: st.DrawFn) -> Assumptions:
         preempted_gone_seconds=draw(st.sampled_from((0.0, 1.0, 30.0))),
         status_delay_seconds=draw(st.sampled_from((0.0, 10.0))),
         concurrent_spawn_limit=draw(st.sampled_from((0, 0, 2))),
-        node_expire_hours=draw(st.sampled_from((0.0, 0.0, 0.5))),
         with_builds=draw(st.booleans()),
         pushes_per_day=0.0,
     )

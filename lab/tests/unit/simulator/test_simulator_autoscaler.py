@@ -255,21 +255,6 @@ def test_of_several_nodes_with_pods_the_empty_ones_go_first_and_alone() -> None:
     assert machine.look(state, [], NONE, 1010.0).remove == ("n00", "n01")
 
 
-def test_nodes_that_drain_use_up_karpenters_budget_and_are_not_its_own_to_take() -> None:
-    def removed(drained: int, nodes: int, least: int = 0) -> int:
-        names = [f"n{number:02}" for number in range(nodes)]
-        state = ClusterState(
-            [node(name, cordoned=index < drained) for index, name in enumerate(names)]
-        )
-        looked = karpenter(replace(WORLD, min_nodes=least)).look(state, [], NONE, 1000.0)
-        assert not set(looked.remove) & set(names[:drained])
-        return len(looked.remove)
-
-    assert [removed(drained, 25) for drained in range(5)] == [3, 2, 1, 0, 0]
-    # The least number of nodes is one of those that stay.
-    assert [removed(1, 25, least) for least in (22, 23, 24)] == [2, 1, 0]
-
-
 def test_a_copy_has_another_name_and_no_taints_that_pass() -> None:
     taints = ["node.kubernetes.io/disk-pressure=:NoSchedule", "hub=user:NoSchedule"]
     there = replace(node("a", labels={"pool": "user", KEY: "true"}, taints=taints), ready_since=0.0)

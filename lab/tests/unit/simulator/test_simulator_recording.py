@@ -81,7 +81,7 @@ def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recording, "BATCH", 97)
-    assumptions = Assumptions(max_nodes=4, node_expire_hours=1.5)
+    assumptions = Assumptions(max_nodes=4)
     world = Sampled(policy("roost"), assumptions, 1, journal=ReplayRecorder(store))
     for number in range(1, 90):
         # Beside whole seconds: what happens within the same µs may be in either order.
@@ -93,7 +93,6 @@ def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
         ).mappings()
         removed: dict[str, int] = {row["kind"]: row["count(*)"] for row in rows}
     assert removed["preempted"] == result.placeholder_preemptions + result.users_preempted > 0
-    # Those of expired nodes, too.
     assert removed["evicted"] >= result.moves > 0
     assert len(world.seen) == 89
     for at, (nodes, pending) in world.seen.items():
@@ -108,9 +107,6 @@ def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
         } == nodes
         assert sorted(pod.name for pod in moment.pending) == pending
     assert any(pending for _, pending in world.seen.values())
-    assert any(
-        not is_usable for nodes, _ in world.seen.values() for _, is_usable, _ in nodes.values()
-    )
 
 
 def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
