@@ -124,6 +124,7 @@ _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("metadata", "namespace"): "namespace",
     ("metadata", "labels", "component"): "component_label",
     ("metadata", ANY): ANY,
+    ("spec", "containers"): "extra_containers",
     ("spec", ANY): ANY,
 }
 _TRAIT_MODULES: Final = ("traitlets", "traitlets.config")

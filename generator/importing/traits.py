@@ -53,7 +53,7 @@ PRIORITY: Final = "priority"
 # What isn't known of a pod -> the traits that decide it. A new group of traits is added here.
 DECIDED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     WHERE: NODES,
-    SIZE: SIZE_TRAITS,
+    SIZE: (*SIZE_TRAITS, "extra_containers"),
     BESIDE: POD_AFFINITIES,
     PRIORITY: ("priority_class_name",),
 }
