@@ -159,9 +159,6 @@ def _whole(kind: str) -> str:
 
 
 def _load(name: str, text: str | bytes) -> Unwrapped:
-    if name.endswith(".py"):
-        fix = "Write it as text below hub.extraConfig of a values file, and give that file, too."
-        raise ValuesError([Fault(name, 1, "", "Python", _ACCEPTED, fix)])
     found = read_hub_file(name, text)
     if any(isinstance(file.values.get("sops"), Mapping) for file in found.files):
         what = "a file encrypted by SOPS"

@@ -126,7 +126,7 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
     for written, value in override.items():
         key = str(written)
         if not is_trait(key):
-            yield (written,), value, no_trait_reason(key)
+            yield (written,), value, _no_trait_here(key)
             continue
         key = OLD_NAMES.get(key, key)
         is_typed = isinstance(value, str) and "{" in value and not is_unfilled(value)
@@ -150,6 +150,13 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
             yield (written,), value, runtime_class_reason(name)
         elif re.fullmatch(SPAWNER_TRAITS, key) and value and places_pods(key, value):
             yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
+
+
+def _no_trait_here(key: str) -> str:
+    """What KubeSpawner does with a key of an override that is no trait, and what may be meant."""
+    if key in _PROFILE_KEYS:
+        return f"KubeSpawner ignores it here: {key} belongs beside kubespawner_override"
+    return no_trait_reason(key)
 
 
 def _lost_of_mapping(key: str, value: object) -> Iterator[_Lost]:

@@ -42,6 +42,8 @@ WITHOUT_RELEASE: Final = ("Application", "ApplicationSet", KUSTOMIZE)
 MADE_BY_CHART: Final = "the Secret of a hub"
 _ADDED: Final = ("Chart", "Release")
 _TEMPLATE: Final = re.compile(r"\{\{|\{%|%\{|\$\{")
+# How a file of another language ends.
+_LANGUAGES: Final = {"py": "Python", "tf": "Terraform", "jsonnet": "Jsonnet"}
 _CHARTS: Final = ("jupyterhub", "binderhub", "basehub", "daskhub")
 # Of Nebari's configuration: by one of these keys it is known from others with a project_name.
 _NEBARI: Final = ("qhub_version", "default_images", "provider", "profiles")
@@ -67,6 +69,7 @@ def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
 
     Raises ValuesError when it is no YAML, holds two hubs, or has none whose values can be read.
     """
+    _refuse_language(name)
     repeated: list[Fault] = []
     try:
         unwrapped = _read(name, content, repeated)
@@ -74,6 +77,18 @@ def read_hub_file(name: str, content: str | bytes) -> Unwrapped:
         _refuse_template(name, content, error)
         raise
     return unwrapped._replace(repeated=repeated)
+
+
+def _refuse_language(name: str) -> None:
+    """Refuse a file of another language by its name: the YAML parser's words would help nobody."""
+    _, _, ending = name.rpartition(".")
+    language = _LANGUAGES.get(ending)
+    if language is None:
+        return
+    fix = f"Give what its tool makes of it, or what Helm made of all: {_PLAIN}"
+    if ending == "py":
+        fix = "Write it as text below hub.extraConfig of a values file, and give that file, too."
+    raise ValuesError([Fault(name, 1, "", language, "values in YAML", fix)])
 
 
 def _refuse_template(name: str, content: str | bytes, error: ValuesError) -> None:

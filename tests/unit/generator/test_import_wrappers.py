@@ -26,9 +26,17 @@ def test_what_is_no_hub_s_values_is_refused_by_name(text: str, found: str, fix: 
     assert fix in str(fault)
 
 
-def test_a_file_of_python_is_refused_with_the_key_that_holds_it() -> None:
-    with pytest.raises(ValuesError, match=r"found Python, .* below hub\.extraConfig"):
-        import_layers([("jupyterhub_config.py", "c = get_config()\nc.KubeSpawner.uid = 0\n")])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("jupyterhub_config.py", r"found Python, .* below hub\.extraConfig"),
+        ("hub.tf", r"found Terraform, .*: helm get values RELEASE --all"),
+        ("values.jsonnet", r"found Jsonnet, .*: helm get values RELEASE --all"),
+    ],
+)
+def test_a_file_of_another_language_is_refused_by_its_name(name: str, said: str) -> None:
+    with pytest.raises(ValuesError, match=said):
+        import_layers([(name, "c = get_config()\nc.KubeSpawner.uid = 0\n")])
 
 
 @pytest.mark.parametrize("name", ["fleet", "flux-documents"])
