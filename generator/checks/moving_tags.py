@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from generator.checks.contract import LintReport
 from generator.faults import KeyPath, some
-from generator.values.lookups import child, mapping
+from generator.render.managed_images import key_naming
 from generator.values.release_name import Release
 from roost_core.objects.image_references import split_reference
 
@@ -37,15 +37,6 @@ def _where(report: LintReport, found: Sequence[str]) -> KeyPath:
     """The key to mend: of the usual image if its tag moves, else of the first image found, which
     the hint names first.
     """
-    image = mapping(child(report.values, "singleuser", "image"))
-    tools = mapping(child(report.values, "singleuser", "networkTools", "image"))
-    if _reference(image) in found:
-        return ("singleuser", "image", "tag")
-    if _reference(tools) == found[0]:
-        return ("singleuser", "networkTools", "image", "tag")
-    return ("singleuser", "profileList")
-
-
-def _reference(image: Mapping[str, object]) -> str:
-    name, tag = image.get("name"), image.get("tag")
-    return f"{name}:{tag}" if tag else str(name)
+    usual: KeyPath = ("singleuser", "image", "tag")
+    keys = [key_naming(report.values, image, "tag") for image in found]
+    return usual if usual in keys else keys[0]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from generator.checks.contract import LintReport
 from generator.faults import KeyPath, some
-from generator.values.lookups import child
+from generator.render.managed_images import key_naming
 from generator.values.release_name import Release
 from roost_core.objects.image_references import names_registry, normalise_reference
 
@@ -27,15 +27,9 @@ def check(report: LintReport, _release: Release) -> None:
 
 
 def _where(report: LintReport, short: Sequence[str]) -> KeyPath:
-    """The key that names images without a registry."""
-    usual = ("singleuser", "image", "name")
-    name = child(report.values, *usual)
-    tools = ("singleuser", "networkTools", "image", "name")
-    tools_name = child(report.values, *tools)
-    if isinstance(name, str) and any(
-        image == name or image.startswith(f"{name}:") for image in short
-    ):
-        return usual
-    if isinstance(tools_name, str) and short[0].startswith(f"{tools_name}:"):
-        return tools
-    return ("singleuser", "profileList")
+    """The key that names images without a registry: of the usual image if it has none, else of the
+    first.
+    """
+    usual: KeyPath = ("singleuser", "image", "name")
+    keys = [key_naming(report.values, image, "name") for image in short]
+    return usual if usual in keys else keys[0]

@@ -11,6 +11,7 @@ chart/templates/_images.tpl.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from generator.faults import KeyPath
 from generator.render.go_json import to_json
 from generator.values.lookups import child, mapping
 from roost_core.objects.image_references import normalise_reference
@@ -347,3 +348,30 @@ def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:
         for group in puller_groups(singleuser, pre_puller)
         for image in group.images
     )
+
+
+def key_naming(values: object, image: str, part: str) -> KeyPath:
+    """The key of the values that names an image which pullers bring; of an image with name and tag,
+    its key `part`.
+
+    If several do: the usual image's, then networkTools', then a container's, then extraImages'.
+    Else it is in the profiles.
+    """
+    for path in (("singleuser", "image"), ("singleuser", "networkTools", "image")):
+        if _named_image(child(values, *path)) == image:
+            return (*path, part)
+    for containers in ("initContainers", "extraContainers"):
+        for at, container in _entries(child(values, "singleuser", containers)):
+            if child(container, "image") == image:
+                return ("singleuser", containers, at, "image")
+    for name, extra in _entries(child(values, "prePuller", "extraImages")):
+        if _named_image(extra) == image:
+            return ("prePuller", "extraImages", name, part)
+    return ("singleuser", "profileList")
+
+
+def _entries(value: object) -> list[tuple[str | int, object]]:
+    """Entries of a list with their places, or of a mapping with their keys."""
+    if isinstance(value, Mapping):
+        return [(str(key), item) for key, item in value.items()]
+    return list(enumerate(value)) if isinstance(value, list) else []
