@@ -12,7 +12,7 @@ from generator.importing.quantities import cpu_quantity, memory_quantity, quanti
 from generator.importing.traits import SetTrait, entries_of, pod_config_of
 from generator.values.lookups import child, mapping
 from roost_core.objects.pod import REQUIRED
-from roost_core.objects.requests import requested
+from roost_core.objects.requests import PLAIN_RESOURCES, requested
 
 # What KubeSpawner is told of a pod, by its names.
 Traits = Mapping[str, Any]
@@ -100,7 +100,8 @@ def _add_container(sizes: dict[str, dict[str, str]], resources: object) -> None:
     parts = {part: dict(mapping(child(resources, part))) for part in ("requests", "limits")}
     for name, amount in requested(parts).items():
         more = quantity(amount) or Fraction(0)
-        if more <= 0:
+        is_resource = name in PLAIN_RESOURCES or "/" in str(name)
+        if more <= 0 or not is_resource:
             continue
         total = more + (quantity(sizes["requests"].get(name)) or 0)
         sizes["requests"][name] = _written(name, total)
