@@ -43,6 +43,8 @@ _BEGIN: Final = re.compile(rf"<!-- (?P<name>[a-z-]+): written by {re.escape(WRIT
 # Terms by the autoscaler that they were played with -> their results. These stand in several
 # blocks only.
 TERMS: Final = {Autoscaler.CLUSTER_AUTOSCALER: "term", Autoscaler.KARPENTER: "term-karpenter"}
+# Terms of a university of ten times their size.
+LARGE_TERMS: Final = "term-large"
 # What a node-hour costs on pages that tell money.
 NODE_HOUR: Final = 0.40
 GPU_NODE_HOUR: Final = 3.00
@@ -57,7 +59,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
     as_measured = {
         name: partial(_as_measured, name)
         for name in sorted(file.stem for file in FOLDER.glob("*.json"))
-        if name not in TERMS.values()
+        if name not in (*TERMS.values(), LARGE_TERMS)
     }
     return as_measured | {
         "gains": gains,
@@ -67,7 +69,8 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "costs": costs,
         "costs-culling": costs_culling,
         "learned-later": learned_later,
-        "learned-karpenter": partial(learned_later, Autoscaler.KARPENTER),
+        "learned-karpenter": partial(learned_later, TERMS[Autoscaler.KARPENTER]),
+        "learned-large": partial(learned_later, LARGE_TERMS),
         "gpu-course": gpu_course,
         "timetable-by-chance": timetable_by_chance,
         "known-before": first_week,
@@ -138,9 +141,9 @@ def _source(results: Results) -> str:
     return f"`{results.command}`, {results.how} {results.commit}, {results.date}."
 
 
-def learned_later(autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER) -> str:
-    """What learning did from the second week of the terms on."""
-    term = read_results(TERMS[autoscaler])
+def learned_later(name: str = TERMS[Autoscaler.CLUSTER_AUTOSCALER]) -> str:
+    """What learning did from the second week of the terms on. name: of results."""
+    term = read_results(name)
     rows = [
         [ARMS[row["placeholders"]], *_later_cells(row)] for row in _in_order(term.tables[LATER])
     ]
@@ -386,6 +389,7 @@ def gains() -> str:
     """README's table: what each kind of hub gains."""
     term = _Term()
     karpenter = _Term(Autoscaler.KARPENTER)
+    large = _Term(results=LARGE_TERMS)
     course = _Course()
     pools = "docs/placement.md#nodes-that-hubs-share"
     rows = [
@@ -415,6 +419,7 @@ def gains() -> str:
             *_shared_pool().gains(1),
         ],
         ["row 1 with Karpenter (`WhenEmptyOrUnderutilized`)", *karpenter.gains()],
+        ["row 1 with ten times as many classes", *large.gains()],
         ["one node; or few images and no classes", "", "no gain", "up to +1 %", ""],
     ]
     head = ["row", "your hub, or node pool", "waits today", "with Roost"]
@@ -426,11 +431,12 @@ def gains() -> str:
     booked = first.number("node-hours against none, %", autoscaler, BOOKED)
     most = max(_public_binder().node_hours[0] / 10, _felt_day().node_hours[0]) / 24
     mean = _mean_nodes(term.hours(NONE), 28)
+    large_mean = _mean_nodes(large.hours(NONE), 28)
     return (
         f"{table}\n\nIn row 1's first week, {late[0]:.0f} % wait as long without Roost,"
         f" {late[1]:.0f} % with it, and {late[2]:.1f} % with a booked timetable. That booking costs"
-        f" {booked:.1f} % more node-hours. The hubs with classes have {mean} nodes on average, and"
-        f" the largest BinderHub {most:.1f}. Larger hubs weren't replayed."
+        f" {booked:.1f} % more node-hours. The hubs with classes have {mean} nodes on average, row"
+        f" 9's {large_mean}, and the largest BinderHub {most:.1f}. Larger hubs weren't replayed."
     )
 
 
@@ -514,7 +520,14 @@ def gains_sources() -> str:
             TERMS[Autoscaler.KARPENTER],
             "with-karpenter",
         ),
-        ("9", "", "", "ablation", "what-each-part-earns"),
+        (
+            "9",
+            "two terms as row 1's, each with ten times as many classes and other people",
+            _mean_nodes(_Term(results=LARGE_TERMS).hours(NONE), 28),
+            LARGE_TERMS,
+            "on-a-large-hub",
+        ),
+        ("10", "", "", "ablation", "what-each-part-earns"),
     )
     rows = []
     for place, replayed, mean_nodes, name, section in sources:
@@ -545,6 +558,7 @@ def costs() -> str:
     """docs/costs.md: what each kind of hub pays. First stands the row of README's gains."""
     term = _Term()
     karpenter = _Term(Autoscaler.KARPENTER)
+    large = _Term(results=LARGE_TERMS)
     public = _public_binder()
     small = _small_binder()
     course = _Course()
@@ -580,13 +594,14 @@ def costs() -> str:
             _hours_today(course.hours, course.change),
             course.money,
         ],
-        ["9", "few images, no classes", "up to +1 %", ""],
+        ["9", "row 1 with ten times as many classes", large.told_and_worst, large.money(NONE)],
+        ["10", "few images, no classes", "up to +1 %", ""],
     ]
     table = _markdown(["README's row", "hub", "node-hours", "money in 4 weeks"], rows)
-    return f"{table}\n\n{_month_of_classes(term, karpenter)}"
+    return f"{table}\n\n{_month_of_classes(term, karpenter, large)}"
 
 
-def _month_of_classes(term: _Term, karpenter: _Term) -> str:
+def _month_of_classes(term: _Term, karpenter: _Term, large: _Term) -> str:
     """What learning costs a hub of classes of another size, as a sum to do."""
     # Of 30 days, as `prices.monthlyCeiling` counts.
     nodes, month_hours = 12, 720
@@ -597,6 +612,7 @@ def _month_of_classes(term: _Term, karpenter: _Term) -> str:
         ("worst", term.worst_change(NONE)),
         ("median with Karpenter", karpenter.change(NONE)),
         ("worst with Karpenter", karpenter.worst_change(NONE)),
+        ("ten times as many classes", large.change(NONE)),
     ):
         dollars = float(change.removesuffix(" %")) / 100 * nodes * month_hours * NODE_HOUR
         factors = (change.lstrip("+"), f"{nodes}", f"{month_hours}", f"${NODE_HOUR:.2f}")
@@ -604,8 +620,9 @@ def _month_of_classes(term: _Term, karpenter: _Term) -> str:
     head = ["term", by.join(("percent", "nodes", "hours of 30 days", "price"))]
     return (
         f"On other hubs with classes, count like this. The example is a hub with {nodes} nodes on"
-        " average, day and night. The replayed hubs had only"
-        f" {_mean_nodes(term.hours(NONE), 28)} nodes. For larger hubs, this is an estimate.\n\n"
+        " average, day and night. The replayed hubs had"
+        f" {_mean_nodes(term.hours(NONE), 28)} nodes, and with ten times as many classes"
+        f" {_mean_nodes(large.hours(NONE), 28)}. For larger hubs, this is an estimate.\n\n"
         + _markdown(head, rows)
     )
 
@@ -626,8 +643,11 @@ def costs_culling() -> str:
 class _Term:
     """What learning did in terms, from their second week on."""
 
-    def __init__(self, autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER) -> None:
-        tables = read_results(TERMS[autoscaler]).tables
+    def __init__(
+        self, autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER, results: str = ""
+    ) -> None:
+        """results: the results' name, if they aren't those of `TERMS`."""
+        tables = read_results(results or TERMS[autoscaler]).tables
         self._autoscaler = autoscaler.value
         self._later = tables[LATER]
         self._against = tables[AGAINST]
