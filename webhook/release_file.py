@@ -1,5 +1,6 @@
-"""Follow the release document: a valid change replaces the settings as a whole, an invalid one is
-logged and counted.
+"""Follow the file with the release document.
+
+A valid change replaces the settings as a whole. An invalid change is logged and counted.
 """
 
 from __future__ import annotations
@@ -20,18 +21,17 @@ from webhook.webhook_settings import read_settings
 
 log = logging.getLogger(__name__)
 
-# The kubelet updates a changed ConfigMap within about a minute, so a second more doesn't matter;
-# and reading some ten kilobytes is more robust than watching two levels of symbolic links.
+# The kubelet brings a changed ConfigMap within about a minute, so a second more doesn't matter. The
+# file has some ten kilobytes. To read it again and again is more robust than to watch for changes:
+# the kubelet puts two symbolic links before it.
 POLL_SECONDS: Final = 1.0
 
+# In use until the first valid document: every pod is admitted unchanged.
 NO_RULES: Final = ReleaseSettings(Reader(), {})
 
 
 class ReleaseFile:
-    """The settings in use.
-
-    They are empty until the first valid document: every pod is admitted unchanged.
-    """
+    """The file, and the settings in use: those of the last valid document."""
 
     def __init__(
         self,
@@ -47,26 +47,27 @@ class ReleaseFile:
         self._check = check
         # The settings in use; immutable, and replaced as a whole.
         self.settings = NO_RULES
+        # What was read last; None: nothing could be read.
         self._last_text: bytes | None = None
+        # What is wrong with it; "": nothing.
         self._fault = "not read yet"
 
     def readiness(self) -> Readiness:
-        """Ready once there was a valid document; a later fault is reported, but the last valid one
-        stays in use.
-        """
+        """Ready once there was a valid document. A later fault is only reported."""
         if self.settings is NO_RULES:
             return Readiness(
                 passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}"
             )
-        stays = f" stays in use, reload failed: {self._fault}" if self._fault else ""
-        return Readiness(passed=True, detail=f"revision {self.settings.revision}{stays}")
+        detail = f"revision {self.settings.revision}"
+        if self._fault:
+            detail += f" stays in use, reload failed: {self._fault}"
+        return Readiness(passed=True, detail=detail)
 
     def poll(self) -> None:
         """Read the file, and use it if it changed and is valid."""
         try:
             text = self._path.read_bytes()
         except OSError as error:
-            # Logged only when the reason changes, so that the log of a broken mount stays readable.
             self._reject(f"can't be read: {error.strerror}", None)
             return
         if text == self._last_text:
@@ -77,11 +78,15 @@ class ReleaseFile:
             self._reject(error.one_line(), text)
             return
         unread = unread_keys(settings)
-        reason = f"no rule reads {', '.join(sorted(unread))}" if unread else self._check(settings)
-        if reason:
-            self._reject(reason, text)
+        if unread:
+            self._reject(f"no rule reads {', '.join(sorted(unread))}", text)
             return
-        self._last_text, self._fault = text, ""
+        why_not = self._check(settings)
+        if why_not:
+            self._reject(why_not, text)
+            return
+        self._last_text = text
+        self._fault = ""
         if settings.revision == self.settings.revision:
             return
         self.settings = settings
@@ -91,10 +96,15 @@ class ReleaseFile:
         self._on_change(settings)
 
     def _reject(self, reason: str, text: bytes | None) -> None:
+        """Keep the settings in use. text: None: the file can't be read.
+
+        The same fault of the same text is logged once, not with each poll.
+        """
         fault = f"{self._path.name}: {reason}"
         if fault == self._fault and text == self._last_text:
             return
-        self._last_text, self._fault = text, fault
+        self._last_text = text
+        self._fault = fault
         self._metrics.policy_reload_failures.inc()
         log.error(
             "policy rejected, revision=%s stays in use: %s", self.settings.revision or "none", fault
@@ -106,5 +116,5 @@ class ReleaseFile:
             try:
                 self.poll()
             except Exception:
-                # the thread must survive any error: without it no change would be seen
+                # The thread must survive any error: without it no change would be seen.
                 log.exception("policy poll failed")

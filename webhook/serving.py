@@ -1,8 +1,8 @@
 """HTTP around the reviews: the Flask application, and its event loop from start to end.
 
-Reviews run on the event loop itself, not in threads: they use memory only, and handing one to a
-thread costs more than the review (docs/decisions/0002-webhook-server.md). Probes and metrics have a
-thread of their own. The HTTP server is `roost_core/http/`.
+Reviews run on the event loop itself. A review reads only memory, and to hand it to a thread would
+cost more than the review (docs/decisions/0002-webhook-server.md). Probes and metrics have their own
+thread. The HTTP server is `roost_core/http/`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ log = logging.getLogger(__name__)
 
 REVIEW_PATH: Final = "/mutate"
 JSON: Final = "application/json"
-# A loop without an iteration for so long is stuck: each review is bounded far below it.
+# A loop that hasn't come round for so long is stuck: a review takes much less.
 STUCK_SECONDS: Final = 30.0
-# How the API server says how long it waits, in the URL's query: `timeout=2s`, as Go writes it.
+# The API server says in the URL's query how long it waits. Go writes durations as 2s or 1m30s.
 _TIMEOUT: Final = re.compile(rb"[?&]timeout=((?:[0-9]{1,9}(?:\.[0-9]{0,9})?(?:ms|[hms]))+)(?:&|$)")
 _TIMEOUT_PART: Final = re.compile(rb"([0-9.]+)(ms|[hms])")
 _UNIT_SECONDS: Final = {b"h": 3600.0, b"m": 60.0, b"s": 1.0, b"ms": 0.001}
 
 
 def create_app(review: Callable[[bytes], Answer]) -> Flask:
-    """Return the Flask application: POST /mutate, and a 4xx for every other request.
+    """Return the Flask application. It answers POST /mutate, and any other request with a 4xx.
 
-    An exception of `review` passes through: `Reviewer` raises none.
+    It doesn't catch exceptions of `review`: `Reviewer` raises none.
     """
     app = Flask("roost-webhook", static_folder=None)
     # The HTTP server logs and answers exceptions.
@@ -61,8 +61,9 @@ def create_app(review: Callable[[bytes], Answer]) -> Flask:
 
 
 def client_waits(url: bytes) -> float:
-    """For how many seconds the API server waits for an answer, by its request's target; at most
-    REQUEST_SECONDS, and that where it doesn't say.
+    """For how many seconds the API server waits for the answer to a request with this URL.
+
+    REQUEST_SECONDS at most, and also if the URL doesn't say it.
     """
     timeout = _TIMEOUT.search(url)
     if timeout is None:
@@ -75,6 +76,7 @@ def client_waits(url: bytes) -> float:
 
 
 def _one_line(error: HTTPException) -> Response:
+    """The answer to a wrong request: a line of text, with the Allow header of a 405."""
     response = Response(
         f"{error.code} {error.name}: {error.description}\n", error.code, content_type=TEXT
     )
@@ -85,7 +87,7 @@ def _one_line(error: HTTPException) -> Response:
 
 
 class Pulse:
-    """Tells whether the event loop runs: the loop beats each second, another thread checks."""
+    """Tells whether the event loop runs. The loop beats each second, and another thread checks."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -109,10 +111,10 @@ async def serve(
     drain_seconds: float,
     pulse: Pulse,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then set `draining` and serve `drain_seconds` more; a second
-    signal ends at once.
+    """Serve until SIGTERM or SIGINT.
 
-    Doesn't listen until there is a certificate.
+    Then `draining` is set, and requests are served for `drain_seconds` more. A second signal ends
+    that at once. Nothing listens before there is a certificate.
     """
     loop = asyncio.get_running_loop()
     end = asyncio.Event()

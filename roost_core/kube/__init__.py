@@ -1,9 +1,11 @@
 """The only package that talks to the Kubernetes API.
 
-`client.py` sends requests, `user_account.py` connects as whoever is at the terminal.
-The lowest of three is `event_stream.py`: it lists and watches. On it, `watch_cache.py` keeps what
-a watch brings. On that, `watches.py` is the base of what a program knows by its watches.
-`leader_election.py` holds a Lease, `lease_watch.py` observes others'. `pki.py` makes certificates,
-`webhook_secrets.py` stores them. `kube_version.py` follows the cluster's version; `readiness.py`,
-`logs.py` and `process.py` are what all programs need.
+- Requests: `client.py` sends them. `account.py` connects as a pod, `user_account.py` as kubectl
+  would.
+- Watches, from below: `event_stream.py` lists and watches a kind of object. `watch_cache.py` keeps
+  what it brings. `watches.py` is the base of a program's classes for the kinds that it watches.
+- Leases: `leader_election.py` holds one, `lease_watch.py` observes those of other holders.
+- Certificates: `pki.py` makes them, `webhook_secrets.py` stores them.
+- What all programs need: `kube_version.py` (the cluster's version), `readiness.py`, `logs.py`,
+  `process.py`.
 """

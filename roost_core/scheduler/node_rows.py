@@ -1,4 +1,4 @@
-"""One node with its pods, and the sums of what they request, take and count in scores."""
+"""A node with its pods, and the sums of what the pods request."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Key = TypeVar("_Key")
 
 
 class NodeRow:
-    """One node with what its pods add up to. `copy` gives one to try things on."""
+    """A node with its pods and their sums. To try a change, change a `copy`."""
 
     __slots__ = (
         "allocatable",
@@ -30,21 +30,24 @@ class NodeRow:
     )
 
     def __init__(self, node: Node) -> None:
+        # Pods that are bound to the node, by key.
         self.pods: dict[str, Pod] = {}
-        # Bound nowhere yet; pre-emption makes room for them here.
+        # Pods that aren't bound yet, and for which pre-emption makes room here.
         self.nominated: dict[str, Pod] = {}
+        # How many pods use a port of the node.
         self.ports: dict[HostPort, int] = {}
-        # What its pods request.
+        # The sum of the pods' requests, by resource. Filters use it.
         self.requested: dict[str, int] = {}
-        # The same as scores count it: containers that request no CPU or memory count, too.
+        # The same for scores. There, a container that requests no CPU or no memory counts as if it
+        # requested some.
         self.scored: dict[str, int] = {}
-        # (bytes, nodes) by image name, as this node's entry saw them; None: always the present
-        # ones.
+        # By name of an image: its bytes, and how many nodes hold it, as kube-scheduler last counted
+        # them for this node. None: the present counts are used. See `ClusterState.stale_images`.
         self.image_view: Mapping[str, tuple[int, int]] | None = None
         self.set_node(node)
 
     def set_node(self, node: Node) -> None:
-        """Replace what is known of the node itself."""
+        """Replace the node; its pods stay."""
         self.node = node
         self.name = node.name
         self.labels = node.labels
@@ -57,11 +60,12 @@ class NodeRow:
         self._count(pod, 1)
 
     def remove(self, pod: Pod) -> None:
-        """Count a pod out that was counted in."""
+        """Count a pod out that was added before."""
         del self.pods[pod.key]
         self._count(pod, -1)
 
     def _count(self, pod: Pod, sign: int) -> None:
+        """Count a pod in (1) or out (-1)."""
         spec = pod.spec
         requested = self.requested
         scored = self.scored
@@ -78,7 +82,7 @@ class NodeRow:
             bump(self.ports, port, sign)
 
     def copy(self) -> Self:
-        """A row of its own with the same pods; nominations are shared."""
+        """A row with the same pods, which changes by itself. Nominations stay shared."""
         new = type(self).__new__(type(self))
         for name in (
             "node",
@@ -96,7 +100,7 @@ class NodeRow:
 
 
 def bump(counts: dict[_Key, int], key: _Key, by: int) -> None:
-    """Add to a count; zero is the same as absent, so that going back gives what was there."""
+    """Add to a count. A count of 0 is removed, so that adding -`by` restores the mapping."""
     number = counts.get(key, 0) + by
     if number:
         counts[key] = number

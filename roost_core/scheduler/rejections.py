@@ -1,6 +1,4 @@
-"""Why nodes can't take a pod, in kube-scheduler's words: what each filter answers, and the sentence
-about all nodes.
-"""
+"""Why nodes can't take a pod, in kube-scheduler's words."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -10,12 +8,14 @@ from roost_core.scheduler.node_rows import NodeRow
 
 
 class Rejection(NamedTuple):
-    """Why a node can't take a pod. `unresolvable`: not even pre-emption would help there."""
+    """Why a node can't take a pod."""
 
     reasons: tuple[str, ...]
+    # Whether not even pre-emption would help there.
     unresolvable: bool
 
 
+# A filter. None: the pod fits, as far as this filter is concerned.
 Check = Callable[[NodeRow], Rejection | None]
 
 
@@ -25,14 +25,16 @@ def count_reasons(rejections: Mapping[str, Rejection]) -> Counter[str]:
 
 
 def no_node_text(nodes: int, rejections: Mapping[str, Rejection], absent: Rejection) -> str:
-    """kube-scheduler's sentence about nodes that can't be used: reasons with their number, sorted
-    as texts.
+    """kube-scheduler's sentence about a pod that no node can take: each reason with its number of
+    nodes.
 
-    absent: what counts for each of the nodes of which nothing is said.
+    nodes: how many there are. absent: why the nodes without a rejection can't take the pod.
     """
     counts = count_reasons(rejections)
-    if len(rejections) < nodes:
-        counts.update(dict.fromkeys(absent.reasons, nodes - len(rejections)))
+    without_rejection = nodes - len(rejections)
+    if without_rejection > 0:
+        counts.update(dict.fromkeys(absent.reasons, without_rejection))
+    # As texts, so 10 comes before 2: kube-scheduler sorts them so.
     reasons = sorted(f"{number} {reason}" for reason, number in counts.items())
     text = f"0/{nodes} nodes are available:"
     return f"{text} {', '.join(reasons)}." if reasons else text

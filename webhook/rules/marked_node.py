@@ -9,19 +9,22 @@ from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
 
-# The StatefulSet of the placeholders has the same one.
+# The highest weight that Kubernetes allows. The placeholders' StatefulSet prefers the marked node
+# with the same weight.
 _WEIGHT: Final = 100
 
 
 def go_to_marked_node(case: Case) -> Iterator[PreferNode]:
-    """Prefer the node with the mark of the pod's set, the first set for a pod that names none."""
+    """Prefer the node that has the mark of the pod's placeholder set.
+
+    A pod that names no set counts to the first set.
+    """
     settings = case.settings
-    placeholder_set = case.pod.labels.get(PLACEHOLDER_SET_LABEL) or next(
-        iter(settings.placeholder_names), ""
-    )
+    first_set = next(iter(settings.placeholder_names), "")
+    placeholder_set = case.pod.labels.get(PLACEHOLDER_SET_LABEL) or first_set
     if placeholder_set:
-        label = attract_label(settings.name, settings.namespace, placeholder_set)
-        preference = {"matchExpressions": [{"key": label, "operator": "Exists"}]}
+        mark = attract_label(settings.name, settings.namespace, placeholder_set)
+        preference = {"matchExpressions": [{"key": mark, "operator": "Exists"}]}
         yield PreferNode({"weight": _WEIGHT, "preference": preference})
 
 

@@ -1,4 +1,8 @@
-"""Whether a failed pull tells that its node can't pull the image: not where the node holds it."""
+"""Whether a failed pull proves that the node lacks the image.
+
+Rules avoid nodes that can't pull an image. But a pull may fail although the node holds the image.
+Then the registry or the pull secret is at fault, and the node is excused.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +15,23 @@ from webhook.watching.nodes import WatchedNodes
 
 
 def is_proven(warm: Mapping[str, WarmFacts], node: str, image: str) -> bool:
-    """Whether what pods showed proves that the node holds the image."""
+    """Whether it is sure that the node holds the image: a pod ran there with it, or the node said
+    so.
+    """
     return any(known.proves(node, image) for known in warm.values())
 
 
 class PullEvidence:
-    """What excuses a node when a pull fails there: its own list of images, and pods that run there.
+    """What excuses a node when a pull fails there: its list of images, and pods that ran there.
 
-    A pod with `Always` asks a registry although the node holds the image.
+    With imagePullPolicy `Always`, a pull may fail although the node holds the image: the kubelet
+    asks the registry all the same. So the node is excused more easily.
 
-    - The node lists the image, or a pod runs there with it: the node is excused.
-    - It lists all its images, and this image isn't among them: the pull counts. With `Always` it
-      counts only if no pod has run there with the image.
-    - It lists 50 images (there may be more) or none, or can't be read: the pull counts. With
-      `Always` the node is excused.
+    | the node | `IfNotPresent` | `Always` |
+    |---|---|---|
+    | lists the image, or a pod runs there with it | excused | excused |
+    | lists all its images, and not this image | at fault | excused if a pod ran there with it |
+    | lists 50 images (there may be more) or none, or can't be read | at fault | excused |
     """
 
     def __init__(
@@ -34,26 +41,30 @@ class PullEvidence:
         changes: Mapping[str, PlacedPod | None],
         nodes: WatchedNodes,
     ) -> None:
-        """warm: of all classes, before the changes of the pods of `changed_class`."""
+        """changes: of the pods of `changed_class`. warm: of all classes, without these changes."""
         self._warm = warm
         self._changed_class = changed_class
         self._changes = changes
         self._nodes = nodes
 
     def excuses_failure(self, pod: PlacedPod, image: str) -> bool:
-        """Whether the node isn't at fault for a pull that the pod says fails."""
+        """Whether the node isn't at fault for a pull that fails, as the pod's status says."""
         if self._is_there(pod.node, image):
             return True
         return image in pod.always and self._may_hold(pod.node, image)
 
     def excuses_lost_start(self, pod: PlacedPod, image: str) -> bool:
-        """Whether the node isn't at fault for a pod that was given up before it started."""
+        """Whether the node isn't at fault for a pod that was deleted before it started.
+
+        That tells less than a failed pull. So any pod that ran there with the image excuses the
+        node, whatever the policy.
+        """
         if self._nodes.lists(pod.node, image) or is_proven(self._warm, pod.node, image):
             return True
         return image in pod.always and self._may_hold(pod.node, image)
 
     def with_lacking_images(self, pod: PlacedPod | None) -> PlacedPod | None:
-        """The pod, whose failing images are now only those that its node certainly lacks."""
+        """The pod, with those of its failing images only that its node certainly lacks."""
         if pod is None or not pod.failing:
             return pod
         lacking = [
@@ -68,11 +79,12 @@ class PullEvidence:
         return self._nodes.lists(node, image) or (node, image) in self._running
 
     def _may_hold(self, node: str, image: str) -> bool:
+        """Whether the node may hold the image although its list lacks it."""
         return is_proven(self._warm, node, image) or self._nodes.may_hold_more(node)
 
     @cached_property
     def _running(self) -> frozenset[tuple[str, str]]:
-        """(node, image) of pods that have started: kubelets remove no image in use."""
+        """(node, image) of pods that run now: no kubelet removes an image in use."""
         running: set[tuple[str, str]] = set()
         for name, known in self._warm.items():
             pods: Mapping[str, PlacedPod | None] = known.pods

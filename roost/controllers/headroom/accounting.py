@@ -15,7 +15,7 @@ from roost_core.placement.headroom_account import LATE_SECONDS, Account, LateCla
 from roost_core.placement.headroom_history import GUESSED_BOOT_SECONDS, MINUTE_SECONDS, History
 from roost_core.placement.headroom_windows import monday_of
 from roost_core.placement.headroom_worth import GUESSED_IDLE_SECONDS
-from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
+from roost_core.placement.pool_without import Person, PoolFacts, PoolWithout
 
 # How many of the last nodes' empty times are kept. With fewer than LEAST_IDLE, the time is guessed.
 KEPT_IDLE: Final = 10
@@ -106,7 +106,7 @@ def count_since_last_look(
     known = set(people_before)
     came = [
         # Whoever is seen for the first time came since the last look, whatever the pod's age.
-        Came(key, max(user.created, before.looked_at), user.size)
+        Person(key, max(user.created, before.looked_at), user.size)
         for key, user in view.users.items()
         if key not in known
     ]
@@ -208,11 +208,12 @@ def pulls_seen(before: PoolView, view: PoolView, now: float) -> list[int]:
 
 def _begun(view: PoolView, now: float) -> Accounting:
     """Begin with the pool as it is."""
-    seats: dict[str, list[Came]] = {}
+    people_by_node: dict[str, list[Person]] = {}
     for key, user in view.users.items():
         if user.node:
-            seats.setdefault(user.node, []).append(Came(key, user.created, user.size))
-    without = PoolWithout().seated(seats, len(view.empty), now)
+            person = Person(key, user.created, user.size)
+            people_by_node.setdefault(user.node, []).append(person)
+    without = PoolWithout.like_real(people_by_node, len(view.empty), now)
     # People who wait would wait without placeholders as well.
     homeless = {key for key, user in view.users.items() if not user.node}
     late = frozenset(key for key in homeless if now - view.users[key].created > LATE_SECONDS)

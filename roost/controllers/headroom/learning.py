@@ -1,8 +1,8 @@
 """Learn how many placeholders a set needs: count its users each minute, keep that, and forecast.
 
-The history is kept in a ConfigMap, so that it survives restarts; it is only read when it changes
-there. Whatever is wrong with it, the set has what its values say, and at most `learn.max` where a
-forecast is wrong.
+The history is kept in a ConfigMap, so that it survives restarts. It is read only when it changes
+there. While no history can be read, the set has the placeholders that its values say. A wrong
+forecast can't ask for more than `learn.max`.
 """
 
 from __future__ import annotations
@@ -55,54 +55,57 @@ from roost_core.placement.headroom_worth import Ceiling, Needs, Worth, worth_of
 from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
 
 WEEK_MINUTES: Final = 7 * DAY_MINUTES
-# An Event names so many classes at most.
+# The most classes that one Event names.
 MOST_TOLD: Final = 5
 
 
 class SteadyNeeds(NamedTuple):
-    """What the hours before and after a time need, worked out once for each step of time."""
+    """What `steady_needs` says, kept for STEADY_STEP minutes."""
 
-    # Minutes since 1970, by STEADY_STEP.
+    # The number of the step since 1970: minutes divided by STEADY_STEP.
     step: int
-    # Of the hours before, and of those after.
+    # Of the hour before, and of the hour after.
     needs: tuple[Needs, Needs]
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What is known of one set."""
+    """What is known of one set. Minutes, hours and days are numbered since 1970."""
 
-    # Steady seconds of the first plan.
+    # When the first plan was made, in steady seconds.
     since: float
     history: History = field(default_factory=History)
-    # The stored text that was taken in last; "": none was.
+    # The text in the ConfigMap that `history` began with; "": none was read.
     taken_in: str = ""
-    # The text that was written since, and wasn't seen yet: it may be seen late, or never. "": none.
+    # A later text, which this replica wrote. The watch may show it late, or never. "": none is
+    # awaited.
     written: str = ""
+    # Whether the ConfigMap could be read once.
     is_loaded: bool = False
-    # What was stored and couldn't be read; "": nothing.
+    # A text in the ConfigMap that couldn't be read; "": none.
     unusable: str = ""
     # The minute of the last plan; None: there was none.
     minute: int | None = None
     # What the last plan saw.
     view: PoolView | None = None
-    # The present minute's forecast; None: there are too few days.
+    # What earlier days say of the present minute; None: there are too few days.
     outlook: Outlook | None = None
+    # The seats to have now; None: there are too few days.
     forecast: Forecast | None = None
-    # Seats that there would be without the ceiling.
-    uncut: int = 0
-    # The day on which classes that the ceiling cuts were told of last; None: they weren't.
+    # The seats that would be forecast if `monthlyCeiling` weren't there.
+    seats_without_ceiling: int = 0
+    # The day of the last Event about the ceiling; None: there was none.
     told_on: int | None = None
     # People of the coming week for whom the ceiling leaves no seat.
     cut_people: int = 0
-    # In which hour since 1970 they were counted; None: the ceiling cuts nothing.
+    # The hour in which they were counted; None: the ceiling cuts nothing.
     counted_on: int | None = None
-    # None: nobody has looked yet.
+    # None: there was no plan yet.
     boot_clock: BootClock | None = None
     accounting: Accounting = field(default_factory=Accounting)
-    # The history's rises; worked out once.
+    # Kept from minute to minute; None: not worked out yet.
     rises: Rises | None = None
-    # None: not worked out yet.
+    # Kept from minute to minute; None: not worked out yet.
     steady: SteadyNeeds | None = None
 
 
@@ -117,9 +120,11 @@ def observe(
     set_of_user: SetOfUser,
     now: Moment,
 ) -> tuple[Learned, list[Action]]:
-    """Take in a stored history if there is another one, and what is seen now; each hour is stored.
+    """Take in what is seen now, and forecast. Return what is known then, and what is to be written.
 
-    kept_seats: placeholders that windows, bookings and the values would keep without learning.
+    If the ConfigMap has a new history, it is taken in first. Once an hour, the history is written
+    there. kept_seats: placeholders that windows, bookings and the values would keep without
+    learning.
     """
     name = placeholder_set.name
     minute = int(now.wall // MINUTE_SECONDS)
@@ -136,23 +141,24 @@ def observe(
         learned.accounting, view, learned.history, kept_seats, now.wall
     )
     learned = replace(learned, accounting=accounting, view=view)
-    # The last plan's minute tells, not the history: after a clock was set back, the history has the
-    # minutes to come.
-    is_new = minute != learned.minute
-    if is_new:
+    # Compared with the last plan, not with the history: after a clock was set back, the history has
+    # later minutes than the present.
+    is_new_minute = minute != learned.minute
+    if is_new_minute:
         learned = _with_minute(learned, learn, minute, view)
     learned = _with_forecast(learned, learn, minute, view)
     stateful_set = snapshot.stateful_sets.get(placeholder_set.stateful_set)
-    if is_new and stateful_set is not None:
+    if is_new_minute and stateful_set is not None:
         tell = partial(Notice.on_set, snapshot.namespace, stateful_set)
         learned, notices = _tell_of_ceiling(name, learn, learned, minute, tell)
         actions += notices
-    # Before the stored history has been read, writing would replace it by less.
-    if is_new and minute % HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
+    is_new_hour = is_new_minute and minute % HOUR_MINUTES == 0
+    # Until the stored history has been read, it is longer than what would be written.
+    if is_new_hour and learned.is_loaded and settings.history_name:
         text = learned.history.as_text(name, _most_text(learned, snapshot, settings))
         data = {name: text}
         if learned.unusable:
-            # Somebody may mend it.
+            # It is kept under another key, so that somebody may mend it.
             data[f"{name}{UNUSABLE_SUFFIX}"] = learned.unusable
         actions.append(
             KeepHistory(name=settings.history_name, data=data, why=f"one more hour of set {name}")
@@ -162,16 +168,20 @@ def observe(
 
 
 def _most_text(learned: Learned, snapshot: Snapshot, settings: HeadroomSettings) -> int:
-    """How long a set's text may be beside those of other sets, and what is left of former ones."""
+    """How long a set's text may be, in characters.
+
+    The ConfigMap also holds the texts of the other sets that learn, and texts that nobody reads any
+    more, as those of former sets.
+    """
     names = {
         placeholder_set.name
         for placeholder_set in settings.sets
         if placeholder_set.learn is not None
     }
-    others = sum(
+    length_of_others = sum(
         len(key) + len(text) for key, text in (snapshot.histories or {}).items() if key not in names
     )
-    return share_of_text(len(names), others + len(learned.unusable))
+    return share_of_text(len(names), length_of_others + len(learned.unusable))
 
 
 def _with_stored(
@@ -183,17 +193,16 @@ def _with_stored(
     *,
     minute: int,
 ) -> tuple[Learned, list[Action]]:
-    """Take in the stored history, if it is another one; an Event says why one can't be used."""
+    """Take in the ConfigMap's history, if it is new. If it can't be read, an Event says why."""
     name = placeholder_set.name
     actions: list[Action] = []
     stored = (snapshot.histories or {}).get(name, "")
     if stored and stored not in (learned.taken_in, learned.written):
-        # Stays if the text can't be read.
-        history = learned.history
         try:
             history = read_history(stored, minute, name)
             learned = replace(learned, unusable="")
         except HistoryError as error:
+            history = learned.history
             learned = replace(learned, unusable=stored[:MOST_TEXT])
             message = (
                 f"What set {name} learned can't be used, and what was learned since applies, or the"
@@ -203,26 +212,25 @@ def _with_stored(
             if stateful_set is not None:
                 tell = partial(Notice.on_set, snapshot.namespace, stateful_set, warning=True)
                 actions.append(tell("HeadroomHistoryUnusable", message))
-        # What is forecast changes with it.
-        outlook = look_ahead(history, minute, learn.time_zone)
+        # What was worked out from the old history is worked out again.
         learned = replace(
             learned,
             history=history,
-            outlook=outlook,
+            outlook=look_ahead(history, minute, learn.time_zone),
             taken_in=stored,
             written="",
             rises=None,
             steady=None,
         )
     elif stored and stored == learned.written:
-        # What was written is there. From now on the text of before counts as another one.
+        # The watch shows what was written. If it shows the older text again, that text is new.
         learned = replace(learned, taken_in=stored, written="")
     is_loaded = learned.is_loaded or snapshot.histories is not None
     return replace(learned, is_loaded=is_loaded), actions
 
 
 def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
-    """What waiting is worth now, and what it would be without the ceiling."""
+    """What waiting is worth now: with the ceiling, and without it."""
     history = learned.history
     idle_seconds = learned.accounting.idle_seconds
     uncut = worth_of(
@@ -236,7 +244,7 @@ def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
 
 
 def ceiling_of(learn: LearnSettings, learned: Learned) -> Ceiling:
-    """What learning has cost, and may."""
+    """What learning has cost in the last thirty days, and what it may cost."""
     return Ceiling.of(
         learned.history.account,
         waiting_hour_price=learn.waiting_hour_price,
@@ -246,37 +254,40 @@ def ceiling_of(learn: LearnSettings, learned: Learned) -> Ceiling:
 
 
 def _with_forecast(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:
-    """Forecast what is needed now."""
+    """Forecast the seats to have now, with the ceiling and without it."""
     outlook = learned.outlook
     history = learned.history
     if outlook is None:
-        return replace(learned, forecast=None, uncut=0)
-    base = history.at(minute - WAVE_MINUTES)
-    came = None if base == UNSEEN else view.level - base
-    worth, uncut = worth_now(learn, learned)
+        return replace(learned, forecast=None, seats_without_ceiling=0)
+    level_before = history.at(minute - WAVE_MINUTES)
+    came = None if level_before == UNSEEN else view.level - level_before
+    worth, worth_without_ceiling = worth_now(learn, learned)
     forecast = forecast_need(outlook, came, worth, view.room)
     without_ceiling = forecast
-    if worth != uncut:
-        without_ceiling = forecast_need(outlook, came, uncut, view.room)
-    return replace(learned, forecast=forecast, uncut=without_ceiling.worth)
+    if worth != worth_without_ceiling:
+        without_ceiling = forecast_need(outlook, came, worth_without_ceiling, view.room)
+    return replace(learned, forecast=forecast, seats_without_ceiling=without_ceiling.worth)
 
 
 def _tell_of_ceiling(
     name: str, learn: LearnSettings, learned: Learned, minute: int, tell: Callable[..., Notice]
 ) -> tuple[Learned, list[Action]]:
-    """Count once an hour how many people of the coming week wait because of the ceiling. Once a
-    day, say which classes, and what room for all costs.
+    """Count how many people of the coming week will wait because of the ceiling: once an hour.
+
+    Once a day, an Event names their classes, and says what room for all would cost.
     """
     history = learned.history
-    worth, uncut = worth_now(learn, learned)
+    worth, worth_without_ceiling = worth_now(learn, learned)
     hour = minute // HOUR_MINUTES
     day = minute // DAY_MINUTES
-    if worth == uncut:
+    if worth == worth_without_ceiling:
         return replace(learned, cut_people=0, counted_on=None), []
     if hour == learned.counted_on:
         return learned, []
     cut = list(
-        cut_classes(history, minute, WEEK_MINUTES, learn.time_zone, worth=worth, uncut=uncut)
+        cut_classes(
+            history, minute, WEEK_MINUTES, learn.time_zone, worth=worth, uncut=worth_without_ceiling
+        )
     )
     cut_people = sum(cut_class.missing for cut_class in cut)
     learned = replace(learned, counted_on=hour, cut_people=cut_people)
@@ -300,17 +311,17 @@ def _tell_of_ceiling(
 
 
 def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:
-    """Take in a minute: its level, and what it saved and cost."""
+    """Take in a minute: how many users there are, and what learning saved and cost in it."""
     forecast = 0 if learned.forecast is None else learned.forecast.worth
     seats = Seats(
         kept=min(forecast, learn.max),
-        without_ceiling=min(learned.uncut, learn.max),
-        without_limits=learned.uncut,
+        without_ceiling=min(learned.seats_without_ceiling, learn.max),
+        without_limits=learned.seats_without_ceiling,
     )
     accounting, account = after_minute(
         learned.accounting, learned.history.account, minute, seats, learn.time_zone
     )
-    # Whoever is on a node fits there. A pod that waits may ask for more than any node has.
+    # Only users on nodes: a pod that waits may ask for more than any node has.
     placed = [user.size for user in view.users.values() if user.node]
     history = learned.history.with_level(minute, view.level).with_people(placed)
     history = replace(history, account=account)
@@ -334,7 +345,7 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
 
 
 def _with_boots(learned: Learned, view: PoolView, now: float) -> Learned:
-    """Note how long a new node took, from when somebody waited for it."""
+    """Note how long a new node took, from when somebody began to wait for it."""
     if learned.view is None or learned.boot_clock is None:
         return replace(learned, boot_clock=BootClock.begun(now))
     history = learned.history

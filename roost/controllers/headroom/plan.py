@@ -477,7 +477,7 @@ def _people_ahead(learned: Learned) -> int:
     # A history that was brought in by hand may have no level.
     most = max(learned.history.levels, default=0)
     level = 0.0 if learned.view is None else learned.view.level
-    return max(learned.uncut, ceil(most - level))
+    return max(learned.seats_without_ceiling, ceil(most - level))
 
 
 def _why(placeholder_set: PlaceholderSet, period: Period) -> str:

@@ -1,14 +1,17 @@
-"""Make one plan of the image gate: keep labels true to the images nodes hold, and lift the startup
+"""Make one plan of the image gate: label nodes by the images that they hold, and lift the startup
 taint.
 
-In mode requireLabel, a node that lacks an image is closed to its users while the image is pulled.
-It is opened when nothing suggests that the image will come soon, or when a user waits for nothing
-else.
+In mode requireLabel, a node that lacks an image is closed to the image's users while it is pulled.
+The node is opened when nothing suggests that the image will come soon, or when a user waits for
+nothing else.
 
-Guarantees: no label or taint of another release is ever written. A node gets an image's label only
-after its kubelet reported the image. The label goes when the image has left the node, or has left
-the set and no pending pod requires it. The status of a node that isn't Ready may be out of date, so
-its images' labels stay as they are.
+Guarantees:
+
+- No label or taint of another release is ever written.
+- A node gets an image's label only after its kubelet reported the image.
+- The label goes when the image has left the node. It also goes when the release no longer has the
+  image and no pending pod requires the label.
+- A node that isn't Ready may report old images, so its images' labels stay as they are.
 """
 
 from __future__ import annotations
@@ -63,15 +66,16 @@ from roost_core.objects.node import Node
 from roost_core.placement.labels import OPENED
 
 NAME: Final = "image-gate"
-# Until a write comes back by the watch; after that it is requested again.
+# The watch shows a change that was written within this time. Else the change is requested again.
 ECHO_SECONDS: Final = 10.0
-# Nodes with an Event about the same fault: a registry that is down would use up the write budget
-# that labels need.
+# The most nodes with an Event about the same fault. Labels need the same budget of writes, and a
+# registry that is down is a fault of every node.
 NODES_PER_FAULT: Final = 3
-# Reasons of Events that are requested once, so these are retried.
+# Reasons of Events that are requested only once, after a change. They are retried until they are
+# written; other Events are requested with each plan.
 _RETRIED: Final = frozenset({TAINT_LIFTED, OPENED_WITHOUT_IMAGES, GATE_OPENED})
 _UNSENT: Final = frozenset({Outcome.HELD_BACK, Outcome.FAILED})
-# API servers keep Events for an hour: older ones are no longer retried.
+# API servers keep Events for an hour. After that time, an Event is no longer retried.
 STALE_NOTICE_SECONDS: Final = 3600.0
 GAUGES: Final = (
     PlanGauge(
@@ -110,13 +114,14 @@ class NodeMemory(NamedTuple):
     """What is remembered of one node."""
 
     node: Node
+    # Of the puller's pods on it.
     evidence: tuple[PodEvidence, ...]
     facts: NodeFacts
     # Labels that close the node to users of an image while it is pulled.
     closed: frozenset[str]
-    # Labels that open it, and why.
+    # Labels that open the node to users of an image that it lacks, and why.
     opened: Mapping[str, Opening]
-    # Nothing is left to do until something changes.
+    # Whether nothing is left to do until something changes.
     is_settled: bool
 
 
@@ -124,33 +129,34 @@ class WrittenChange(NamedTuple):
     """A change of a node that was written."""
 
     change: ChangeNode
-    # Steady seconds.
+    # When, in steady seconds.
     at: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateMemory:
-    """What the gate remembers; without it, it is less certain for some minutes."""
+    """What the gate remembers. A new leader remembers nothing, and is unsure for some minutes."""
 
+    # By name of the node.
     nodes: Mapping[str, NodeMemory] = field(default_factory=dict)
     # By uid of the puller's pod.
     evidence: Mapping[str, PodEvidence] = field(default_factory=dict)
     # Sizes from nodes' lists, by normalised reference.
     image_bytes: Mapping[str, int] = field(default_factory=dict)
-    # By node: the last change. The watch may not show it yet.
+    # The last change, by name of the node, while the watch may not show it yet.
     changes: Mapping[str, WrittenChange] = field(default_factory=dict)
-    # By node: Events to write once the last plan's change of it is done.
+    # Events to write once a change that the last plan requested is done: by name of the node.
     events_of_changes: Mapping[str, tuple[Notice, ...]] = field(default_factory=dict)
-    # Events to write now or again, and since when, in steady seconds.
+    # Events to write, and when each was first requested, in steady seconds.
     events: Mapping[Notice, float] = field(default_factory=dict)
     # Names of nodes that lost the startup taint at the deadline.
     opened_without_images: frozenset[str] = frozenset()
-    # Whether a puller's pod could be expected on new nodes.
+    # Whether the last plan expected a puller's pod on new nodes; None: there was no plan.
     expected_puller: bool | None = None
-    # By node and label: when it was opened, in steady seconds.
+    # When a node was opened, in steady seconds: by its name and the label.
     opened_at: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    # By uid: since when pods have waited at the gate, in steady seconds. None: nothing was looked
-    # at yet.
+    # Since when a pod has waited at the gate, in steady seconds: by its uid. None: there was no
+    # plan.
     waiting: Mapping[str, float] | None = None
 
 
@@ -161,7 +167,7 @@ class _JudgedNode(NamedTuple):
     # None: its labels and taints are as they should be.
     change: ChangeNode | None
     warnings: list[PullWarning]
-    # Until it is to be looked at again; infinity: when something changes.
+    # The node is judged again after so long; infinity: only after it changes.
     wait_seconds: float
 
 
@@ -193,6 +199,8 @@ def plan_image_gate(
         for name in snapshot.nodes
     }
 
+    # How long the pods that the first plan finds have waited isn't known: they count as having
+    # waited long enough.
     waited = settings.open_after_seconds if memory.waiting is None else 0.0
     waiting = find_since(snapshot.pods.values(), memory.waiting or {}, now, waited)
     openings = _find_openings(nodes, waiting, memory.opened_at, context)
@@ -249,8 +257,9 @@ def plan_image_gate(
 def _judge_node(
     observed: ObservedNode, memory: GateMemory, image_bytes: dict[str, int]
 ) -> _JudgedNode:
-    """From what is observed of a node to its change. Adds the sizes that it tells to
-    `image_bytes`.
+    """Find a node's facts, its targets and its change.
+
+    Adds the sizes of the images that it lists to `image_bytes`.
     """
     opened_before = NO_OPENINGS
     if observed.before is not None:
@@ -274,14 +283,14 @@ def _judge_node(
 
 
 def _is_fresh(at: float, now: Moment) -> bool:
-    """Whether a write at `at`, in steady seconds, may not have come back by the watch yet."""
+    """Whether the watch may not show a change yet that was written at `at`, in steady seconds."""
     return 0 <= now.steady - at < ECHO_SECONDS
 
 
 def _observe_nodes(
     memory: GateMemory, evidence: Iterable[PodEvidence], context: PlanContext
 ) -> list[ObservedNode]:
-    """Return the nodes that changed or aren't settled."""
+    """Return the nodes to judge: those that changed, and those that aren't settled."""
     by_node: dict[str, list[PodEvidence]] = {}
     for pod_evidence in evidence:
         by_node.setdefault(pod_evidence.pod.node_name, []).append(pod_evidence)
@@ -305,7 +314,7 @@ def _observe_nodes(
 
 
 def _first_of_each(warnings: Iterable[PullWarning]) -> Iterable[Notice]:
-    """Return Events of the first few nodes where the same happens."""
+    """Return the Events, but of the same fault only those of the first few nodes."""
     counts: Counter[tuple[str, str]] = Counter()
     for subject, event in warnings:
         counts[subject] += 1
@@ -319,16 +328,19 @@ def _find_openings(
     opened_at: Mapping[tuple[str, str], float],
     context: PlanContext,
 ) -> Openings:
-    """Decide which nodes to open although they lack images. waiting: by uid, since when pods do."""
+    """Decide which nodes to open to users, although they lack images.
+
+    waiting: by uid of the pod, since when. opened_at: by name of the node and label.
+    """
+    # By name of the node and label. The watch may still show these as closed.
     just_opened = {key for key, at in opened_at.items() if _is_fresh(at, context.now)}
     closed: dict[str, frozenset[str]] = {}
     failing: dict[str, frozenset[str]] = {}
     ready_since: dict[str, float] = {}
     for name, memory in nodes.items():
-        if memory.closed:
-            labels = [label for label in memory.closed if (name, label) not in just_opened]
-            if labels:
-                closed[name] = frozenset(labels)
+        still_closed = [label for label in memory.closed if (name, label) not in just_opened]
+        if still_closed:
+            closed[name] = frozenset(still_closed)
         if memory.facts.faults:
             failing[name] = memory.facts.failing
         if memory.facts.ready_since is not None:
@@ -345,8 +357,8 @@ def _find_openings(
     if failing:
         opened = {name: memory.opened.keys() for name, memory in nodes.items()}
         all_closed = {name: memory.closed for name, memory in nodes.items()}
-        for name, beside in open_beside_failing(opened, all_closed, failing).items():
-            labels_by_node[name] = labels_by_node.get(name, frozenset()) | beside
+        for name, labels in open_beside_failing(opened, all_closed, failing).items():
+            labels_by_node[name] = labels_by_node.get(name, frozenset()) | labels
     return Openings(labels_by_node, openings.wait_seconds)
 
 
@@ -358,13 +370,18 @@ def gauge_values(
     now: Moment,
 ) -> Gauges:
     """Count over all nodes. opened_without_images: names of nodes; opened_at: by node and label."""
+    # By normalised reference of an image.
     missing: Counter[str] = Counter()
     awaited: Counter[str] = Counter()
+    # By cause.
     faults: Counter[str] = Counter()
+    # By label of an image.
     closed: Counter[str] = Counter()
+    # By why the node was opened.
     opened: Counter[str] = Counter()
-    waiting = 0
-    tainted = 0
+    waiting_nodes = 0
+    tainted_nodes = 0
+    # When the node began to wait that has waited longest.
     oldest = now.steady
     for name, memory in nodes.items():
         facts = memory.facts
@@ -373,13 +390,14 @@ def gauge_values(
         for label in memory.closed:
             closed[label] += 1
         for label, why in memory.opened.items():
-            # The node's own targets don't know that it was opened to users.
-            is_for_users = why is Opening.EARLIER and (name, label) in opened_at
-            opened[Opening.USER_WAITS if is_for_users else why] += 1
-        tainted += any(taint.key == settings.taint_key for taint in memory.node.taints)
+            # The node's targets call it EARLIER, too, when this leader opened it to a user who
+            # waits.
+            is_for_user = why is Opening.EARLIER and (name, label) in opened_at
+            opened[Opening.USER_WAITS if is_for_user else why] += 1
+        tainted_nodes += any(taint.key == settings.taint_key for taint in memory.node.taints)
         if not facts.missing:
             continue
-        waiting += 1
+        waiting_nodes += 1
         missing.update(image.normalised for image in facts.missing)
         faults.update(find_cause(fault).value for fault in facts.faults.values())
         if not memory.evidence:
@@ -387,13 +405,13 @@ def gauge_values(
         if facts.waiting_since is not None:
             oldest = min(oldest, facts.waiting_since)
     images = settings.images.items()
-    late = sum(bool(nodes[name].facts.missing) for name in opened_without_images)
+    still_without_images = sum(bool(nodes[name].facts.missing) for name in opened_without_images)
     return {
         "gate_images_missing": {(image.reference,): float(missing[name]) for name, image in images},
         "gate_images_held": {
             (image.reference,): float(awaited[name] - missing[name]) for name, image in images
         },
-        "gate_nodes_waiting": {(): float(waiting)},
+        "gate_nodes_waiting": {(): float(waiting_nodes)},
         "gate_oldest_wait_seconds": {(): now.steady - oldest},
         "gate_pull_faults": {(reason,): float(number) for reason, number in sorted(faults.items())},
         "gate_nodes_closed": {
@@ -402,17 +420,17 @@ def gauge_values(
         "gate_nodes_opened": {
             (reason.value,): float(opened[reason]) for reason in Opening if opened[reason]
         },
-        "gate_nodes_tainted": {(): float(tainted)},
-        "gate_nodes_opened_without_images": {(): float(late)},
+        "gate_nodes_tainted": {(): float(tainted_nodes)},
+        "gate_nodes_opened_without_images": {(): float(still_without_images)},
     }
 
 
 def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> GateMemory:
-    """Remember what was written: the watch shows it a little later."""
+    """Remember what the last plan's actions did: the watch shows it only a little later."""
     changes = dict(memory.changes)
     opened_at = dict(memory.opened_at)
     opened_without_images = set(memory.opened_without_images)
-    # Events that were written are no longer kept.
+    # Built anew: Events that were written drop out.
     events: dict[Notice, float] = {}
     for action, outcome in done:
         if isinstance(action, Notice) and outcome in _UNSENT and action.reason in _RETRIED:
@@ -439,7 +457,7 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
 
 CONTROLLER: Final = Controller(
     name=NAME,
-    # In mode `off` it still runs, to remove its labels and taints.
+    # It also runs in mode `off`: it removes its labels and taints.
     read=read_gate,
     plan=plan_image_gate,
     empty=GateMemory(),

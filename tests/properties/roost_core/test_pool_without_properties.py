@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.placement import pool_without
-from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
+from roost_core.placement.pool_without import Person, PoolFacts, PoolWithout
 
 _SIZES = st.lists(st.floats(0.1, 30), max_size=6)
 # (seconds since the last look, sizes of who came, shares of those present who go)
@@ -41,7 +41,7 @@ def test_nobody_is_lost_nodes_hold_what_fits_and_who_waits_has_a_node_that_boots
         now += seconds
         gone = list(present)[: round(share * len(present))]
         came = [
-            Came(f"user-{number + index}", now, one_size or size)
+            Person(f"user-{number + index}", now, one_size or size)
             for index, size in enumerate(sizes)
         ]
         number += len(came)
@@ -67,7 +67,7 @@ def test_nobody_is_lost_nodes_hold_what_fits_and_who_waits_has_a_node_that_boots
 
 
 class PlainRooms:
-    """`_Rooms` with a look at each node."""
+    """`_NodesByUse` with a look at each node."""
 
     def __init__(self, per_node: float, nodes: Iterable[tuple[float, int]]) -> None:
         self.per_node = per_node
@@ -111,7 +111,7 @@ def test_rooms_finds_the_node_that_a_look_at_each_finds(
     for look in range(4):
         # Some sizes fill a node to the last bit, and some are larger than any node.
         came = [
-            Came(
+            Person(
                 f"user-{look}-{number}",
                 now - chance.choice([0.0, 10.0, 60.0, chance.uniform(0, 300)]),
                 chance.choice([0.1, 0.5, 1.0, 1.0, chance.uniform(0.1, 3), per_node, 11.0]),
@@ -119,7 +119,7 @@ def test_rooms_finds_the_node_that_a_look_at_each_finds(
             for number in range(chance.randrange(people + 1))
         ]
         gone = chance.sample(sorted(pool.people()), len(pool.people()) // 3)
-        with mock.patch.object(pool_without, "_Rooms", PlainRooms):
+        with mock.patch.object(pool_without, "_NodesByUse", PlainRooms):
             expected = pool.after(now, came, gone, facts)
         assert pool.after(now, came, gone, facts) == expected
         pool, _ = expected

@@ -13,13 +13,13 @@ from roost_core.placement.headroom_account import (
     read_account,
 )
 from roost_core.placement.headroom_windows import parse_moment
-from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
+from roost_core.placement.pool_without import Person, PoolFacts, PoolWithout
 
 FACTS = PoolFacts(per_node=10, boot_seconds=240, idle_seconds=600, least_nodes=0, kept_seats=0)
 
 
-def people(number: int, at: float, size: float = 1.0) -> list[Came]:
-    return [Came(f"{at}-{index}", at, size) for index in range(number)]
+def people(number: int, at: float, size: float = 1.0) -> list[Person]:
+    return [Person(f"{at}-{index}", at, size) for index in range(number)]
 
 
 def test_who_finds_no_room_waits_for_a_boot_and_others_fill_what_boots() -> None:
@@ -72,7 +72,7 @@ def test_who_waited_longest_gets_the_first_seat_and_who_goes_unseated_has_waited
 
 def test_as_many_nodes_boot_as_those_who_wait_fill() -> None:
     pool, _ = PoolWithout().after(0, people(8, 0), [], FACTS)
-    large = [Came("large", 10, 5.0), Came("small", 11, 2.0), Came("second large", 12, 5.0)]
+    large = [Person("large", 10, 5.0), Person("small", 11, 2.0), Person("second large", 12, 5.0)]
     pool, _ = pool.after(20, large, [], FACTS)
     # 8 and 2, then 5 and 5.
     assert [node.ready_at for node in pool.nodes.values()] == [240, 250]
@@ -81,11 +81,11 @@ def test_as_many_nodes_boot_as_those_who_wait_fill() -> None:
 
 
 def test_people_wait_in_order_of_coming_and_each_node_counts_who_asked_for_it() -> None:
-    pool, _ = PoolWithout().after(20, [Came("late", 10, 1), Came("early", 5, 1)], [], FACTS)
+    pool, _ = PoolWithout().after(20, [Person("late", 10, 1), Person("early", 5, 1)], [], FACTS)
     assert [node.ready_at for node in pool.nodes.values()] == [245]
     assert list(pool.waiting) == ["early", "late"]
     pool, _ = PoolWithout().after(0, people(8, 0), [], FACTS)
-    pool, _ = pool.after(20, [Came("a", 10, 6.0), Came("b", 12, 6.0)], [], FACTS)
+    pool, _ = pool.after(20, [Person("a", 10, 6.0), Person("b", 12, 6.0)], [], FACTS)
     assert [node.ready_at for node in pool.nodes.values()] == [240, 250, 252]
 
 
@@ -107,7 +107,7 @@ def test_a_clock_that_is_ahead_lets_nobody_come_after_now() -> None:
 def test_users_go_to_the_fullest_node_and_a_node_goes_once_it_stood_empty() -> None:
     pool, _ = PoolWithout().after(0, people(12, 0), [], FACTS)
     pool, _ = pool.after(300, [], [], FACTS)
-    pool, _ = pool.after(310, [Came("late", 310, 1)], [f"0-{index}" for index in range(5)], FACTS)
+    pool, _ = pool.after(310, [Person("late", 310, 1)], [f"0-{index}" for index in range(5)], FACTS)
     # Five left on the first node, and two on the second: the first is the fullest.
     assert sorted(node.used for node in pool.nodes.values()) == [2, 6]
     everybody = list(pool.homes)
@@ -119,7 +119,7 @@ def test_users_go_to_the_fullest_node_and_a_node_goes_once_it_stood_empty() -> N
 
 
 def test_who_asks_for_nothing_still_keeps_a_node() -> None:
-    pool, _ = PoolWithout().after(0, [Came("a", 0, 0.0), Came("b", 0, 0.0)], [], FACTS)
+    pool, _ = PoolWithout().after(0, [Person("a", 0, 0.0), Person("b", 0, 0.0)], [], FACTS)
     pool, _ = pool.after(300, [], [], FACTS)
     pool, _ = pool.after(310, [], ["a"], FACTS)
     pool, _ = pool.after(5000, [], [], FACTS)
@@ -140,10 +140,12 @@ def test_the_pools_least_and_the_values_placeholders_stay_without_learning() -> 
 
 
 def test_it_begins_like_the_real_pool_and_larger_users_take_more() -> None:
-    seats = {"a": people(3, 0), "b": [Came("large", 0, 9.0)]}
-    pool = PoolWithout().seated(seats, 1, 100)
+    seats = {"a": people(3, 0), "b": [Person("large", 0, 9.0)]}
+    pool = PoolWithout.like_real(seats, 1, 100)
     assert (pool.count(100), len(pool.homes)) == (3, 4)
-    pool, waits = pool.after(110, [Came("next", 110, 1.0), Came("large too", 110, 8.0)], [], FACTS)
+    pool, waits = pool.after(
+        110, [Person("next", 110, 1.0), Person("large too", 110, 8.0)], [], FACTS
+    )
     assert waits == [0, 0]
     assert sorted(node.used for node in pool.nodes.values()) == [3, 8, 10]
 
