@@ -10,8 +10,8 @@ _BINDERHUB_WEIGHT: Final = 100
 
 
 def is_binderhub_sticky_term(term: object) -> bool:
-    """Tell a preferred node term that BinderHub's KubernetesBuildExecutor wrote for a sticky build,
-    by its shape.
+    """Whether BinderHub's KubernetesBuildExecutor wrote this preferred node term, for a sticky
+    build.
     """
     if type(term) is not dict:
         return False
@@ -20,14 +20,16 @@ def is_binderhub_sticky_term(term: object) -> bool:
         (node,) = expression["values"]
     except (KeyError, TypeError, ValueError):
         return False
-    # The whole term that BinderHub writes for this node.
+    # The whole term, as BinderHub writes it for this node.
     on_node = {"key": HOSTNAME_LABEL, "operator": "In", "values": [node]}
     written = {"weight": _BINDERHUB_WEIGHT, "preference": {"matchExpressions": [on_node]}}
     return bool(term == written)
 
 
 def is_binderhub_spread_term(term: object) -> bool:
-    """Tell the preferred pod anti-affinity term that it writes for builds that aren't sticky."""
+    """Whether BinderHub wrote this preferred pod anti-affinity term, for a build that isn't
+    sticky.
+    """
     builds = {
         "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
         "topologyKey": HOSTNAME_LABEL,

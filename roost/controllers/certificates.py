@@ -1,10 +1,14 @@
-"""Keep the webhook's certificates in mode `self`: a CA, the one leaf that all replicas serve, and
-the caBundle.
+"""Keep the webhook's certificates in mode `self`.
 
-The controllers' leader does this, so that the webhook, which is reachable by network, needs no
-right to write. A new CA signs nothing before every entry of the configuration has trusted it for a
-while, and the old one stays trusted until it expires. So API servers always trust the leaf that a
-replica serves, although kubelets update it up to 90 s late.
+There are three things to keep: a certificate authority (CA), the *leaf* (the certificate that all
+replicas of the webhook serve), and the caBundle in each entry of the MutatingWebhookConfiguration.
+
+The controllers' leader does this. So the webhook, which others can reach by network, needs no right
+to write.
+
+API servers must always trust the leaf that a replica serves, although kubelets bring a new leaf up
+to 90 s late. So a new CA signs nothing before all entries have trusted it for a while, and the old
+CA stays trusted until it expires.
 """
 
 from __future__ import annotations
@@ -30,53 +34,54 @@ CA_CERTIFICATE: Final = "ca.crt"
 CA_KEY: Final = "ca.key"
 PREVIOUS_CERTIFICATE: Final = "previous-ca.crt"
 PREVIOUS_KEY: Final = "previous-ca.key"
-# The most CAs in a bundle.
+# The most CAs in a caBundle.
 MAX_BUNDLE: Final = 4
-# Between ticks while something is missing.
+# Between two ticks while something is missing.
 HURRIED_TICK_SECONDS: Final = 0.5
-# Between two checks whether this replica leads.
+# Between two checks whether this replica leads, while it doesn't.
 IDLE_TICK_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lifetimes:
-    """Lifetimes of certificates and what follows from them, in seconds."""
+    """How long certificates are valid, and what follows from that; all in seconds."""
 
     ca: float
     leaf: float
 
     @property
     def settle(self) -> float:
-        """After this long, every API server uses a new bundle."""
+        """After this time, every API server uses a caBundle that was written."""
         return min(60.0, self.ca / 12)
 
     @property
     def ending(self) -> float:
-        """This long before it expires, a CA is about to."""
+        """With no more than this left, a CA counts as about to expire."""
         return self.ca / 12
 
     @property
     def late(self) -> float:
-        """After this long, a CA isn't new any more."""
+        """From this age on, a CA no longer counts as new."""
         return self.ca / 24
 
     @property
     def spare(self) -> float:
-        """The least remaining lifetime of a leaf: its successor's CA has to settle, and a kubelet
-        takes up to 90 s.
+        """With no more than this left, a leaf must be replaced.
+
+        The CA of the new leaf has to settle first, and a kubelet takes up to 90 s.
         """
         return min(240.0, self.leaf / 6)
 
     @property
     def tick(self) -> float:
-        """Between two ticks; short lifetimes, as in tests, are checked more often."""
+        """Between two ticks. Tests have short lifetimes, which need more frequent ticks."""
         return min(10.0, self.leaf / 10, self.ca / 24)
 
 
 class CertificateKeeper:
-    """Certificate mode `self`.
+    """Keeps the certificates of mode `self`.
 
-    `tick` and `run` belong to one thread; all that lasts is in the two Secrets.
+    `tick` and `run` belong to one thread. All that must outlive this replica is in the two Secrets.
     """
 
     def __init__(
@@ -92,9 +97,7 @@ class CertificateKeeper:
         show: Callable[[Mapping[str, float]], None],
         now: Callable[[], float] = time.time,
     ) -> None:
-        """show: called with the expiry of `ca` and `leaf` in Unix time; with {} while another
-        replica leads.
-        """
+        """show: takes when `ca` and `leaf` expire, in Unix time; {} while another replica leads."""
         self._names = names
         self._ca_name = ca_name
         self._lifetimes = lifetimes
@@ -104,20 +107,21 @@ class CertificateKeeper:
         self._is_leader = is_leader
         self._show = show
         self._now = now
-        # CAs (PEM) that every entry of the configuration trusts.
+        # CAs, in PEM, that all entries of the configuration trust.
         self._trusted: frozenset[bytes] = frozenset()
-        # By CA: since when this was observed.
+        # For each of these CAs, since when all entries were seen to trust it.
         self._trusted_since: dict[bytes, float] = {}
-        # CAs that any entry trusts.
+        # CAs, in PEM, that at least one entry trusts.
         self._trusted_by_any: frozenset[bytes] = frozenset()
+        # What failed in the last tick; "": nothing.
         self._fault = ""
 
     def readiness(self) -> Readiness:
-        """Report a fault; it makes no replica unready, because another one would have it, too."""
+        """Report a fault. The replica stays ready: any other replica would have the fault, too."""
         return Readiness(passed=True, detail=self._fault)
 
     def run(self, stop: threading.Event) -> None:
-        """Tick until `stop`; faster while something is missing."""
+        """Tick until `stop`, more often while something is missing."""
         while True:
             if not self._is_leader():
                 self.rest()
@@ -130,7 +134,7 @@ class CertificateKeeper:
                 return
 
     def rest(self) -> None:
-        """Drop what was observed: another replica leads, and trust may change unobserved."""
+        """Forget what the entries trust: another replica leads, and may change that."""
         self._trusted = frozenset()
         self._trusted_since = {}
         self._trusted_by_any = frozenset()
@@ -138,7 +142,7 @@ class CertificateKeeper:
         self._show({})
 
     def tick_safely(self) -> bool:
-        """Tick; faults are logged and retried. Return whether everything was in order."""
+        """Tick, and log what fails: the next tick tries again. Return whether all is in order."""
         fault = ""
         try:
             in_order = self.tick()
@@ -148,7 +152,8 @@ class CertificateKeeper:
                 return False
             in_order = False
             fault = str(error)
-        except Exception:  # the thread must outlive any fault: without it no leaf would be renewed
+        except Exception:
+            # The thread must survive any fault: without it no leaf would be renewed.
             log.exception("certificates failed")
             in_order = False
             fault = "internal error, see the log"
@@ -158,20 +163,20 @@ class CertificateKeeper:
         return in_order
 
     def tick(self) -> bool:
-        """Check CA, bundle and leaf, and fix one step of each. Raises ClusterError, PkiError.
+        """Check the CA, the caBundle and the leaf, and take the next step of each.
 
-        Return whether there was nothing to fix.
+        Return whether there was nothing to do. Raises ClusterError, PkiError.
         """
         now = self._now()
         current, previous, made_ca = self._authorities(now)
-        # Before the first leaf, so that it is trusted from the start.
+        # Before the leaf is made, so that the first leaf is trusted from the start.
         wrote_bundle = self._tend_bundle(current, previous, now)
         leaf, made_leaf = self._tend_leaf(current, previous, now)
         self._show({"ca": current.ends_at, "leaf": leaf.ends_at})
         return not (made_ca or wrote_bundle or made_leaf)
 
     def _authorities(self, now: float) -> tuple[pki.Certificate, pki.Certificate | None, bool]:
-        """Return the CA, the previous one, and whether a new CA had to be made now."""
+        """Return the present CA, the previous CA, and whether the present CA was made just now."""
         secret, data = self._ca_secret.read()
         current = _read_pair(data, CA_CERTIFICATE, CA_KEY, now, pki.read_authority)
         previous = _read_pair(data, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, now, pki.read_authority)
@@ -191,8 +196,9 @@ class CertificateKeeper:
     def _tend_bundle(
         self, current: pki.Certificate, previous: pki.Certificate | None, now: float
     ) -> bool:
-        """Read which CAs every entry trusts, and add ours if missing; return whether anything was
-        written.
+        """Read which CAs the entries trust, and add ours where they are missing.
+
+        Return whether anything was written.
         """
         entries = self._bundle.read()
         if not entries:
@@ -207,13 +213,11 @@ class CertificateKeeper:
         own = _pems(current, previous)
         wanted: dict[str, bytes] = {}
         for name, authorities in trusted.items():
-            # A CA whose Secret was lost may have signed the leaf that is being served.
-            older = [
-                pem
-                for pem in pki.still_valid(authorities, current.certificate_pem, now)
-                if pem not in own
-            ]
-            wanted[name] = b"".join((own + older)[:MAX_BUNDLE])
+            # Other CAs stay, too. If a CA's Secret was lost, it may have signed the leaf that is
+            # being served.
+            valid = pki.still_valid(authorities, current.certificate_pem, now)
+            others = [pem for pem in valid if pem not in own]
+            wanted[name] = b"".join((own + others)[:MAX_BUNDLE])
         if wanted == entries:
             return False
         self._bundle.apply(wanted)
@@ -221,7 +225,8 @@ class CertificateKeeper:
         return True
 
     def _note_trusted(self, entries: dict[str, frozenset[bytes]], now: float) -> None:
-        # An entry without a bundle (new, or emptied) trusts no CA, and doesn't affect the others.
+        """Remember which CAs the entries trust. entries: CAs in PEM, by name of the entry."""
+        # An entry without a caBundle (new, or emptied) trusts no CA. It doesn't count here.
         filled = [trusted for trusted in entries.values() if trusted]
         self._trusted = frozenset.intersection(*filled) if filled else frozenset()
         self._trusted_since = {pem: self._trusted_since.get(pem, now) for pem in self._trusted}
@@ -230,8 +235,9 @@ class CertificateKeeper:
     def _tend_leaf(
         self, current: pki.Certificate, previous: pki.Certificate | None, now: float
     ) -> tuple[pki.Certificate, bool]:
-        """Return the leaf, and whether a new one was signed: at its renewal, or because another CA
-        should sign it.
+        """Return the leaf, and whether it was signed just now.
+
+        It is signed anew when it must be renewed, and when another CA must have signed it.
         """
         secret, data = self._leaf_secret.read()
         own = _pems(current, previous)
@@ -250,6 +256,7 @@ class CertificateKeeper:
         return fresh, True
 
     def _is_in_order(self, leaf: pki.Certificate, signer: pki.Certificate, now: float) -> bool:
+        """Whether a leaf need not be renewed yet, and has the right signer and names."""
         return (
             now < leaf.renew_at
             and leaf.authority_pem == signer.certificate_pem
@@ -264,24 +271,31 @@ class CertificateKeeper:
         now: float,
     ) -> pki.Certificate | None:
         """Return the CA that must have signed the leaf; None: the leaf stays, whoever signed it."""
-        since = self._trusted_since.get(current.certificate_pem)
-        # The old CA is about to expire and the new one isn't new, as when leaders change often.
-        is_ending = previous is not None and now >= previous.ends_at - self._lifetimes.ending
-        is_late = is_ending and now >= current.made_at + self._lifetimes.late
-        if since is not None and (now >= since + self._lifetimes.settle or is_late):
-            return current
+        trusted_since = self._trusted_since.get(current.certificate_pem)
+        if trusted_since is not None:
+            has_settled = now >= trusted_since + self._lifetimes.settle
+            # A new leader doesn't know for how long the entries have trusted the present CA. If
+            # leaders change often, it never settles. So it is used without that when it isn't new
+            # and the previous CA is about to expire.
+            is_previous_ending = (
+                previous is not None and now >= previous.ends_at - self._lifetimes.ending
+            )
+            is_current_old = now >= current.made_at + self._lifetimes.late
+            if has_settled or (is_previous_ending and is_current_old):
+                return current
         if previous is not None and previous.certificate_pem in self._trusted:
             return previous
         if leaf is None or leaf.authority_pem == current.certificate_pem:
             return current
         if previous is not None and leaf.authority_pem == previous.certificate_pem:
             return previous
-        # Signed by a CA whose Secret was lost: it is kept for as long as possible.
-        return None if now < leaf.ends_at - self._lifetimes.spare else current
+        # The leaf was signed by a CA whose Secret was lost. It stays for as long as possible.
+        must_be_replaced = now >= leaf.ends_at - self._lifetimes.spare
+        return current if must_be_replaced else None
 
 
 def _pems(current: pki.Certificate, previous: pki.Certificate | None) -> list[bytes]:
-    """Both CAs in PEM, the present one first."""
+    """The CAs in PEM, the present CA first."""
     if previous is None:
         return [current.certificate_pem]
     return [current.certificate_pem, previous.certificate_pem]
@@ -294,7 +308,10 @@ def _read_pair(
     now: float,
     read: Callable[[bytes, bytes], pki.Certificate],
 ) -> pki.Certificate | None:
-    """Read a Secret's certificate and key; None: they are missing, unusable or too old."""
+    """Read a Secret's certificate and key; None: they are missing, unusable or have expired.
+
+    certificate, key: keys of the Secret's data.
+    """
     if not data.get(certificate) or not data.get(key):
         return None
     try:
@@ -306,7 +323,7 @@ def _read_pair(
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """Return the DNS names of a Service; API servers use the one that ends in .svc."""
+    """Return the DNS names of a Service. API servers use the first."""
     return (
         f"{service}.{namespace}.svc",
         f"{service}.{namespace}",

@@ -1,6 +1,6 @@
 """Talk to the API server in plain JSON: read, write, and stream watch events.
 
-`account.py` connects.
+`account.py` and `user_account.py` make clients.
 """
 
 import ssl
@@ -20,32 +20,35 @@ Query = Mapping[str, str | int | bool]
 
 CONNECT_SECONDS: Final = 5.0
 READ_SECONDS: Final = 15.0
-# So long a thread waits for a server that refuses a request (429, 503), whatever it asks for:
-# urllib3 alone would sleep for hours. A Lease leaves ten seconds for two tries.
+# A server that refuses a request (429, 503) may say after which time to try again. No thread waits
+# longer than this: urllib3 would sleep for hours if the server said so. To renew a Lease, there are
+# ten seconds for two tries.
 MOST_REFUSED_SECONDS: Final = 2.0
 # The user agent in audit logs and managed fields.
 USER_AGENT: Final = "roost"
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 UNPROCESSABLE: Final = 422
-# Kept open: watches have connections of their own.
+# Connections that are kept open. Those of watches don't count.
 POOL_CONNECTIONS: Final = 10
-# Objects in one page of a list: a few MB, even of pods.
+# Objects in one page of a list. Of pods, that is a few MB.
 PAGE_OBJECTS: Final = 500
-# A header Date is cut to seconds, and an answer takes a moment.
+# A difference of clocks up to this means nothing: the header Date has whole seconds, and the answer
+# was under way for a moment.
 _DATE_SECONDS: Final = 2.0
 _JSON: Final = "application/json"
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _APPLY_PATCH: Final = "application/apply-patch+yaml"
+# The errors of a server that doesn't answer in time.
 _SILENT: Final = (urllib3.exceptions.TimeoutError, TimeoutError)
 
 
 class _Once(urllib3.Retry):
     """Repeat a GET, PUT or DELETE once: at once if it had no answer, or after Retry-After.
 
-    Who writes or watches waits longer before it asks again: `runtime/apply.py` of the controllers,
-    `event_stream.py`.
+    Longer waits are up to callers: `runtime/apply.py` of the controllers waits before it writes
+    again, and `event_stream.py` before it watches again.
     """
 
     def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
@@ -65,7 +68,7 @@ class ClusterError(Exception):
 class ApiError(ClusterError):
     """The API server refused a request.
 
-    `status` is the HTTP status; 0 for a fault within a stream without one.
+    `status` is the HTTP status; 0: a fault within a stream that names no status.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -74,7 +77,7 @@ class ApiError(ClusterError):
 
 
 class Client:
-    """One API server, as one user. Safe to share between threads: connections are pooled."""
+    """Sends requests to an API server, as one user. Threads may share it."""
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class Client:
         authorization: Callable[[], str] = lambda: "",
         on_request: Callable[[str], None] = lambda _verb: None,
     ) -> None:
-        """host: URL of the API server. authorization: gives the header of that name; "": none.
+        """host: URL of the API server. authorization: returns the header Authorization; "": none.
 
         on_request: called with the HTTP method before each request, for metrics.
         """
@@ -91,20 +94,21 @@ class Client:
         self.pool = pool
         self._authorization = authorization
         self._on_request = on_request
-        # As the kubeconfig's context says.
+        # Of the kubeconfig's context.
         self.namespace = "default"
-        # The header Date of the last answer, and this machine's clock then.
+        # The header Date of the last answer, and this machine's clock then, in Unix time. One
+        # tuple, so that threads that share the client replace both at once.
         self._dated: tuple[str, float] = ("", 0.0)
 
     def clock_difference(self) -> float:
-        """Seconds by which the API server's clock is ahead of this machine's, as the last answer
-        said; 0.0: no answer said it.
+        """By how many seconds the API server's clock was ahead of this machine's, at its last
+        answer.
 
-        A header has whole seconds, so a difference of a second or less is none.
+        0.0 if the clocks agree within _DATE_SECONDS, or if no answer had the header Date.
         """
-        text, own = self._dated
+        text, own_clock = self._dated
         try:
-            difference = parsedate_to_datetime(text).timestamp() - own
+            difference = parsedate_to_datetime(text).timestamp() - own_clock
         except ValueError:
             return 0.0
         return difference if abs(difference) > _DATE_SECONDS else 0.0
@@ -112,7 +116,7 @@ class Client:
     def get(
         self, path: str, query: Query | None = None, *, read_seconds: float = READ_SECONDS
     ) -> JSONObject:
-        """Read one object or list; read_seconds: how long the server may be silent.
+        """Read an object or a list. read_seconds: how long the server may be silent.
 
         Raises ApiError, ClusterError.
         """
@@ -134,26 +138,32 @@ class Client:
     def replace(
         self, path: str, body: JSONObject, *, read_seconds: float = READ_SECONDS
     ) -> JSONObject:
-        """Replace an object; with a resourceVersion inside, only if it is unchanged (409
-        otherwise).
+        """Replace an object.
+
+        If `body` has a metadata.resourceVersion, the object must still have it. Raises ApiError
+        (409: it has changed), ClusterError.
         """
         return self._call("PUT", path, None, body, read_seconds=read_seconds)
 
     def change(self, path: str, operations: list[JSONObject], manager: str) -> JSONObject:
-        """JSON Patch (RFC 6902). Raises ApiError (422: a `test` in it failed), ClusterError."""
+        """Change an object by a JSON Patch (RFC 6902).
+
+        Raises ApiError (422: a `test` in the patch failed), ClusterError.
+        """
         return self._call("PATCH", path, {"fieldManager": manager}, operations, _JSON_PATCH)
 
     def merge(self, path: str, body: JSONObject, manager: str) -> JSONObject:
-        """JSON Merge Patch (RFC 7396): null removes.
+        """Change an object by a JSON Merge Patch (RFC 7396), where null removes a key.
 
-        With metadata.resourceVersion: 409 if it has changed.
+        If `body` has a metadata.resourceVersion, the object must still have it. Raises ApiError
+        (409: it has changed), ClusterError.
         """
         return self._call("PATCH", path, {"fieldManager": manager}, body, _MERGE_PATCH)
 
     def try_apply(self, path: str, body: JSONObject, manager: str) -> JSONObject:
-        """What an object would be once it is applied (server-side, by force); a dry run.
+        """What an object would be after a server-side apply, by force. Nothing is written.
 
-        Raises as `merge`.
+        Raises ApiError, ClusterError.
         """
         query: Query = {"fieldManager": manager, "force": True, "dryRun": "All"}
         return self._call("PATCH", path, query, body, _APPLY_PATCH)
@@ -171,9 +181,9 @@ class Client:
         self._call("DELETE", path, None, options)
 
     def lines(self, path: str, query: Query, silence_seconds: float) -> Iterator[bytes]:
-        """Stream the response line by line; ends when the server ends it.
+        """Yield the lines of a response as they arrive, until the server ends it.
 
-        silence_seconds: longer without a byte means that the connection is dead. Raises ApiError,
+        silence_seconds: a connection without a byte for longer counts as dead. Raises ApiError,
         ClusterError.
         """
         answer = self._request("GET", path, query, read_seconds=silence_seconds)
@@ -182,7 +192,8 @@ class Client:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise ClusterError(_describe(error)) from None
         finally:
-            # Closed, not returned to the pool: the next request must not read the remaining stream.
+            # The connection doesn't return to the pool: the next request would read what is left of
+            # this stream.
             answer.close()
 
     def _call(
@@ -220,30 +231,34 @@ class Client:
         content_type: str = _JSON,
         read_seconds: float = READ_SECONDS,
     ) -> urllib3.BaseHTTPResponse:
-        plain = [
-            (key, str(value).lower() if isinstance(value, bool) else str(value))
-            for key, value in query.items()
-        ]
+        # Python writes True, and the API server reads true.
+        parameters = urlencode(
+            {
+                key: str(value).lower() if isinstance(value, bool) else str(value)
+                for key, value in query.items()
+            }
+        )
+        url = f"{self.host}{path}"
+        if parameters:
+            url += f"?{parameters}"
         headers = {"Accept": _JSON, "User-Agent": USER_AGENT}
         if body is not None:
             headers["Content-Type"] = content_type
         self._on_request("WATCH" if query.get("watch") else method)
         try:
-            if authorization := self._authorization():
+            authorization = self._authorization()
+            if authorization:
                 headers["Authorization"] = authorization
             answer = self.pool.request(
                 method,
-                f"{self.host}{path}{'?' if plain else ''}{urlencode(plain)}",
+                url,
                 body=None if body is None else orjson.dumps(body),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=CONNECT_SECONDS, read=read_seconds),
                 preload_content=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            # Host and port, without a password that may be in it.
-            raise ClusterError(
-                _describe(error, self.host.partition("://")[2].partition("/")[0].rpartition("@")[2])
-            ) from None
+            raise ClusterError(_describe(error, _address(self.host))) from None
         self._dated = (answer.headers.get("Date") or "", time.time())
         # A redirect isn't followed, so that credentials go nowhere else.
         if answer.status >= 300:
@@ -252,11 +267,10 @@ class Client:
 
 
 def list_all(client: Client, path: str, query: Query | None = None) -> Iterator[JSONObject]:
-    """The objects of a list, read page by page: of thousands, no answer takes longer than
-    READ_SECONDS.
+    """Yield the objects of a list, page by page: thousands in one answer could take too long.
 
-    For who reads a list once; who follows it uses a watch. Raises ApiError (410: the list took so
-    long that its next page is gone), ClusterError.
+    To read a list again and again, use a watch. Raises ApiError (410: reading took so long that the
+    next page is gone), ClusterError.
     """
     page_query = {**(query or {}), "limit": PAGE_OBJECTS}
     while True:
@@ -269,7 +283,7 @@ def list_all(client: Client, path: str, query: Query | None = None) -> Iterator[
 
 
 def unusable(where: str, error: Exception, fix: str) -> ClusterError:
-    """The error of credentials that can't be used."""
+    """The error for credentials that can't be used. where: the file, or what else has them."""
     reason = " ".join(str(error).split()).rstrip(".")
     return ClusterError(f"{where} can't be used: {reason}. {fix}")
 
@@ -285,8 +299,16 @@ def _reason(answer: urllib3.BaseHTTPResponse) -> str:
         answer.release_conn()
 
 
+def _address(host: str) -> str:
+    """Host and port of a URL, without a password that it may have."""
+    _, _, without_scheme = host.partition("://")
+    authority, _, _ = without_scheme.partition("/")
+    _, _, address = authority.rpartition("@")
+    return address
+
+
 def _describe(error: Exception, address: str = "") -> str:
-    """Describe a network error in one line: urllib3 nests them."""
+    """Describe a network error in one line. urllib3 wraps the error that says what happened."""
     reason = getattr(error, "reason", None)
     cause = reason if isinstance(reason, Exception) else error
     where = f"API server {address}" if address else "API server"
@@ -294,7 +316,7 @@ def _describe(error: Exception, address: str = "") -> str:
 
 
 def _cause(error: BaseException) -> str:
-    """What the operating system or TLS said, else the error's kind."""
+    """An error's reason, in words of the operating system or of TLS; else the error's class."""
     within = [error, error.__cause__, error.__context__, *error.args]
     for cause in within:
         if isinstance(cause, ssl.SSLCertVerificationError):

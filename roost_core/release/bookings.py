@@ -1,8 +1,8 @@
-"""Read booked events: so many people, at a local time, perhaps once a week, perhaps with an image.
+"""Read booked events: so many people at a local time, perhaps each week, perhaps with an image.
 
-Entries of `events.booked` in the values and of `events.yaml` in ConfigMaps have the same keys.
-`roost book` writes the latter, and its entries of calendars list the date-times of `start`. Times
-are passed as Unix time, and nothing here reads a clock.
+Events are booked in `events.booked` of the values and in `events.yaml` of ConfigMaps, by the same
+keys. `roost book` writes ConfigMaps. Where it read the event in a calendar, `start` is a list of
+date-times. Times are passed as Unix time, and nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from roost_core.placement.labels import EVENTS_KEY
 from roost_core.release.reader import Reader
 from roost_core.release.windows import read_time_zone
 
-# At most so many are read of one source: the values, or a ConfigMap.
+# The most events that are read from one source: the values, or a ConfigMap.
 MOST_EVENTS: Final = 200
 # The most events of all ConfigMaps together: each plan goes through all of them.
 MOST_IN_ALL: Final = 2000
-# So many minutes after an event's beginning its last placeholders go: people who haven't come by
+# So many minutes after an event's beginning, its last placeholders go. People who haven't come by
 # then rarely come.
 SETTLE_MINUTES: Final = 15
-# Date-times of one event: a daily one's of a year, and some.
+# The most date-times of one event: enough for each day of a year.
 MOST_STARTS: Final = 400
-# The first and last year of a date: calendars end beyond them.
+# The first and last year that a date may have. Far beyond them, Python's dates end.
 FIRST_YEAR = 1970
 LAST_YEAR = 2199
 MOST_NAME: Final = 100
 # The longest text that books events, as `roost book` writes it into a ConfigMap's key.
 MOST_TEXT: Final = 128 * 1024
-# `calendar` names the calendar that `roost book` read the event in, and rewrites it by.
-# `group`, `users` and `profile`: whose servers are started beforehand, and of which profile.
+# `calendar` names the calendar that `roost book` read the event in. When it reads the calendar
+# again, it replaces the events with that name.
+# `group` and `users` say whose servers are started beforehand, and `profile` with which profile.
 _KEYS: Final = (
     "name",
     "people",
@@ -71,7 +72,7 @@ class Starts(Protocol):
 
     @property
     def time_zone(self) -> str:
-        """The zone that its times are told in."""
+        """The IANA name of the zone in which its times are shown."""
 
     def first_after(self, moment: int) -> int | None:
         """Return the first beginning later than `moment`; None: there is none."""
@@ -89,12 +90,11 @@ class LocalStarts:
     def first_after(self, moment: int) -> int | None:
         """Return the first beginning later than `moment`; None: there is none."""
         start = next_time(self.text, self.time_zone, moment)
-        is_over = (
-            start is not None
-            and self.until
-            and str(local_datetime(start, self.time_zone).date()) > self.until
-        )
-        return None if is_over else start
+        if start is None or not self.until:
+            return start
+        # Both are written as 2027-02-12, so texts compare as days do.
+        day = str(local_datetime(start, self.time_zone).date())
+        return None if day > self.until else start
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +130,15 @@ class Event:
     name: str
     people: int
     starts: Starts
-    # What they launch, normalised; "": what others launch, too.
+    # The image that they launch, normalised; "": none was given.
     image: str = ""
     # The placeholder set that keeps their room.
     set_name: str = ""
     # Whose servers are started beforehand; None: people start their own.
     seated: Seated | None = None
-    # The last searches for its beginning: from when on, and what came of it. Callers ask for the
-    # present and the next in turn. They go with the event: a cache would keep events that were
-    # booked and taken back, of any size.
+    # The last answers of `first_start_after`: the moment that was asked for, and the beginning. A
+    # few are kept, because callers ask in turn for the present beginning and for the next. They are
+    # kept here, so that they go with the event.
     searches: deque[tuple[int, int | None]] = field(
         default_factory=lambda: deque(maxlen=4), init=False, compare=False
     )
@@ -148,10 +148,9 @@ class Event:
 class Limits:
     """What bookings may ask for."""
 
-    # Names of the placeholder sets that may keep room; the first is used where a booking names
-    # none.
+    # Names of the placeholder sets that may keep room. A booking that names none gets the first.
     sets: tuple[str, ...]
-    # `events.maxPeople`: of one event.
+    # The most people of one event: `events.maxPeople`.
     max_people: int
 
 
@@ -163,7 +162,7 @@ def bookable_sets(document: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def parse_events(read: Reader, value: object, key: str, limits: Limits) -> tuple[Event, ...]:
-    """Read a list of events; faults go to the reader under `key`, and that event is left out."""
+    """Read a list of events, but for faulty events. Faults go to the reader under `key`."""
     entries = read.items(value, key)
     if len(entries) > MOST_EVENTS:
         read.fault(
@@ -224,11 +223,11 @@ def _read_seated(read: Reader, body: Mapping[str, object], at: str) -> Seated | 
         read.fault(f"{at}.users", len(users), f"at most {_MOST_USERS} users; a group may have more")
         users = ()
     names = tuple(read.text(name, f"{at}.users[{index}]") for index, name in enumerate(users))
-    places = [(f"{at}.group", group), (f"{at}.profile", profile)]
-    places += [(f"{at}.users[{index}]", name) for index, name in enumerate(names)]
-    for place, name in places:
-        if len(name) > _MOST_HUB_NAME or _CONTROL.search(name):
-            read.fault(place, name, f"a name of at most {_MOST_HUB_NAME} letters")
+    texts_by_key = {f"{at}.group": group, f"{at}.profile": profile}
+    texts_by_key |= {f"{at}.users[{index}]": name for index, name in enumerate(names)}
+    for key, text in texts_by_key.items():
+        if len(text) > _MOST_HUB_NAME or _CONTROL.search(text):
+            read.fault(key, text, f"a name of at most {_MOST_HUB_NAME} letters")
     if not group and not names:
         if profile:
             read.fault(f"{at}.profile", profile, "a profile only beside `group` or `users`")
@@ -243,14 +242,19 @@ def _read_list(read: Reader, listed: Sequence[object], zone: str, at: str) -> Li
         return ListedStarts((), zone)
     moments: set[int] = set()
     for text in listed:
-        is_date_time = isinstance(text, str) and DATE_TIME.fullmatch(text) and in_range(text)
-        if not isinstance(text, str) or not is_date_time or start_fault(text) is not None:
+        if not isinstance(text, str) or not _is_date_time(text):
             expected = f"local date-times like 2026-11-24T09:00, from {FIRST_YEAR} to {LAST_YEAR}"
             read.fault(at, text, expected)
             return ListedStarts((), zone)
-        # A zone that isn't known was told already.
+        # The zone is "" if it isn't known. Then the reader has that fault already.
         moments.add(int(parse_moment(text, zone or "UTC")))
     return ListedStarts(tuple(sorted(moments)), zone)
+
+
+def _is_date_time(text: str) -> bool:
+    """Whether a text is a local date-time that exists, like 2026-11-24T09:00."""
+    has_form = DATE_TIME.fullmatch(text) is not None
+    return has_form and in_range(text) and start_fault(text) is None
 
 
 def _read_start(read: Reader, body: Mapping[str, object], zone: str, at: str) -> LocalStarts:
@@ -261,10 +265,11 @@ def _read_start(read: Reader, body: Mapping[str, object], zone: str, at: str) ->
         fault = f"a year from {FIRST_YEAR} to {LAST_YEAR}"
     if fault:
         read.fault(f"{at}.start", body.get("start"), fault)
-    # YAML reads a date without quotation marks as one.
+    # `str`, because YAML reads a day without quotation marks as a date, not as a text.
     until = str(body.get("until") or "")
     is_day = DATE.fullmatch(until) and start_fault(f"{until}T00:00") is None
-    if until and (not is_day or DATE_TIME.fullmatch(start)):
+    is_single = DATE_TIME.fullmatch(start) is not None
+    if until and (not is_day or is_single):
         read.fault(f"{at}.until", until, "the last day of a start that recurs, like 2027-02-12")
     return LocalStarts(start, zone, until)
 
@@ -281,7 +286,7 @@ def make_event(
     limits: Limits,
     seated: Seated | None,
 ) -> Event:
-    """Check what every kind of source gives; faults go to the reader under `at`."""
+    """Make an event of what was read, from whatever source. Faults go to the reader under `at`."""
     if not name or len(name) > MOST_NAME or _CONTROL.search(name):
         read.fault(
             f"{at}.name",
@@ -310,7 +315,7 @@ def make_event(
 
 
 def in_range(start: str) -> bool:
-    """Whether a date-time is of a year that can be reckoned with; cron expressions are."""
+    """Whether a date-time is from FIRST_YEAR to LAST_YEAR. True for a cron expression."""
     year, dash, _ = start.partition("-")
     is_date = bool(dash) and len(year) == 4 and year.isdigit()
     return not is_date or FIRST_YEAR <= int(year) <= LAST_YEAR
@@ -319,11 +324,11 @@ def in_range(start: str) -> bool:
 def first_start_after(event: Event, moment: int) -> int | None:
     """Return the event's first beginning later than `moment` (Unix time); None: there is none.
 
-    A beginning that was found is the answer until it is past, so a recurrence is searched once for
-    each.
+    To search a recurrence takes time. So an earlier answer is given again, while it is still right.
     """
     for asked, start in event.searches:
-        if asked <= moment and (start is None or moment < start):
+        is_still_ahead = start is None or moment < start
+        if asked <= moment and is_still_ahead:
             return start
     start = event.starts.first_after(moment)
     event.searches.append((moment, start))
@@ -331,14 +336,17 @@ def first_start_after(event: Event, moment: int) -> int | None:
 
 
 def hub_limits(people: int, events: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield what the hub's limits, as `events` has them, do to so many people who come at once, and
-    the fix of each.
+    """Yield what a limit of the hub does to so many people who come at once, and its fix.
+
+    events: `events` of the values, which repeats the hub's two limits; 0 or nothing: no limit.
     """
-    given = (events.get(key) for key in ("concurrentSpawnLimit", "activeServerLimit"))
-    concurrent, active = (limit if isinstance(limit, int) else 0 for limit in given)
+    concurrent = _limit(events.get("concurrentSpawnLimit"))
+    active = _limit(events.get("activeServerLimit"))
     if 0 < concurrent < people:
-        # JupyterHub says 30 to 60 s.
-        last = 45 * (-(-people // concurrent) - 1)
+        # JupyterHub tells the others to retry after 30 to 60 s.
+        retry_seconds = 45
+        rounds = -(-people // concurrent)
+        last = retry_seconds * (rounds - 1)
         reason = (
             f"If all come at once, the hub starts {concurrent} servers at a time"
             f" (hub.concurrentSpawnLimit) and asks the others to retry: the last of {people}"
@@ -356,3 +364,8 @@ def hub_limits(people: int, events: Mapping[str, object]) -> Iterator[tuple[str,
             " events.activeServerLimit in Roost's."
         )
         yield reason, fix
+
+
+def _limit(limit: object) -> int:
+    """A limit of the hub; 0: there is none, or it isn't a number."""
+    return limit if isinstance(limit, int) else 0

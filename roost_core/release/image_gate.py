@@ -1,6 +1,4 @@
-"""Read `imageGate`: its mode, the images that it manages, and which nodes the puller's DaemonSets
-serve.
-"""
+"""Read `imageGate`: its mode, its images, and the puller's DaemonSets that bring them to nodes."""
 
 from __future__ import annotations
 
@@ -29,8 +27,8 @@ _DAEMON_TOLERATIONS: Final = tuple(
         "unschedulable",
     )
 )
-# From this minor on, the API server and kubelets mount images as volumes by default. Before, that
-# is a feature gate of both.
+# From Kubernetes 1.35 on, API server and kubelets mount images as volumes by default. Before, both
+# need the feature gate.
 IMAGE_VOLUME_MINOR: Final = (1, 35)
 
 
@@ -45,28 +43,30 @@ class GateMode(StrEnum):
 
 @dataclass(frozen=True)
 class ManagedImage:
-    """One image that the puller brings to nodes; compared by its normalised reference."""
+    """An image that the puller brings to nodes."""
 
     # As written in the values.
     reference: str
+    # The reference in its long form, by which images are compared.
     normalised: str
-    # The node label that says that it is present.
+    # The label of nodes that says whether the image is there.
     label: str
-    # Every way in which a node's list may spell it.
+    # The ways in which a node's list may spell the image.
     spellings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Puller:
-    """One DaemonSet of the puller: its images, and the nodes that it brings them to."""
+    """A DaemonSet of the puller: its images, and the nodes that it brings them to."""
 
     name: str
     # Labels that its nodes must have.
     node_selector: Mapping[str, str]
     images: tuple[ManagedImage, ...]
-    # Node selector terms, of which a node must match one; None: every node matches.
+    # Terms of node affinity. A node must match one of them; None: every node matches.
     required_terms: tuple[selectors.NodeTerm, ...] | None = None
-    # All tolerations of its pods; None: not given, so it tolerates everything.
+    # All tolerations of its pods; None: none are given, and the pods count as tolerating every
+    # taint.
     tolerations: tuple[selectors.Toleration, ...] | None = None
 
     @cached_property
@@ -86,13 +86,13 @@ class ImageGate:
 
     mode: GateMode
     pullers: tuple[Puller, ...]
-    # The longest that a node is kept from users who wait for its images. requireLabel: since an
-    # image is missing there; startupTaint: since the node is Ready.
+    # A node is kept from users who wait for an image for so long at most. In mode requireLabel, the
+    # time begins when the image is missing on the node, in startupTaint when the node is Ready.
     pull_deadline_seconds: int
 
     @property
     def labelling(self) -> tuple[Puller, ...]:
-        """The pullers whose images nodes have labels for."""
+        """The pullers for whose images nodes get labels."""
         return () if self.mode is GateMode.OFF else self.pullers
 
     @cached_property
@@ -102,20 +102,21 @@ class ImageGate:
 
 
 def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:
-    """Describe an image for one hub."""
+    """Describe an image of a release. reference: as written in the values."""
     normalised = normalise_reference(reference)
-    # Some runtimes list Docker Hub images by a short form.
+    # Some runtimes list images of Docker Hub without these prefixes.
     prefixes = [
         prefix for prefix in ("docker.io/library/", "docker.io/") if normalised.startswith(prefix)
     ]
-    spellings = (normalised, *map(normalised.removeprefix, prefixes))
+    short_forms = [normalised.removeprefix(prefix) for prefix in prefixes]
+    spellings = (normalised, *short_forms)
     return ManagedImage(
         reference, normalised, pulled_label(release, namespace, reference), spellings
     )
 
 
 def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
-    """Whether the DaemonSet's selector and terms match a node."""
+    """Whether a node matches the DaemonSet's selector and terms, whatever its taints are."""
     if not puller.node_selector.items() <= labels.items():
         return False
     terms = puller.required_terms
@@ -125,8 +126,9 @@ def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
 
 
 def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
-    """The DaemonSets that select the node and tolerate its taints; if none tolerates them, all that
-    select it.
+    """The DaemonSets that select a node and tolerate its taints.
+
+    If none of them tolerates the taints, all that select the node.
     """
     if node.labels.get(OS_LABEL, LINUX) != LINUX:
         return []
@@ -143,11 +145,11 @@ def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
 
 
 def read_image_gate(read: Reader, value: object, release: str, namespace: str) -> ImageGate:
-    """`imageGate` of a release; faults go to the reader."""
+    """Read `imageGate` of release.json. Faults go to the reader."""
     gate = read.mapping(value, "imageGate")
     mode = gate.get("mode")
     return ImageGate(
-        # YAML 1.1 reads a bare `off` as false.
+        # Without quotation marks, `off` is false in YAML 1.1.
         mode=read.choice("off" if mode is False else mode, "imageGate.mode", GateMode),
         pullers=tuple(
             _read_puller(read, entry, f"imageGate.pullers[{index}]", release, namespace)
@@ -182,7 +184,7 @@ def _read_puller(read: Reader, entry: object, key: str, release: str, namespace:
 def _read_tolerations(
     read: Reader, value: object, key: str, release: str, namespace: str
 ) -> tuple[selectors.Toleration, ...] | None:
-    """The puller's tolerations, and those of every puller; None: not given."""
+    """The tolerations of a puller's pods: its own, and those of all; None: none are given."""
     if value is None:
         return None
     return (
@@ -192,7 +194,7 @@ def _read_tolerations(
 
 
 def tolerations_of_all(release: str, namespace: str) -> tuple[selectors.Toleration, ...]:
-    """What every puller's pod of a hub tolerates."""
+    """The tolerations that all pods of a release's pullers have."""
     return (
         *_DAEMON_TOLERATIONS,
         selectors.Toleration(startup_taint(release, namespace), "Exists", "", ""),

@@ -1,8 +1,8 @@
-"""What `admission.mode: policy` can't do, the one table of it.
+"""What `admission.mode: policy` can't do.
 
-MutatingAdmissionPolicies read a pod and its namespace, and nothing else: no node, no other pod, no
-program. The values' check warns by this table, and the simulator replays by it. The policies
-themselves are in templates/shared/admission-policies.yaml.j2; tests hold them to the table.
+MutatingAdmissionPolicies read a pod and its namespace. They can't read nodes or other pods, and
+can't ask a program. The values' check warns by the table below, and the simulator replays by it.
+The policies are in templates/shared/admission-policies.yaml.j2. Tests compare them with the table.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, Final, NamedTuple
 from roost_core.release.image_gate import GateMode
 from roost_core.release.pod_classes import TIE_BREAK
 
-# (1, 36) for 1.36: MutatingAdmissionPolicy is v1 from here on.
+# From Kubernetes 1.36 on, MutatingAdmissionPolicy is in v1 of its API.
 POLICY_MINOR: Final = (1, 36)
-# Why `imageGate.mode: requireLabel` only prefers: what is required must stop being required when
-# the controllers that label nodes die.
+# Why a policy follows `imageGate.mode: requireLabel` as `prefer`. When the controllers that label
+# nodes stop, users' pods must no longer require the labels, and a policy can't know that.
 GATE_REASON: Final = (
     "an admission policy can't see whether the controllers run: the gate only prefers nodes with"
     " the image."
@@ -24,14 +24,14 @@ GATE_REASON: Final = (
 
 
 class LeftOut(NamedTuple):
-    """A key of a class that policies don't follow."""
+    """A key of `podClasses` that policies don't follow."""
 
     key: str
-    # They treat every class as if the key had this value.
+    # Policies treat each class as if the key had this value.
     value: object
-    # What an operator is told who uses the key; "": nothing, the default classes have it.
+    # The warning to operators whose values have the key; "": no warning.
     reason: str = ""
-    # Whether a class that has it by default is worth the same words.
+    # Whether a class that has the key by default is warned of, too.
     says_of_defaults: bool = False
 
 
@@ -45,7 +45,8 @@ LEFT_OUT: Final = (
     LeftOut(
         "warm", None, "admission policies don't know nodes: pods of this class get no warm set."
     ),
-    # A quota could refuse the pod, and policies can't read quotas.
+    # With more resources, a quota could refuse the pod, and policies can't read quotas. There is no
+    # warning, because the default classes have the key.
     LeftOut("resources", {}),
 )
 
@@ -53,7 +54,8 @@ LEFT_OUT: Final = (
 def class_by_policy(pod_class: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of `podClasses` as policies follow it.
 
-    A term that breaks ties is left out, too: policies can't know whether it would do more.
+    Terms of `avoid` that only break ties are left out, too: policies can't know whether a term
+    would change more than a tie.
     """
     avoid: Mapping[str, int] = pod_class.get("avoid") or {}
     return {
@@ -64,7 +66,7 @@ def class_by_policy(pod_class: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def gate_mode_by_policy(mode: str, *, has_labels: bool) -> str:
-    """`imageGate.mode` as policies follow it. has_labels: whether controllers label nodes."""
+    """`imageGate.mode` as policies follow it. has_labels: whether controllers label the nodes."""
     if mode != GateMode.REQUIRE_LABEL:
         return mode
     return str(GateMode.PREFER if has_labels else GateMode.OFF)

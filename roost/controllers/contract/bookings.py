@@ -20,10 +20,11 @@ from roost_core.release.bookings import (
 from roost_core.release.reader import Document, Reader
 from roost_core.release.seating_pace import SEATING_START_SECONDS, seating_seconds
 
-# From so long before the beginning on, users who come are taken for the event's people.
+# Users who come in the last minutes before an event's beginning count as its people.
 EARLY_SECONDS: Final = 300.0
 SETTLE_SECONDS: Final = 60 * SETTLE_MINUTES
-# The last two are the hub's own. Controllers read the first of them, seating and `roost book` both.
+# The keys of `events`. The last two repeat limits of the hub. Controllers read only
+# concurrentSpawnLimit; seating and `roost book` read both.
 _KEYS: Final = (
     "enabled",
     "booked",
@@ -34,7 +35,7 @@ _KEYS: Final = (
     "concurrentSpawnLimit",
     "activeServerLimit",
 )
-# Beginnings are looked up once a minute.
+# In seconds. The beginnings of events are looked up once a minute.
 _MINUTE: Final = 60
 
 
@@ -44,16 +45,17 @@ class BookingSettings:
 
     # Events that the values book.
     booked: tuple[Event, ...]
+    # Whether ConfigMaps may book events, too.
     config_maps: bool
-    # How long before an event placeholders and images are brought.
+    # How long before an event its placeholders and images are brought.
     lead_seconds: float
-    # The limit for all events at one time.
+    # The most placeholders for all events at one time.
     max_placeholders: int
-    # The hub's; 0: it has none.
+    # How many servers the hub starts at a time; 0: it has no limit.
     concurrent_spawn_limit: int
-    # Whether listed people's servers are started before an event.
+    # Whether seating is switched on: it starts people's servers before an event.
     seats_people: bool
-    # The ConfigMap of the release's namespace that seating reads, beside the values.
+    # Seating reads bookings in the values and in this ConfigMap of the release's namespace.
     seated_config_map: str
     limits: Limits
 
@@ -65,26 +67,25 @@ class BookingSource:
     name: str
     uid: str
     events: tuple[Event, ...]
-    # In words for who wrote it.
+    # For people who write the ConfigMap.
     faults: tuple[str, ...] = ()
     # The hub's namespace that it books for; "": the release's own.
     hub: str = ""
-    # The ConfigMap changed, and there was no time yet to read how: it counts as it was before.
+    # Whether the ConfigMap has changed since. There was no time yet to read it again.
     is_unread: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Booking:
-    """One occurrence of an event that placeholders are kept for now."""
+    """One occurrence of an event, while placeholders are kept for it. Times are Unix time."""
 
     event: Event
-    # Unix time.
     start: int
     # When its placeholders go.
     until: float
-    # From when on users who start a server are taken for its people.
+    # Users who start a server from then on count as its people.
     comes_from: float
-    # As of its source.
+    # As in `BookingSource`.
     hub: str = ""
 
 
@@ -113,10 +114,10 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
 
 
 def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
-    """Yield the sources without the events of those that exceed MOST_IN_ALL.
+    """Yield the sources. Where there are more than MOST_IN_ALL events, some lose all of theirs.
 
-    The release's own come first, in their order; of the hubs', those with the fewest events, so
-    that no hub's many events cost another one its few.
+    The release's sources come first, in their order. The hubs' follow, those with the fewest events
+    first: so a hub with many events takes no room from a hub with few.
     """
     own: list[BookingSource] = []
     of_hubs: list[BookingSource] = []
@@ -140,12 +141,17 @@ def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
 
 
 def reads_source(settings: BookingSettings, source: BookingSource | None) -> bool:
-    """Whether seating reads bookings there: of the values (None), or of its one ConfigMap."""
-    return source is None or (not source.hub and source.name == settings.seated_config_map)
+    """Whether seating reads the bookings of a source. None: the values."""
+    if source is None:
+        return True
+    return not source.hub and source.name == settings.seated_config_map
 
 
 def _early_seconds(settings: BookingSettings, event: Event, source: BookingSource | None) -> float:
-    """How long before an event its first people come: seated ones, when their servers start."""
+    """How long before an event its first people come.
+
+    If seating starts their servers, the first server counts as the first person.
+    """
     is_seated = event.seated is not None and settings.seats_people
     if not is_seated or not reads_source(settings, source):
         return EARLY_SECONDS
@@ -157,7 +163,7 @@ def keep_seconds(
     settings: BookingSettings, event: Event, source: BookingSource | None = None
 ) -> float:
     """How long before an event its placeholders are brought. source: None: the values."""
-    # The lead is meant for people who come EARLY_SECONDS before the beginning.
+    # `leadMinutes` is meant for people who come EARLY_SECONDS before the beginning.
     earlier_than_usual = _early_seconds(settings, event, source) - EARLY_SECONDS
     return settings.lead_seconds + earlier_than_usual
 
@@ -165,18 +171,18 @@ def keep_seconds(
 class CurrentBookings(NamedTuple):
     """The bookings that count at one moment."""
 
-    # By their beginning.
+    # The first to begin stands first.
     bookings: Sequence[Booking]
-    # Unix time, when they may be others; None: they stay as they are.
+    # When they may change, in Unix time; None: they don't.
     next_change: float | None
 
 
 def bookings_at(
     settings: BookingSettings, sources: Mapping[str, BookingSource], now: float
 ) -> CurrentBookings:
-    """Return the bookings that count now, and when that changes at the latest.
+    """Return the bookings that count now: their placeholders are kept.
 
-    An event that begins again before its placeholders are gone counts once.
+    If an event begins again before its placeholders have gone, only the earlier beginning counts.
     """
     current: list[Booking] = []
     changes_at: list[float] = []
@@ -188,8 +194,7 @@ def bookings_at(
         if start is None:
             continue
         hub = source.hub if source is not None else ""
-        early = _early_seconds(settings, event, source)
-        # There must be room for the first who comes.
+        comes_from = start - _early_seconds(settings, event, source)
         keep_from = start - keep_seconds(settings, event, source)
         keep_until = start + SETTLE_SECONDS
         if keep_until <= now:
@@ -198,7 +203,7 @@ def bookings_at(
         elif now < keep_from:
             changes_at.append(keep_from)
         else:
-            current.append(Booking(event, start, keep_until, start - early, hub))
+            current.append(Booking(event, start, keep_until, comes_from, hub))
             changes_at.append(keep_until)
     current.sort(key=lambda booking: (booking.start, booking.event.name))
     return CurrentBookings(current, min(changes_at, default=None))

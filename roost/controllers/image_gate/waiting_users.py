@@ -1,11 +1,12 @@
-"""Open nodes to users who wait for nothing but the gate: their pods can't be scheduled, but would
-fit a node that is still pulling their image.
+"""Open nodes to users who wait for nothing but the gate.
 
-A pod opens one node, if resource requests show which one has room. If they don't, or if that didn't
-help, it opens every node that its own rules admit and that is large enough: the gate must never be
-what a user waits for, nor what an autoscaler reads from a node that it uses as a template.
+Their pods can't be scheduled, but would fit on a node that is still pulling their image.
 
-Nodes are opened, too, where the only open ones can't pull an image (`open_beside_failing`).
+- If resource requests show which node has room, that node is opened for a pod.
+- If they don't show it, or if that didn't help, every node is opened that the pod's own rules admit
+  and that is large enough. For nobody may wait because of the gate. And an autoscaler that takes a
+  closed node for its template would think that new nodes are closed, too.
+- If the only nodes that are open can't pull an image, others are opened (`open_beside_failing`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordo
 from roost_core.placement.beliefs import DEVICES, STARTING
 from roost_core.placement.labels import OPENED
 
-# After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are
-# opened.
+# If a pod isn't bound to the node that was opened for it, that was the wrong node. After so many
+# times imageGate.openAfterSeconds, all are opened.
 PATIENCE: Final = 2.0
 
 
@@ -35,42 +36,45 @@ class Openings(NamedTuple):
 
     # Labels to open, by node.
     labels: Mapping[str, frozenset[str]]
-    # Seconds until a pod that is waiting now has waited long enough; None: no pod is.
+    # Seconds until another node may have to be opened; None: no pod waits for that.
     wait_seconds: float | None
 
 
 class GateNodes(NamedTuple):
-    """What the gate knows of nodes, by name."""
+    """What the gate knows of nodes, by name of the node."""
 
-    # Labels that say "pulling".
+    # Labels that close the node to an image's users.
     closed: Mapping[str, frozenset[str]]
-    # Nodes that schedulers may not have seen opened yet.
+    # Nodes that were opened a moment ago: schedulers may not know yet.
     just_opened: frozenset[str]
-    # Labels of images whose pull fails there; such nodes come last.
+    # Labels of images whose pull fails on the node. It is opened after other nodes.
     failing: Mapping[str, frozenset[str]]
-    # When nodes got ready, in steady seconds.
+    # When the node got ready, in steady seconds.
     ready_since: Mapping[str, float]
 
 
 class _Waiting(NamedTuple):
+    """A pod that waits at the gate."""
+
     pod: Pod
     # Its spec without what the gate requires.
     spec: PodSpec
+    # The gate's labels that it requires.
     labels: frozenset[str]
     # In steady seconds.
     since: float
 
 
 class _Candidates(NamedTuple):
-    """Names of closed nodes that would admit one pod, in the order in which they are opened."""
+    """Names of closed nodes that would admit a pod, in the order in which they are opened."""
 
-    # Nodes that cover what the pod requests.
+    # Nodes that are large enough.
     due: list[str]
-    # Nodes of `due` where the pod could have been bound for longer than patience lasts.
+    # Those of `due` that didn't help: for too long the pod could have been bound there, and wasn't.
     overdue: list[str]
-    # Nodes that may yet report the devices that the pod requests.
+    # Nodes that don't report the devices yet that the pod requests.
     unsure: list[str]
-    # Seconds until each of the others is overdue.
+    # For each other node of `due`, the seconds until it is overdue.
     waits: list[float]
 
 
@@ -83,9 +87,10 @@ def plan_openings(
     open_after_seconds: float,
     now: Moment,
 ) -> Openings:
-    """Decide which nodes to open to waiting pods, the one that has waited longest first.
+    """Decide which nodes to open to pods that wait.
 
-    waiting_since: when pods began to wait, by uid, in steady seconds. prefix: of this hub's labels.
+    waiting_since: when pods began to wait, by uid, in steady seconds. prefix: of the labels of this
+    release's images.
     """
     closed = gate_nodes.closed
     if not closed:
@@ -112,9 +117,9 @@ def plan_openings(
         ]
         if not admitting:
             continue
-        # The wait counts from before the node joined or was Ready: it may have been added for this
-        # very pod, an autoscaler that finds the pod kept off it adds another, and a pod that is
-        # bound late waits behind all pulls requested there since.
+        # The wait counts from its beginning, also if the node joined later. The node may have been
+        # added for this very pod. An autoscaler that finds the pod kept off it adds another node.
+        # And a pod that is bound late waits behind all pulls that were requested there before.
         seconds_left = open_after_seconds - (now.steady - pending.since)
         if seconds_left > 0:
             waits.append(seconds_left)
@@ -122,10 +127,10 @@ def plan_openings(
         patience_seconds = PATIENCE * open_after_seconds
         candidates = _sort_candidates(pending, admitting, gate_nodes, patience_seconds, now)
         waits += candidates.waits
-        # A node that is open to others may still be closed to this pod's image.
         open_already = (name for name in reachable if may_admit(pending.spec, nodes[name]))
         chosen = _choose(pending, candidates, open_already, room)
         for name in chosen:
+            # A node that was opened to another image's users may be closed to this pod's.
             labels = pending.labels & closed.get(name, frozenset())
             if labels:
                 opened[name] = opened.get(name, frozenset()) | labels
@@ -136,8 +141,9 @@ def plan_openings(
 def _find_reachable(
     snapshot: Snapshot, just_opened: Iterable[str], prefix: str, now: Moment
 ) -> list[str]:
-    """Names of nodes that were opened, and whose pods can't be bound yet: schedulers may not have
-    seen the label, or the node isn't Ready.
+    """Names of nodes that were opened, and to which no pod can be bound yet.
+
+    Schedulers may not know that they were opened, or the node isn't Ready.
     """
     reachable = [name for name in just_opened if name in snapshot.nodes]
     for name, node in snapshot.nodes.items():
@@ -151,36 +157,41 @@ def open_beside_failing(
     closed: Mapping[str, frozenset[str]],
     failing: Mapping[str, frozenset[str]],
 ) -> Mapping[str, frozenset[str]]:
-    """Return the labels of images whose pull fails on a node that is open to their users, by node
-    that is closed to them, and where the pull doesn't fail.
+    """Return labels to open, by name of the node.
 
-    By node: labels that open it, labels that close it, and labels of images whose pull fails there.
+    If an image's pull fails on a node that is open to its users, they would all be sent there. So
+    the nodes are opened that are closed to them and where the pull doesn't fail.
+
+    All arguments are by name of the node: labels that open it, labels that close it, and labels of
+    images whose pull fails there.
     """
-    drawing: set[str] = set()
+    fail_where_open: set[str] = set()
     for name, labels in failing.items():
-        drawing |= labels & opened[name]
-    if not drawing:
+        fail_where_open |= labels & opened[name]
+    if not fail_where_open:
         return {}
-    beside = {
-        name: labels & drawing - failing.get(name, frozenset()) for name, labels in closed.items()
-    }
-    return {name: labels for name, labels in beside.items() if labels}
+    to_open: dict[str, frozenset[str]] = {}
+    for name, labels in closed.items():
+        labels_to_open = labels & fail_where_open - failing.get(name, frozenset())
+        if labels_to_open:
+            to_open[name] = labels_to_open
+    return to_open
 
 
 def _choose(
     pending: _Waiting, candidates: _Candidates, open_already: Iterable[str], room: _Room
 ) -> list[str]:
-    """Names of the nodes for a pod, one or many; room is taken where one has it.
+    """Names of the nodes to open for a pod. If a single node is chosen, room is reserved there.
 
-    open_already: names of nodes that are open to others and would admit it.
+    open_already: names of nodes that were opened to others and would admit the pod.
     """
     if candidates.overdue:
         return [*candidates.overdue, *candidates.unsure]
     roomy = room.take_first((*open_already, *candidates.due), pending.pod)
     if roomy is not None:
         return [roomy]
-    # How many pods a node without its devices will take is unknown, so it counts as full; if no
-    # other has room, all of those are opened.
+    # While a node doesn't report its devices, nobody knows how many pods it will take. So a pod
+    # doesn't choose it above, but all of them are opened if no other node has room.
     return [*candidates.due, *candidates.unsure]
 
 
@@ -191,17 +202,21 @@ def _sort_candidates(
     patience_seconds: float,
     now: Moment,
 ) -> _Candidates:
-    """Tell nodes that would admit a pod apart. patience_seconds: how long one of them may be Ready
-    without the pod being bound.
+    """Sort out the nodes that would admit a pod.
+
+    patience_seconds: a node is overdue after the pod could have been bound there for so long.
     """
     due: list[str] = []
     overdue: list[str] = []
     unsure: list[str] = []
     waits: list[float] = []
     failing = gate_nodes.failing
-    for node in sorted(
-        admitting, key=lambda node: bool(pending.labels & failing.get(node.name, frozenset()))
-    ):
+
+    def pull_fails(node: Node) -> bool:
+        return bool(pending.labels & failing.get(node.name, frozenset()))
+
+    # Nodes whose pull fails come last.
+    for node in sorted(admitting, key=pull_fails):
         if not node_covers(pending.spec.requests, node.allocatable):
             unsure.append(node.name)
             continue
@@ -221,9 +236,9 @@ def find_since(
 ) -> Mapping[str, float]:
     """When each pod began to wait at the gate, by uid, in steady seconds.
 
-    before: what the last plan found. at_most: how many seconds a pod that is new here may have
-    waited by the cluster's clock. That clock may differ, so it is above 0 only in the first plan
-    after a start.
+    before: what the last plan found. at_most: a pod that the last plan didn't know has waited for
+    so many seconds at most. The cluster's clock says how long, but it may differ from this
+    machine's. So it is trusted, up to this bound, only in the first plan after a start; else 0.
     """
     since: dict[str, float] = {}
     for pod in pods:
@@ -235,7 +250,7 @@ def find_since(
 def _find_waiting(
     pods: Iterable[Pod], prefix: str, since: Mapping[str, float], claimable: frozenset[str]
 ) -> list[_Waiting]:
-    """Pods that wait for this hub's images, those of highest priority first, then the oldest."""
+    """Pods that wait for this release's images: by priority, then those that wait longest."""
     waiting: list[_Waiting] = []
     for pod in pods:
         if pod.uid not in since:
@@ -250,25 +265,28 @@ def _find_waiting(
 
 
 def _without_gate(spec: PodSpec, prefix: str, claimable: frozenset[str]) -> PodSpec:
-    """Leave out the gate's terms, and devices that nodes don't list."""
-    spec = replace(
-        spec, requests=tuple(request for request in spec.requests if request[0] not in claimable)
-    )
+    """The spec without the gate's terms, and without requests for devices that nodes don't list.
+
+    claimable: names of these devices.
+    """
+    requests = tuple((name, amount) for name, amount in spec.requests if name not in claimable)
+    spec = replace(spec, requests=requests)
     terms: list[NodeTerm] = []
     for term in spec.required_node_terms or ():
         others = tuple(
             expression for expression in term.expressions if not is_gate(expression, prefix)
         )
-        if not (others or term.fields):
-            # Terms are ORed, and this one requires nothing else.
+        requires_gate_only = not others and not term.fields
+        if requires_gate_only:
+            # One of the terms has to match. Without the gate, this term matches every node.
             return replace(spec, required_node_terms=None)
         terms.append(NodeTerm(others, term.fields))
     return replace(spec, required_node_terms=tuple(terms))
 
 
 def _may_admit(spec: PodSpec, node: Node, sight: Sight, now: float) -> bool:
-    """Whether the pod could be bound to the node, now or soon, if no other pods and no pulls were
-    there.
+    """Whether a pod could be bound to a node, now or soon, if nothing else were there: no other
+    pods, and no pulls.
     """
     is_starting = _is_starting(node, sight, now)
     taints = (
@@ -289,15 +307,14 @@ def _may_admit(spec: PodSpec, node: Node, sight: Sight, now: float) -> bool:
 def _certain_requests(
     spec: PodSpec, node: Node, sight: Sight, now: float
 ) -> Iterable[tuple[str, int]]:
-    """Return the pod's requests without devices that a young node may not report yet."""
+    """Return a pod's requests, without those for devices that a young node may not report yet."""
     is_young = sight.ready_since is not None and now - sight.ready_since < DEVICES.age_seconds
     if not (is_young or _is_starting(node, sight, now)):
         return spec.requests
-    has = node.allocatable
     return [
         (name, amount)
         for name, amount in spec.requests
-        if name in NODE_RESOURCES or has.get(name, 0) > 0
+        if name in NODE_RESOURCES or node.allocatable.get(name, 0) > 0
     ]
 
 
@@ -307,13 +324,15 @@ def _is_starting(node: Node, sight: Sight, now: float) -> bool:
 
 
 def _is_awaited(node: Node, prefix: str, snapshot: Snapshot, now: Moment) -> bool:
-    return _is_starting(node, snapshot.sight_of(node, now), now.steady) and any(
+    """Whether a node was opened, and should soon be Ready."""
+    is_opened = any(
         value == OPENED and label.startswith(prefix) for label, value in node.labels.items()
     )
+    return is_opened and _is_starting(node, snapshot.sight_of(node, now), now.steady)
 
 
 class _Room:
-    """Room on some nodes for a pod; pods of lower priority give way."""
+    """Room on some nodes. Pods of a lower priority don't count: they give way."""
 
     def __init__(
         self,
@@ -335,7 +354,7 @@ class _Room:
         return next((name for name in names if self._take(name, pod)), None)
 
     def _take(self, name: str, pod: Pod) -> bool:
-        """Reserve room for the pod if there is enough; return whether there was."""
+        """Reserve room for the pod if there is enough. Return whether there was."""
         allocatable = self._allocatable.get(name)
         if allocatable is None:
             return False
@@ -346,8 +365,8 @@ class _Room:
                 used[PODS] += 1
                 used.update(dict(other.spec.requests))
         for resource, amount in used.items():
-            counts = amount > 0 and resource not in self._claimable
-            if counts and amount > allocatable.get(resource, 0):
+            is_limited = resource not in self._claimable and amount > 0
+            if is_limited and amount > allocatable.get(resource, 0):
                 return False
         self._pods[name].append(pod)
         return True

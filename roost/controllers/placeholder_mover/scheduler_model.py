@@ -1,8 +1,8 @@
-"""Predict where kube-scheduler would put an evicted placeholder, with a model of the cluster kept
-from plan to plan.
+"""Predict where kube-scheduler would put an evicted placeholder.
 
-Building one of 100,000 pods takes more than a second. It is only a cache: `follow` makes it equal
-to the snapshot whatever it was before, and `undo` reverts the moves that a plan tried.
+The prediction is made in a model of the cluster. The model is kept from plan to plan, because it
+takes more than a second to build it for 100,000 pods. It remembers nothing else: `follow` makes it
+equal to the snapshot, whatever it was before.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 
-# Pods added by one plan: a third of a second. A new leader evicts nothing in its first minute, so
-# it has time.
+# The most pods that one plan adds to the model, which takes a third of a second. A new leader needs
+# several plans for a large cluster. It has the time: it evicts nothing in its first minute.
 MAX_NEW_PODS: Final = 30_000
 
 
@@ -30,8 +30,7 @@ class Prediction(Enum):
 
     TARGET = "on the target"
     ELSEWHERE = "on another node"
-    # The target takes no placeholder of this set: it has no room, or its taints or rules exclude
-    # them.
+    # The target can't take it: it has no room, or taints or rules exclude it.
     REJECTED = "the target is filtered out"
 
 
@@ -40,8 +39,7 @@ class SchedulerModel:
 
     # How often `try_move` was called in this plan.
     predictions: int
-    # What `follow` answered in this plan. None: it wasn't called yet. False: there was too much for
-    # one plan.
+    # What `follow` returned in this plan; None: it wasn't called yet.
     _has_followed: bool | None
 
     def __init__(self) -> None:
@@ -56,22 +54,21 @@ class SchedulerModel:
         self.undo()
 
     def follow(self, snapshot: Snapshot) -> bool:
-        """Become equal to the snapshot; the cost is that of the changes, plus one comparison an
-        object.
+        """Become equal to the snapshot. This takes time for each change, and little for the rest.
 
-        Returns False if there was too much for one plan; `try_move` must not be called until a
-        later call returns True.
+        Return False if that was too much for one plan. `try_move` must not be called until a later
+        call returns True.
         """
         try:
             self.undo()
             return self._follow(snapshot)
         except Exception:
-            # The state may have been changed by half: the next plan starts from scratch.
+            # The state may be half changed, so the next plan begins with an empty one.
             self._reset()
             raise
 
     def follow_once(self, snapshot: Snapshot) -> bool:
-        """`follow` the snapshot, but only the first time in a plan, which ends with `undo`."""
+        """`follow` the snapshot, but only once in a plan. A plan ends with `undo`."""
         if self._has_followed is None:
             self._has_followed = self.follow(snapshot)
         return self._has_followed
@@ -106,8 +103,9 @@ class SchedulerModel:
             self._state.remove_pod(key)
 
     def try_move(self, pod: Pod, target: str, profile: Profile) -> Prediction:
-        """Predict where the pod would go if evicted now; if that is the target, move it there until
-        `undo`.
+        """Predict where the pod would go if it were evicted now.
+
+        If that is the target, the pod is moved there in the model, until `undo`.
         """
         self.predictions += 1
         before = self._state.remove_pod(pod.key)
@@ -117,7 +115,8 @@ class SchedulerModel:
         except Exception:
             self._reset()
             raise
-        # Where chance decides among equals, an eviction could bring the pod back to where it was.
+        # Before PICKS_ALIKE_SINCE, kube-scheduler draws one of the best nodes at random. The pod
+        # could then return to its node.
         is_chance = (
             profile.minor < PICKS_ALIKE_SINCE
             and decision.table is not None
@@ -131,7 +130,7 @@ class SchedulerModel:
         return Prediction.REJECTED if target in decision.rejections else Prediction.ELSEWHERE
 
     def undo(self) -> None:
-        """Revert all moves since `follow`: the plan is made."""
+        """Revert all moves since `follow`. Called at the end of a plan."""
         for pod in reversed(self._tried):
             self._state.add_pod(pod)
         self._tried.clear()

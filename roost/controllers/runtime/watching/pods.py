@@ -17,7 +17,7 @@ from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
 
 class WatchedPods(Watched[Pod]):
-    """All pods, without others' finished ones."""
+    """All pods that plans need. Finished pods that aren't Roost's are left out."""
 
     def __init__(
         self, watches: Watches, release: ReleaseDocument, on_minor_change: Callable[[], None]
@@ -43,15 +43,15 @@ class WatchedPods(Watched[Pod]):
 
     @property
     def by_key(self) -> Mapping[str, Pod]:
-        """`Snapshot.pods`; changes with each `follow`."""
+        """`Snapshot.pods`: always the same mapping, which each `follow` changes."""
         return self._known
 
 
 class PodReader:
-    """Reads pods as they arrive; equal specs become one object."""
+    """Reads pods as they arrive. Pods with equal specs share one spec, to save memory."""
 
     def __init__(self, release: ReleaseDocument) -> None:
-        # Labels of users' pods, of which container statuses are kept, too.
+        # Labels of users' pods. The statuses of their containers are read, too.
         self._user_labels = [
             pod_class.labels
             for pod_class in release.classes.values()
@@ -60,22 +60,23 @@ class PodReader:
         self._specs: dict[PodSpec, PodSpec] = {}
 
     def read(self, item: JSONObject) -> Pod | None:
-        """Read one pod; None for one that no plan needs."""
+        """Read a pod; None: no plan needs it, or it is malformed."""
         labels = labels_of(item)
         is_own = labels.get(PART_OF_LABEL) == OWN_PART
         keeps_containers = (
             is_own
             or is_z2jh_puller(labels)
-            or any(wanted.items() <= labels.items() for wanted in self._user_labels)
+            or any(of_class.items() <= labels.items() for of_class in self._user_labels)
         )
         try:
             pod = read_pod(item, keeps_containers, specs=self._specs)
         except MalformedObjectError:
             return None
-        # Finished pods take no room; only our own have to be deleted.
+        # A finished pod takes no room. Only Roost's own have to be known: they are deleted.
         return None if pod.is_finished and not is_own else pod
 
     def drop_all_but(self, pods: Mapping[str, Pod]) -> None:
-        """Drop specs that no pod has any more, once they are many."""
-        if len(self._specs) > 2 * len(pods) + 1000:
+        """Drop specs that no pod has any more, once there are many. pods: all that are known."""
+        has_many_unused = len(self._specs) > 2 * len(pods) + 1000
+        if has_many_unused:
             self._specs = {pod.spec: pod.spec for pod in pods.values()}
