@@ -1,7 +1,7 @@
 """Count starts of pods by class and hub, for the metrics of the controllers and of the recorder.
 
-A program names its own metrics, the results of a start that it knows, and the phases that it times.
-Guarantee: whoever creates pods may name any hub, and makes no more than 51 hubs' time series.
+Each program says which metrics it has, which results of a start it knows, and which phases it
+times. Guarantee: there are time series of 51 hubs at most, whatever hubs pods name.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from prometheus_client import Counter, Histogram
 
-# Most hubs with a label of their own; those beyond are one.
+# The first so many hubs are counted by name. All further hubs are counted together.
 MAX_HUBS: Final = 50
 OTHER_HUBS: Final = "other"
-# Seconds. Five minutes: as long as hubs wait for a start, by default.
+# In seconds. 300 is there because hubs wait so long for a start, by default.
 START_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1200.0)
 # The class and the hub of a start, as labels.
 Whose = tuple[str, str]
@@ -27,8 +27,8 @@ class StartCounts:
     def __init__(
         self, ended: Counter, seconds: Histogram, results: Iterable[str], phases: Iterable[str] = ()
     ) -> None:
-        """ended: by class, hub and result. seconds: by class and hub, and by phase if there are
-        phases.
+        """ended: a metric with the labels class, hub and result. seconds: a metric with the labels
+        class and hub, and phase if there are phases.
         """
         self._ended = ended
         self._seconds = seconds
@@ -38,7 +38,7 @@ class StartCounts:
         self._begun: set[Whose] = set()
 
     def begin(self, pod_class: str, hub: str) -> Whose:
-        """The labels of a start in a class and hub; what is counted of both begins at 0."""
+        """Return the labels of a start. The first time, its metrics begin at 0."""
         if len(self._hubs) < MAX_HUBS:
             self._hubs.add(hub)
         whose = (pod_class, hub if hub in self._hubs else OTHER_HUBS)
@@ -58,5 +58,5 @@ class StartCounts:
         self._ended.labels(*whose, result).inc()
 
     def observe(self, whose: Whose, seconds: float, *phase: str) -> None:
-        """Note how long a start took, or a phase of it; less than nothing is nothing."""
+        """Note how long a start took, or a phase of it. Clocks differ: below 0 counts as 0."""
         self._seconds.labels(*whose, *phase).observe(max(0.0, seconds))

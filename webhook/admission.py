@@ -1,5 +1,5 @@
-"""Decide on one pod: its class, whether it is placed at all, what its class's rules want, and the
-resulting patch.
+"""Decide on a pod that is about to be created: find its class, apply the class's rules, and make
+the patch.
 
 Both the webhook and the simulator call `decide`.
 """
@@ -36,17 +36,17 @@ class ReviewResult(StrEnum):
     PATCHED = "patched"
     # The pod already has everything that its rules want.
     UNCHANGED = "unchanged"
-    # It has a class but isn't placed: opt-out, nodeName, DaemonSet …
+    # The pod has a class, but Roost leaves it alone: see `reason_to_skip`.
     SKIPPED = "skipped"
-    # It has no class.
+    # The pod has no class.
     UNMATCHED = "unmatched"
-    # Not the creation of a pod.
+    # The request doesn't create a pod.
     IGNORED = "ignored"
     # The object is not a valid pod.
     ODD = "odd"
-    # It exceeds a bound of webhook.bounds.
+    # The pod, or its patch, exceeds a bound of webhook.bounds.
     BEYOND_BOUNDS = "beyond-bounds"
-    # Not an AdmissionReview: answered with a 4xx.
+    # The request isn't an AdmissionReview: it is answered with a 4xx.
     MALFORMED = "malformed"
     # An error in Roost itself.
     ERROR = "error"
@@ -58,23 +58,26 @@ class Decision(NamedTuple):
     result: ReviewResult
     # None: the pod has no class, or its class wasn't determined.
     pod_class: str | None = None
-    # Why it was skipped, or the bound that it exceeds: one word.
+    # Why the pod was skipped, or the bound that it exceeds: one word.
     reason: str = ""
-    # Why the gate doesn't require images, "" where it does. no-holder: no node that the pod's own
-    # rules admit has them; no-holder-fits: such nodes are too small for it; nodes-unknown;
-    # controllers-stale: labels may be outdated. may-preempt: with fewer nodes to choose from, the
-    # pod might take the place of another; spread: it is spread evenly, and a closed zone would not
-    # count.
+    # Why the gate doesn't require the pod's images; "": it does.
+    # - no-holder: no node that the pod's rules admit holds them.
+    # - no-holder-fits: nodes hold them, but are too small for the pod.
+    # - nodes-unknown: nodes can't be read.
+    # - controllers-stale: the labels may be outdated.
+    # - may-preempt: with fewer nodes to choose from, the pod might take another pod's place.
+    # - spread: the pod is spread evenly over zones, and closed nodes would leave out a zone.
     degraded: str = ""
-    # Why the pod was left to the cluster's scheduler (stale, never-held, unknown, outdated); ""
-    # when it wasn't.
+    # Why the pod was left to the cluster's scheduler: stale, never-held, unknown or outdated; "":
+    # it wasn't.
     left_to_cluster: str = ""
     # JSON Patch.
     operations: Sequence[Operation] = ()
     # What the operations implement.
     changes: Sequence[Change] = ()
-    # Audit annotations, and warnings for the client that creates the pod.
+    # Audit annotations.
     audit: Mapping[str, str] = _NOTHING
+    # For the client that creates the pod.
     warnings: Sequence[str] = ()
     # The facts that the decision depends on.
     reads: Reads = Reads.NOTHING
@@ -98,7 +101,8 @@ def decide(
         return Decision(ReviewResult.UNMATCHED)
     name = pod_class.name
     reason = reason_to_skip(pod)
-    # The node of a DaemonSet's pod is fixed, but the scheduler counts only what the pod requests.
+    # Roost can't choose the node of a DaemonSet's pod. But it can give the pod requests, so that
+    # the scheduler counts what the pod uses.
     gets_requests_only = reason == DAEMON_SET and bool(pod_class.resources)
     if reason and not gets_requests_only:
         return _skipped(name, reason)
@@ -131,11 +135,13 @@ def _give_requests(case: Case) -> Decision:
 
 
 def _apply_rules(case: Case, rules: Iterable[Rule]) -> Decision:
+    """Decide on a pod by what these rules say."""
     pod = case.pod
     name = case.pod_class.name
     changes: list[Change] = []
     audit = {"class": name, "policy-revision": case.settings.revision}
     warnings: list[str] = []
+    # By topic of a note.
     reasons: dict[str, str] = {}
     reads = Reads.NOTHING
     for rule in rules:
@@ -170,7 +176,7 @@ def _apply_rules(case: Case, rules: Iterable[Rule]) -> Decision:
 
 
 def reason_to_skip(pod: PodBody) -> str:
-    """Why Roost leaves a pod alone, whatever its class: a word for metrics, "" if it doesn't."""
+    """Why Roost leaves a pod alone, whatever its class: a word for metrics; "": it doesn't."""
     if pod.annotations:
         if pod.annotations.get(OPT_OUT_ANNOTATION) == "true":
             return "opt-out"
@@ -178,8 +184,9 @@ def reason_to_skip(pod: PodBody) -> str:
             return "mirror-pod"
     if pod.node_name:
         return "node-name"
-    labels = pod.labels
-    if labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER:
+    is_roosts = pod.labels.get(PART_OF_LABEL) == OWN_PART
+    is_placeholder = pod.labels.get(OWN_COMPONENT_LABEL) == OWN_PLACEHOLDER
+    if is_roosts and not is_placeholder:
         return "own-pod"
     return DAEMON_SET if pod.is_daemon else ""
 

@@ -1,7 +1,7 @@
-"""Store a webhook's certificates: Secrets of a CA and of a leaf, and the caBundle of its
-configuration.
+"""Store a webhook's certificates: a Secret of the CA, a Secret of the leaf, and the caBundle in the
+webhook's configuration.
 
-Secrets are written with the resourceVersion that was read, so that of two writers one gets a
+A Secret is written with the resourceVersion that was read. So of two writers, the second gets a
 conflict.
 """
 
@@ -16,15 +16,15 @@ from roost_core.kube.client import Client, ClusterError
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
-# The owner of caBundle in managed fields.
+# Whom managedFields name as the owner of caBundle.
 CA_BUNDLE_MANAGER: Final = "roost-webhook-ca"
 OPAQUE: Final = "Opaque"
-# Another client wrote first: read again. 422: the `test` of a JSON Patch failed.
+# HTTP statuses that say that another client wrote first. 422: the `test` of a JSON Patch failed.
 CONFLICTS: Final = frozenset({409, 422})
 
 
 class SharedSecret:
-    """One Secret: its data as bytes, and the version that was read."""
+    """A Secret that several programs read."""
 
     def __init__(
         self, client: Client, namespace: str, name: str, owner: Callable[[], JSONObject | None]
@@ -47,9 +47,10 @@ class SharedSecret:
         return body, data
 
     def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
-        """Create the Secret, or replace the data of the one that was read.
+        """Create the Secret, or replace its data.
 
-        Raises ApiError (409), ClusterError.
+        before: what `read` returned. Raises ApiError (409: another client wrote first),
+        ClusterError.
         """
         if before is not None and before.get("type", OPAQUE) != OPAQUE:
             raise ClusterError(
@@ -75,16 +76,17 @@ class SharedSecret:
 
 
 class BundleField:
-    """The `caBundle` of every entry of one MutatingWebhookConfiguration.
+    """The `caBundle` of each entry of a MutatingWebhookConfiguration.
 
-    Written as a JSON Patch, which makes us owner of the one field. A server-side apply would own a
-    part of each entry: an entry that leaves the values would then stay as that part, and the API
+    It is written by a JSON Patch, so that Roost owns only this field. By a server-side apply, it
+    would own a part of each entry. When the values drop an entry, that part would stay, and the API
     server would refuse the upgrade.
     """
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
+        # As last read: the resourceVersion, and the entries' names in their order.
         self._version = ""
         self._names: list[str] = []
 
@@ -105,9 +107,9 @@ class BundleField:
         }
 
     def apply(self, entries: Mapping[str, bytes]) -> None:
-        """Set bundles of entries as they were last read.
+        """Set the bundles of entries, by name. Entries that are not named stay as they are.
 
-        Raises ApiError (422: they have changed), ClusterError.
+        Raises ApiError (422: the configuration has changed since `read`), ClusterError.
         """
         operations: list[JSONObject] = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": self._version}

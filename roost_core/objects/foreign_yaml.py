@@ -1,8 +1,8 @@
 """Read YAML or JSON that strangers wrote, within bounds.
 
-PyYAML builds nested nodes by recursion in C, so deep text ends the process, and a few nested
-aliases stand for billions of values. Both are found here in the parser's events, which build
-nothing. `first_line_below` is for those who build by a loader of their own.
+Two kinds of text would harm the process. PyYAML builds nested lists by recursion in C, so deep text
+ends the process. And a few nested aliases stand for billions of values. Both are found before
+anything is built, in the parser's events. Callers with another loader use `first_line_below`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ from typing import Any, Final
 import yaml
 
 MOST_DEPTH: Final = 64
-# Values and characters that aliases stand for.
+# The most values and characters that all aliases of a text stand for.
 MOST_WRITTEN_OUT: Final = 2**20
-# Fewer can't nest too deeply.
+# A text with fewer marks than this can't be too deep.
 _MANY_MARKS: Final = 64
+# How a list or a mapping may begin.
 _MARKS: Final = ("[", "{", "- ", "-\n", "? ", ": ")
 
 
 class ForeignTextError(ValueError):
-    """The text is no YAML, or not within bounds; the message says what was found and the line."""
+    """The text isn't valid YAML, or exceeds a bound. The message says what was found, and where."""
 
 
 def load_foreign(text: str | bytes) -> Any:  # noqa: ANN401 - whatever the text holds
-    """The text's one document. Raises ForeignTextError."""
+    """Read a text with one document. Raises ForeignTextError."""
     documents = list(load_all_foreign(text))
     if len(documents) > 1:
         raise ForeignTextError("several documents")
@@ -33,7 +34,7 @@ def load_foreign(text: str | bytes) -> Any:  # noqa: ANN401 - whatever the text 
 
 
 def load_all_foreign(text: str | bytes) -> Iterator[Any]:
-    """The text's documents, each once the whole text is known to be within bounds.
+    """Read the documents of a text, after a check that the whole text is within bounds.
 
     Raises ForeignTextError.
     """
@@ -50,14 +51,14 @@ def load_all_foreign(text: str | bytes) -> Iterator[Any]:
     except ForeignTextError:
         raise
     except (ValueError, RecursionError, OverflowError) as error:
-        # A date or a number that there can't be.
+        # A date that doesn't exist, or a number that is too large.
         raise ForeignTextError(f"a value that can't be read ({type(error).__name__})") from None
 
 
 def first_line_below(text: str | bytes, most_depth: int) -> int | None:
-    """The first line whose list or mapping lies deeper than `most_depth`; None: there is none.
+    """The first line with a list or mapping deeper than `most_depth`; None: there is none.
 
-    A text without any has a depth of 0. Raises yaml.YAMLError.
+    A text without lists and mappings has depth 0. Raises yaml.YAMLError.
     """
     depth = 0
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
@@ -71,8 +72,9 @@ def first_line_below(text: str | bytes, most_depth: int) -> int | None:
 
 
 def _check_bounds(text: str) -> None:
-    """Raises ForeignTextError for what is too deep, or too much once aliases are written out."""
-    if sum(text.count(mark) for mark in _MARKS) >= _MANY_MARKS:
+    """Raise ForeignTextError for a text that is too deep, or whose aliases stand for too much."""
+    may_be_deep = sum(text.count(mark) for mark in _MARKS) >= _MANY_MARKS
+    if may_be_deep:
         line = first_line_below(text, MOST_DEPTH)
         if line is not None:
             raise ForeignTextError(f"lists or mappings more than {MOST_DEPTH} deep in line {line}")
@@ -81,9 +83,16 @@ def _check_bounds(text: str) -> None:
 
 
 def _check_aliases(text: str) -> None:
+    """Raise ForeignTextError if aliases stand for too much.
+
+    The cost of a value is the number of values and characters that it has, with all aliases in it
+    written out.
+    """
     written_out = 0
-    # What each anchor costs, and the open collections' anchors and costs so far.
+    # By anchor: the cost of the value that it names.
     costs: dict[str, int] = {}
+    # Of the lists and mappings that are open, from the outermost: their anchors, and their costs so
+    # far. The first item stands for the document.
     anchors: list[str | None] = [None]
     totals = [0]
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):

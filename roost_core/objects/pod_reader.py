@@ -1,7 +1,7 @@
 """Read Pods from the API's JSON.
 
-Equal specs can share one `PodSpec`: give `read_pod` a pool. Texts that many records have in common
-are one object each.
+To save memory, pods with equal specs can share one `PodSpec`: give `read_pod` a pool of specs.
+Texts that many pods have are interned.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from roost_core.objects.requests import (
     sum_requests,
 )
 from roost_core.objects.selectors import (
+    NodeTerm,
     read_label_selector,
     read_node_term,
     read_node_terms,
@@ -49,7 +50,8 @@ from roost_core.objects.selectors import (
 )
 from roost_core.objects.timestamps import read_moment
 
-# All that is read of a pod; the readers of selectors check what they read themselves.
+# The types of all parts that are read of a pod. Parts of selectors are left out: their readers
+# check these themselves.
 _CONTAINERS: Final[Shape] = [
     {
         "name": str,
@@ -124,8 +126,9 @@ def read_pod(
 ) -> Pod:
     """Read a Pod as the API's JSON has it.
 
-    keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that
-    one. Raises MalformedObjectError, and nothing else, when a part that is read has a wrong type.
+    keep_containers: read the statuses of containers, too. specs: the pool; a spec that isn't in it
+    yet is added. Raises MalformedObjectError, and nothing else, if a part that is read has a wrong
+    type.
     """
     check_shape(body, _POD, "pod")
     if not isinstance(body, dict) or body.get("spec") is None:
@@ -156,8 +159,7 @@ def read_pod(
         owner=_owner(metadata),
         containers=_container_states(spec, status) if keep_containers else (),
         preempted=any(
-            condition.get("type") == "DisruptionTarget"
-            and condition.get("status") == "True"
+            _is_true(condition, "DisruptionTarget")
             and condition.get("reason") == "PreemptionByScheduler"
             for condition in conditions
         ),
@@ -166,19 +168,22 @@ def read_pod(
         unschedulable_since=_scheduled_since(conditions, "False", reason="Unschedulable"),
         bound_at=_scheduled_since(conditions, "True"),
         has_sandbox=any(
-            condition.get("type") == "PodReadyToStartContainers"
-            and condition.get("status") == "True"
-            for condition in conditions
+            _is_true(condition, "PodReadyToStartContainers") for condition in conditions
         ),
     )
+
+
+def _is_true(condition: JSONObject, condition_type: str) -> bool:
+    """Whether a condition is of a type, and its status is "True"."""
+    return condition.get("type") == condition_type and condition.get("status") == "True"
 
 
 def _scheduled_since(
     conditions: Iterable[JSONObject], status: str, *, reason: str | None = None
 ) -> float | None:
-    """Since when the condition PodScheduled has had a status; None: it has another.
+    """Since when the condition PodScheduled has had a status; None: it hasn't.
 
-    reason: the one that the condition must have; None: any.
+    reason: the reason that the condition must have; None: any.
     """
     for condition in conditions:
         if condition.get("type") != "PodScheduled" or condition.get("status") != status:
@@ -189,6 +194,7 @@ def _scheduled_since(
 
 
 def _pooled(spec: PodSpec, specs: MutableMapping[PodSpec, PodSpec] | None) -> PodSpec:
+    """The equal spec in the pool, if there is a pool; else the spec."""
     return spec if specs is None else specs.setdefault(spec, spec)
 
 
@@ -206,19 +212,13 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         requests=sums.requests,
         non_zero_cpu=sums.scored.get(CPU, 0),
         non_zero_memory=sums.scored.get(MEMORY, 0),
-        # Mostly equal: then one object.
+        # Mostly they are equal. Then both are the same object, to save memory.
         fit_requests=sums.requests if sums.fit == sums.requests else sums.fit,
         node_selector=tuple(sorted((spec.get("nodeSelector") or NOTHING).items())),
         required_node_terms=(
             None if required is None else read_node_terms(required.get("nodeSelectorTerms"))
         ),
-        preferred_node_terms=tuple(
-            (weight, term)
-            for preferred in node_affinity.get(PREFERRED) or ()
-            # kube-scheduler leaves out weight 0 and empty terms.
-            if (weight := preferred.get("weight"))
-            and (term := read_node_term(preferred.get("preference"))) is not None
-        ),
+        preferred_node_terms=tuple(_preferred_node_terms(node_affinity)),
         tolerations=read_tolerations(spec.get("tolerations") or ()),
         required_affinity=tuple(map(_pod_term, pod_affinity.get(REQUIRED) or ())),
         required_anti_affinity=tuple(map(_pod_term, pod_anti_affinity.get(REQUIRED) or ())),
@@ -229,12 +229,26 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         ),
         host_ports=tuple(_host_ports(containers, inits)),
         images=tuple(container.get("image") or "" for container in (*containers, *inits)),
-        volume_images=tuple(
-            reference
-            for volume in spec.get("volumes") or ()
-            if (reference := (volume.get("image") or NOTHING).get("reference"))
-        ),
+        volume_images=tuple(_volume_images(spec)),
     )
+
+
+def _preferred_node_terms(node_affinity: JSONObject) -> Iterable[tuple[int, NodeTerm]]:
+    """Each preferred term with its weight."""
+    for preferred in node_affinity.get(PREFERRED) or ():
+        weight = preferred.get("weight")
+        term = read_node_term(preferred.get("preference"))
+        # kube-scheduler leaves out weight 0 and empty terms.
+        if weight and term is not None:
+            yield weight, term
+
+
+def _volume_images(spec: JSONObject) -> Iterable[str]:
+    """References of the images that are mounted as volumes."""
+    for volume in spec.get("volumes") or ():
+        reference = (volume.get("image") or NOTHING).get("reference")
+        if reference:
+            yield reference
 
 
 def read_spread_constraint(body: JSONObject) -> SpreadConstraint:

@@ -1,8 +1,9 @@
-"""What holds a bound pod up before its containers start, as kubelets and the attacher of volumes
-say it: a volume that isn't there yet, or a sandbox without an address.
+"""What holds a bound pod up before its containers start: a volume that isn't there yet, or a
+sandbox without an address.
 
-Source: kubernetes/pkg/kubelet/events/event.go and pkg/controller/volume/events/event.go, from 1.34
-to 1.37.
+Kubelets and the attacher of volumes say it in Events. Source:
+kubernetes/pkg/kubelet/events/event.go and pkg/controller/volume/events/event.go,
+from 1.34 to 1.37.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import Any, Final, NamedTuple
 
 from roost_core.objects.timestamps import event_beginning, event_moment
 
+# The most characters of a cause.
 _MAX_CAUSE: Final = 200
-# What a kubelet says of volumes only after minutes of waiting for them.
+# Words in kubelets' messages about volumes. A kubelet says so only after it has waited for minutes.
 LATE_WORDS: Final = ("timed out waiting for the condition", "context deadline exceeded")
 _MULTI_ATTACH: Final = re.compile(
     r'(Multi-Attach error for volume) "([^"]+)"(?:.*already used by (pod\(s\) .*))?.*', re.DOTALL
 )
-# What goes before the cause itself.
+# What stands around the cause, and is left out.
 _WRAPPING: Final = re.compile(
     r"Failed to create pod sandbox: |rpc error: code = \w+ desc = |^Error: |\\?\"", re.IGNORECASE
 )
+# The ID of a sandbox or a container.
 _ID: Final = re.compile(r"\b[0-9a-f]{64}\b")
 
 
@@ -49,15 +52,16 @@ class HoldUp(NamedTuple):
 
     pod_uid: str
     by: HeldUpBy
-    # In short.
+    # See `short_cause`.
     cause: str
-    # Unix times: of its first and its last occurrence.
+    # When the Event first occurred, in Unix time.
     since: float
+    # When it last occurred.
     at: float
 
 
 def read_hold_up(item: Mapping[str, Any]) -> HoldUp | None:
-    """Read an Event of the core API; None for another one."""
+    """Read an Event of the core API; None: it isn't about a hold-up."""
     by = HOLD_UPS.get(str(item.get("reason") or ""))
     about = item.get("involvedObject") or {}
     if by is None or not about.get("uid"):
@@ -72,5 +76,6 @@ def short_cause(message: str) -> str:
     if multi_attach is not None:
         users = f", used by {multi_attach[3]}" if multi_attach[3] else ""
         message = f"{multi_attach[1]} {multi_attach[2]}{users}"
-    text = " ".join(_ID.sub("…", _WRAPPING.sub("", message)).split()).replace(" : ", ": ")
+    without_wrapping = _ID.sub("…", _WRAPPING.sub("", message))
+    text = " ".join(without_wrapping.split()).replace(" : ", ": ")
     return text if len(text) <= _MAX_CAUSE else f"{text[: _MAX_CAUSE - 1]}…"

@@ -1,4 +1,4 @@
-"""Read `placeholders` of release.json, where each set has what it inherits, too."""
+"""Read `placeholders` of release.json. There, each set also has what it inherits."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class LearnSettings:
 
     min: int
     max: int
-    # Money of any currency: what an hour of one person's waiting is worth, and what an hour of a
-    # node costs.
+    # What an hour of one person's waiting is worth. All money is of the same currency.
     waiting_hour_price: float
+    # What an hour of a node costs.
     node_hour_price: float
-    # Money that learned placeholders may cost in thirty days. None: it follows from the prices and
-    # from what the set's nodes cost.
+    # What learned placeholders may cost in thirty days. None: that follows from the prices and from
+    # what the set's nodes cost.
     monthly_ceiling: float | None
     # A name of the IANA database.
     time_zone: str
 
     @property
     def waiting_worth(self) -> float:
-        """Node-hours that one hour of one person's waiting is worth."""
+        """How many node-hours an hour of one person's waiting is worth."""
         return self.waiting_hour_price / self.node_hour_price
 
 
@@ -43,13 +43,13 @@ class PlaceholderSet:
     """One entry of `placeholders`."""
 
     name: str
-    # Name of its StatefulSet.
+    # The name of its StatefulSet.
     stateful_set: str
-    # The mark: on the node that attracts its pods.
+    # The set's mark: the label of the node that attracts its pods.
     label: str
     # Which nodes its pods can use.
     rules: NodeRules
-    # Outside all windows.
+    # How many placeholders there are outside all windows.
     replicas: int
     windows: tuple[Window, ...] = ()
     # What a pod requests: resource -> quantity as written.
@@ -61,7 +61,7 @@ class PlaceholderSet:
 def read_placeholder_sets(
     read: Reader, value: object, release: str, namespace: str
 ) -> tuple[PlaceholderSet, ...]:
-    """`placeholders` of a release; faults go to the reader."""
+    """Read `placeholders` of a release. Faults go to the reader."""
     sets = []
     for index, entry in enumerate(read.items(value, "placeholders")):
         at = f"placeholders[{index}]"
@@ -72,7 +72,7 @@ def read_placeholder_sets(
         terms = read.items(body.get("requiredNodeTerms"), f"{at}.requiredNodeTerms")
         rules = read_node_rules(
             read.labels(body.get("nodeSelector"), f"{at}.nodeSelector"),
-            # The template renders no affinity for an empty list.
+            # An empty list means no rule: the template then renders no affinity.
             terms or None,
             read.items(body.get("tolerations"), f"{at}.tolerations"),
         )
@@ -84,7 +84,7 @@ def read_placeholder_sets(
             rules=rules,
             replicas=read.integer(body.get("replicas"), f"{at}.replicas"),
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
-            # What only has a limit requests as much.
+            # A resource that has only a limit requests as much as its limit.
             requests={
                 **read.mapping(resources.get("limits"), f"{at}.resources.limits"),
                 **read.mapping(resources.get("requests"), f"{at}.resources.requests"),
@@ -114,7 +114,7 @@ def _read_learn(read: Reader, body: Mapping[str, object], at: str) -> LearnSetti
         min=low,
         max=high,
         waiting_hour_price=read.price(prices.get("waitingHour"), f"{prices_key}.waitingHour"),
-        # Waiting's price is divided by it.
+        # Above 0, because `waiting_worth` divides by it.
         node_hour_price=read.price_above_0(prices.get("nodeHour"), f"{prices_key}.nodeHour"),
         monthly_ceiling=(
             None if ceiling is None else read.price(ceiling, f"{prices_key}.monthlyCeiling")

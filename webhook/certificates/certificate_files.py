@@ -1,6 +1,7 @@
-"""Serve the certificate in a folder, where the kubelet mounts a Secret, and follow its changes.
+"""Serve the certificate in a folder, and follow its changes.
 
-The same in every mode: the controllers' leader, cert-manager or an operator writes the Secret.
+The kubelet mounts a Secret there. The mode says who writes the Secret: the controllers' leader,
+cert-manager or an operator.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS: Final = 1.0
 MAX_PEM_BYTES: Final = 1024 * 1024
-# The kubelet mounts a Secret that is created after its pod when it next syncs the pod's volumes.
+# If the Secret is created after the pod, the kubelet mounts it with its next sync of the volumes.
 WAIT_HINT: Final = (
     "In mode self the controllers' leader creates it (see its log), and the kubelet mounts it"
     " within 90 s; in the other modes it is the Secret named by webhook.certificates"
@@ -31,9 +32,9 @@ WAIT_HINT: Final = (
 
 
 class CertificateFiles:
-    """`tls.crt` (leaf first) and `tls.key` of one folder.
+    """`tls.crt` (the leaf first) and `tls.key` in a folder.
 
-    An invalid pair leaves the last valid one in use.
+    While they aren't valid, the last valid pair stays in use.
     """
 
     def __init__(
@@ -44,8 +45,8 @@ class CertificateFiles:
         *,
         client_ca: Path | None,
     ) -> None:
-        """client_ca: file with the CAs of clients, when clients are verified; its changes are
-        followed, too.
+        """client_ca: a file with the CAs of clients, whose changes are followed, too. None: clients
+        aren't verified.
         """
         self._client_ca = client_ca
         self._folder = folder
@@ -81,8 +82,8 @@ class CertificateFiles:
         read = (certificate, key, client_ca)
         if read == self._seen:
             return
-        # The kubelet replaces certificate and key at once, others might not: a pair that doesn't
-        # match is tried again when a file changes.
+        # If certificate and key don't match, they are tried again when a file changes. The kubelet
+        # replaces both at once, but others may replace one after the other.
         self._seen = read
         try:
             leaf = x509.load_pem_x509_certificate(certificate)
@@ -104,15 +105,18 @@ class CertificateFiles:
         while not stop.wait(POLL_SECONDS):
             try:
                 self.poll()
-            except Exception:  # the thread must survive any error, or no renewal would be used
+            except Exception:
+                # The thread must survive any error: without it no renewal would be used.
                 log.exception("certificate poll failed")
 
     def _reject(self, fault: str) -> None:
+        """Note a fault. The same fault is logged once, not with each poll."""
         if fault != self._fault:
             self._fault = fault
             log.error("certificate rejected: %s", fault)
 
 
 def _read(path: Path) -> bytes:
+    """Read a file, MAX_PEM_BYTES at most. Raises OSError."""
     with path.open("rb") as file:
         return file.read(MAX_PEM_BYTES)

@@ -1,10 +1,8 @@
-"""The rules of admission and the table of them; docs/architecture.md says how to add one."""
+"""The rules of admission, in one table. docs/architecture.md says how to add a rule."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import Final
 
 import orjson
@@ -28,7 +26,7 @@ from webhook.rules import (
 )
 from webhook.rules.contract import Reads, Rule
 
-# In the order in which they are applied, and in which their terms stand in a pod.
+# In the order in which they are applied. Their terms stand in a pod in the same order.
 RULES: Final[tuple[Rule, ...]] = (
     revision.RULE,
     scheduler.RULE,
@@ -45,7 +43,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def unread_keys(settings: ReleaseSettings) -> list[str]:
-    """Keys of classes that no rule reads: typing errors."""
+    """Keys of classes that no rule reads. They are typing errors."""
     known = {key for rule in RULES for key in rule.keys}
     return [
         f"podClasses.{name}.{key}"
@@ -64,8 +62,8 @@ class Rulebook:
             name: [rule for rule in RULES if rule.applies(settings, pod_class)]
             for name, pod_class in settings.classes.items()
         }
-        # Classes whose terms alone make an answer too long: that is known before any review. They
-        # may fill half of it; the rest is for what the pod itself has, and for names of nodes.
+        # Classes whose answers would be too long, whatever the pod. The class's terms may fill half
+        # of an answer. The other half is for the pod's parts and for names of nodes.
         self.too_long = {
             name
             for name, pod_class in settings.classes.items()
@@ -74,15 +72,21 @@ class Rulebook:
 
     def _bytes_of(self, pod_class: PodClass) -> int:
         """Bytes of the terms that the values give to each pod of a class."""
-        known = self.settings.classes
-        others = [known[name] for name in (*pod_class.join, *pod_class.avoid) if name in known]
-        terms: list[object] = [*pod_class.preferred_node_terms, *[other.labels for other in others]]
-        terms += [self.settings.shared_namespaces or other.namespace_selector for other in others]
+        classes = self.settings.classes
+        terms: list[object] = [*pod_class.preferred_node_terms]
+        for name in (*pod_class.join, *pod_class.avoid):
+            if name in classes:
+                other = classes[name]
+                namespaces = self.settings.shared_namespaces or other.namespace_selector
+                terms += [other.labels, namespaces]
         return len(orjson.dumps(terms, default=dict))
 
     def reads(self, class_name: str) -> Reads:
-        """The facts that the rules of a class read, together."""
-        return reduce(or_, (rule.reads for rule in self.rules[class_name]), Reads.NOTHING)
+        """All facts that the rules of a class read."""
+        reads = Reads.NOTHING
+        for rule in self.rules[class_name]:
+            reads |= rule.reads
+        return reads
 
     def classes_that_read(self, part: Reads) -> list[str]:
         """The classes with a rule that reads this part of the facts."""

@@ -1,5 +1,6 @@
-"""Prefer nodes of the smallest set that carries the class: first those known to hold the pod's
-images.
+"""Prefer the nodes of the warm set: the oldest nodes that are enough for all pods of the class.
+
+Of these, nodes that hold the pod's images come first.
 """
 
 from __future__ import annotations
@@ -31,26 +32,27 @@ class WarmNeeds(NamedTuple):
 
     rules: NodeRules
     requests: tuple[tuple[str, int], ...]
-    # As written, and normalised.
+    # References, each as written and normalised.
     images: Sequence[tuple[str, str]]
-    # Pullers bring all of these images to every node.
+    # Whether pullers bring all of these images to every node.
     are_brought: bool
 
 
 class WarmChoice(NamedTuple):
     """The warm nodes of a pod."""
 
-    # Names and weights, best first.
+    # Names and weights, the best first.
     nodes: list[tuple[str, int]]
-    # How many of them are known to have all of the pod's images.
+    # How many of them are known to hold all of the pod's images.
     holding: int
-    # Nodes in the set, including full ones.
+    # How many nodes the warm set has, full nodes included.
     set_size: int
 
 
 def prefer_warm(case: Case) -> Iterator[RuleResult]:
-    """Prefer the warm nodes; where no set is used, nodes with pods of the classes that the pod's
-    class joins.
+    """Prefer the warm nodes.
+
+    If no warm set is used, prefer nodes with pods of the classes that the pod's class joins.
     """
     choice = choose_warm_nodes(case)
     if choice is None:
@@ -82,15 +84,16 @@ def read_warm_needs(case: Case) -> WarmNeeds:
 
 
 def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice | str | None:
-    """The nodes to prefer, none if all are full; or why no set is used. None: the class has none,
-    or the pod its nodes.
+    """Choose the nodes to prefer: none if all are full.
 
-    needs: what `read_warm_needs` found for a pod with the same spec.
+    A text says why no warm set is used. None: the class has no warm set, or the pod was reviewed
+    before. needs: what `read_warm_needs` returned for a pod with the same spec.
     """
     pod = case.pod
     pod_class = case.pod_class
     target = pod.annotations.get(WARM_TARGET_ANNOTATION)
-    if pod_class.warm is None or (target and prefers_node(pod, named_node(target))):
+    has_terms = bool(target) and prefers_node(pod, named_node(str(target)))
+    if pod_class.warm is None or has_terms:
         return None
     nodes = case.facts.nodes
     facts = case.facts.warm.get(pod_class.name)
@@ -101,14 +104,17 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
     try:
         needs = needs or read_warm_needs(case)
     except MalformedObjectError:
-        # The API server will reject the pod and say why; the other rules don't need requests.
+        # The API server will reject the pod, and say why. Other rules don't need the requests.
         return "the pod's requests can't be read"
-    images = {}
-    for reference, normalised in needs.images:
-        images[normalised] = nodes.holders.get(gate_label(case.settings, reference), frozenset())
+    # The nodes whose label says that they hold an image, by the image.
+    images = {
+        normalised: nodes.holders.get(gate_label(case.settings, reference), frozenset())
+        for reference, normalised in needs.images
+    }
     failing = failing_nodes(case)
-    if needs.are_brought and not failing and facts.uses_only(_brought_images(case)):
-        # Nothing is to be chosen, and the scheduler packs better than a set of the oldest nodes.
+    all_nodes_are_warm = needs.are_brought and facts.uses_only(_brought_images(case))
+    if all_nodes_are_warm and not failing:
+        # The scheduler packs users better than a set of the oldest nodes does.
         return "pullers bring all images of the class to every node"
     warm = pod_class.warm
     question = CandidateQuestion(
@@ -137,10 +143,11 @@ def _preferred_terms(pod_class: PodClass) -> tuple[tuple[int, NodeTerm], ...]:
 def order_warm_nodes(
     warm: Warm, candidates: Candidates, facts: WarmFacts, images: Mapping[str, frozenset[str]]
 ) -> WarmChoice:
-    """The nodes that a pod should prefer, best first: of the set the holders of its images, then
-    others, then beyond.
+    """The nodes that a pod should prefer, the best first.
 
-    images: the pod's, normalised, with the nodes whose label says that they have it now.
+    First stand nodes of the warm set that hold the pod's images, then others of the set, then nodes
+    beyond the set. images: the pod's, normalised, with the nodes whose label says that they hold
+    the image now.
     """
     free = candidates.free(warm.spare, facts)
     held = Holders(
@@ -157,23 +164,29 @@ def order_warm_nodes(
 def _least_doubtful(
     count: int, holders: Iterable[str], facts: WarmFacts, images: Mapping[str, frozenset[str]]
 ) -> list[str]:
-    """The first `count` of the holders, those that least doubtfully still have the images first;
-    no more holders are asked for than that takes.
+    """The best `count` of the holders: those of which it is most certain that they still hold the
+    images.
+
+    `holders` is read only until that many are certain.
     """
     sure: list[str] = []
+    # The more doubtful, the higher the number.
     doubtful: list[tuple[int, str]] = []
     for name in holders:
-        since = 0
+        # The more other images came since, the likelier the kubelet has deleted this image. A label
+        # says that it is there now.
+        images_since = 0
         for image, labelled in images.items():
             if name not in labelled:
-                since = max(since, facts.images_since(name, image))
-        if rank := doubt(since):
+                images_since = max(images_since, facts.images_since(name, image))
+        rank = doubt(images_since)
+        if rank:
             doubtful.append((rank, name))
             continue
         sure.append(name)
         if len(sure) == count:
             return sure
-    # Sorting is stable: the order of the holders decides among those that are as doubtful.
+    # Sorting is stable, so holders that are equally doubtful keep their order.
     doubtful.sort(key=itemgetter(0))
     return [*sure, *(name for _, name in doubtful)][:count]
 

@@ -13,13 +13,20 @@ from webhook.metrics import WebhookMetrics
 
 
 class WatchedLeases:
-    """The Lease of each part that the release has; the scheduler's where pods are given to it."""
+    """The Leases of the release's parts, by which the webhook knows whether a part runs."""
 
     def __init__(
         self, watches: Watches, settings: ReleaseSettings, metrics: WebhookMetrics
     ) -> None:
-        # The host name that scheduler pods with these values' profiles have; "": it isn't known.
+        # The host name of scheduler pods that run with the profiles of these values; "": it isn't
+        # known.
         self.scheduler_host = settings.scheduler_host
+        # If no pods are given to Roost's scheduler, nobody renews the scheduler's Lease.
+        watched_parts = {
+            part: name
+            for part, name in settings.leases.items()
+            if part != SCHEDULER or settings.sets_scheduler
+        }
         self.by_part = {
             part: LeaseWatch(
                 watches.client,
@@ -30,9 +37,7 @@ class WatchedLeases:
                 on_error=watches.on_error,
                 steady=watches.clock,
             )
-            for part, name in settings.leases.items()
-            # Where pods keep the cluster's scheduler, nobody renews the Lease of Roost's.
-            if part != SCHEDULER or settings.sets_scheduler
+            for part, name in watched_parts.items()
         }
         metrics.show_lease_ages({part: lease.age_seconds for part, lease in self.by_part.items()})
 

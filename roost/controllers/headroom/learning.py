@@ -92,7 +92,7 @@ class Learned:
     outlook: Outlook | None = None
     # The seats to have now; None: there are too few days.
     forecast: Forecast | None = None
-    # The seats that would be forecast if `monthlyCeiling` weren't there.
+    # The seats that would be forecast without the ceiling.
     seats_without_ceiling: int = 0
     # The day of the last Event about the ceiling; None: there was none.
     told_on: int | None = None

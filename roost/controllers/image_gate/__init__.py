@@ -1,9 +1,14 @@
 """The image gate: labels say which images a node holds, and keep users off nodes that are still
 pulling theirs.
 
-Data goes one way in each plan (`plan.py`): what the puller's pods of a node report
-(`puller_pods.py`), the facts (`facts.py`: which images it holds), its targets, and the change of
-its labels and startup taint (both in `node_labels.py`). Then `waiting_users.py` opens nodes to
-users who wait for nothing but the gate. `temporary_taints.py` tells which taints go by themselves.
-`settings.py` reads release.json.
+A plan (`plan.py`) goes through these steps for each node:
+
+- `puller_pods.py`: what do the puller's pods on it report?
+- `facts.py`: which images does it hold?
+- `node_labels.py`: what should its labels and its startup taint be, and which change makes them so?
+
+Then `waiting_users.py` opens nodes to users who wait for nothing but the gate.
+
+`temporary_taints.py` tells which taints go by themselves, and `pull_warnings.py` why a node doesn't
+get its images. `settings.py` reads release.json.
 """

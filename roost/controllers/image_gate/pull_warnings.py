@@ -1,5 +1,5 @@
-"""Tell why a node doesn't get its images: causes by the kubelet's words, and the Events about
-them.
+"""Tell why a node doesn't get its images: find the cause in the kubelet's message, and write an
+Event about it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from roost.controllers.image_gate.facts import NodeFacts, ObservedNode
 from roost.controllers.image_gate.puller_pods import RENAMED, PullFault
 from roost_core.release.image_gate import GateMode
 
-# In place of a fault's cause: the node has no puller's pod.
+# Further causes, which no fault of a pull has. The node has no puller's pod:
 NO_PULLER: Final = "no-puller"
-# The same: the node may list an image without a registry under another name.
+# The image was pulled, but the node doesn't list it. It may be there under another name:
 NOT_LISTED: Final = "not-listed"
 
 
@@ -34,8 +34,9 @@ class Cause(StrEnum):
     OTHER = "other"
 
 
-# Searched in this order, in lower case: a refusal may also say "not found". HTTP status codes are
-# left out: ports and digests contain the same digits.
+# What messages say, in lower case. They are searched in this order, because a registry that refuses
+# credentials may also say "not found". HTTP status codes are left out: a port or a digest may
+# contain the same digits.
 _PHRASES: Final = (
     (Cause.DISK, ("no space left on device", "disk quota exceeded")),
     (Cause.THROTTLED, ("toomanyrequests", "too many requests", "pull qps exceeded", "rate limit")),
@@ -79,6 +80,7 @@ _BY_REASON: Final = {
     "RegistryUnavailable": Cause.REGISTRY,
     RENAMED: Cause.RENAMED,
 }
+# What is wrong, and how to fix it. Each ends a sentence that names the image.
 _SENTENCES: Final = {
     Cause.REGISTRY: (
         "its registry does not answer. See that the registry is up and that the node reaches it"
@@ -97,13 +99,14 @@ _SENTENCES: Final = {
     Cause.DISK: "the node's disk is full. Free some space, or use larger disks",
     Cause.NAME: "it is not a valid image name. Fix it in the values",
     Cause.NEVER: "its pull policy is Never. Change it to IfNotPresent",
-    # The image is named before: `_describe_fault` appends this to what admission changed it to.
+    # `_describe_fault` puts before it which image admission made of ours: "that one".
     Cause.RENAMED: (
         "name that one in the values, or exempt Roost's puller from what renames images and"
         " restart it"
     ),
     Cause.OTHER: "the runtime's message is in the status of the puller's pod",
 }
+# What happens to the image's users until that is fixed.
 _MEANWHILE: Final = {
     GateMode.REQUIRE_LABEL: "Its users go to other nodes that hold it, if any",
     GateMode.PREFER: "Its users may still start on this node",
@@ -118,7 +121,7 @@ def find_cause(fault: PullFault) -> Cause:
     """Classify a fault by the kubelet's reason and message."""
     if fault.reason in _BY_REASON:
         return _BY_REASON[fault.reason]
-    # The image's name may contain any of the phrases.
+    # The image's name may contain a phrase, so it is taken out of the message.
     message = fault.message.lower()
     for name in {fault.reference, fault.image.reference, fault.image.normalised}:
         message = message.replace(name.lower(), "IMAGE")
@@ -131,7 +134,8 @@ def find_cause(fault: PullFault) -> Cause:
 class PullWarning(NamedTuple):
     """An Event about a node that doesn't get its images."""
 
-    # Equal on all nodes where the same happens: Events of a few nodes are enough.
+    # The image and the cause. Warnings with the same subject are about the same fault, so Events
+    # about a few of the nodes are enough.
     subject: tuple[str, str]
     event: Notice
 
@@ -139,19 +143,8 @@ class PullWarning(NamedTuple):
 def find_warnings(observed: ObservedNode, facts: NodeFacts) -> Iterator[PullWarning]:
     """Make the warnings about a node."""
     node = observed.node
-    messages: set[str] = set()
     if facts.faults:
-        for pod in observed.evidence:
-            for name, fault in pod.faults.items():
-                if name not in facts.faults:
-                    continue
-                cause = find_cause(fault)
-                mode = observed.context.settings.mode
-                message = _describe_fault(fault, cause, node.name, mode)
-                if message not in messages:
-                    messages.add(message)
-                    event = Notice.on_pod(pod.pod, "CannotPullImage", message, warning=True)
-                    yield PullWarning((fault.reference, cause.value), event)
+        yield from _warn_of_faults(observed, facts)
     if facts.unserved:
         effect = count_any(facts.unserved, "image stays missing", "images stay missing")
         fix = "look for pending pods of the puller's DaemonSet, and at its tolerations"
@@ -166,6 +159,23 @@ def find_warnings(observed: ObservedNode, facts: NodeFacts) -> Iterator[PullWarn
         )
         event = Notice.on_node(node.name, node.uid, "ImageNotListed", message, warning=True)
         yield PullWarning((image.reference, NOT_LISTED), event)
+
+
+def _warn_of_faults(observed: ObservedNode, facts: NodeFacts) -> Iterator[PullWarning]:
+    """Make a warning for each fault that the puller's pods report. Equal messages occur once."""
+    mode = observed.context.settings.mode
+    messages: set[str] = set()
+    for pod in observed.evidence:
+        for name, fault in pod.faults.items():
+            if name not in facts.faults:
+                # The image has come meanwhile, or doesn't belong on the node.
+                continue
+            cause = find_cause(fault)
+            message = _describe_fault(fault, cause, observed.node.name, mode)
+            if message not in messages:
+                messages.add(message)
+                event = Notice.on_pod(pod.pod, "CannotPullImage", message, warning=True)
+                yield PullWarning((fault.reference, cause.value), event)
 
 
 def _describe_fault(fault: PullFault, cause: Cause, node: str, mode: GateMode) -> str:

@@ -1,8 +1,7 @@
-"""Which taints go by themselves soon after a node starts: those of Kubernetes, clouds, networks
-and drivers.
+"""Which taints go by themselves soon after a node starts.
 
-Roost's own startup taint counts, too, by its prefix. When Roost removes that: `_judge_taint` in
-`node_labels.py`.
+Kubernetes, clouds, networks and storage drivers set them. Roost's startup taint counts, too:
+`_judge_taint` in `node_labels.py` decides when it goes.
 """
 
 from __future__ import annotations
@@ -12,17 +11,16 @@ from typing import Final
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import STARTUP_PREFIXES
 
-# Others remove these within seconds of a node's start. Until then they keep pullers away, and users
-# too.
+# These go within seconds of a node's start. Until then, they keep pullers and users away.
 _KEYS: Final = frozenset(
     {"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"}
 )
 _PREFIXES: Final = ("node.kubernetes.io/", "readiness.k8s.io/", *STARTUP_PREFIXES)
-# Cilium's, and those of storage drivers.
+# Taints of Cilium and of storage drivers end so.
 _SUFFIX: Final = "/agent-not-ready"
 
 
 def goes_by_itself(taint: Taint) -> bool:
-    """Whether nodes start with a taint that somebody removes soon."""
+    """Whether a taint is of the kind that nodes start with, and that somebody removes soon."""
     key = taint.key
     return key in _KEYS or key.startswith(_PREFIXES) or key.endswith(_SUFFIX)

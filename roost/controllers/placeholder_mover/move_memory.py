@@ -1,5 +1,8 @@
-"""Remember evictions, compare where the successors went with the prediction, and back off after a
-wrong one.
+"""Remember evictions of placeholders, and check the predictions.
+
+The StatefulSet makes a pod of the same name for each placeholder that is evicted: its successor. If
+the successor goes to another node than was predicted, the set's placeholders don't move for a
+while.
 """
 
 from __future__ import annotations
@@ -14,40 +17,43 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.settings import MoverSettings
 from roost_core.objects.pod import Pod
 
-# Evictions are counted over this long.
+# For so long evictions count against the limit per minute.
 WINDOW_SECONDS: Final = 60.0
-# By then a pod that still exists, or has no successor, won't move: the eviction came to nothing.
+# If the pod still exists by then, or has no successor, the eviction came to nothing.
 UNDONE_SECONDS: Final = 60.0
-# By then a successor without a node is held up by something else, which isn't worth waiting for.
+# If the successor has no node by then, something else holds it up. The move is forgotten.
 LOST_SECONDS: Final = 600.0
 
 
 class Move(NamedTuple):
-    """One eviction and its prediction."""
+    """An eviction, and where the placeholder should go."""
 
     set_name: str
-    # namespace/name; the successor's, too.
+    # namespace/name; the successor has the same.
     pod: str
+    # Of the pod that is evicted.
     uid: str
+    # The node that it leaves.
     source: str
+    # The node where the successor should go.
     target: str
-    # Steady seconds.
+    # When it was evicted, in steady seconds.
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class MoveMemory:
-    """What earlier plans did; times are steady seconds."""
+    """What earlier plans did. Times are steady seconds."""
 
-    # Times of the last minute's evictions.
+    # When each eviction of the last minute was.
     evictions: tuple[float, ...] = ()
-    # Evicted; where their successors go isn't known yet.
+    # Moves whose successors have no node yet.
     in_flight: tuple[Move, ...] = ()
-    # Requested by the last plan, by the pod's uid.
+    # Moves that the last plan requested, by uid of the pod.
     requested: Mapping[str, Move] = field(default_factory=dict)
-    # By set: until when no placeholder of it moves.
+    # Until when no placeholder of a set moves, by name of the set.
     back_offs: Mapping[str, BackOff] = field(default_factory=dict)
-    # By set, when its moves were last planned: the set that has waited longest comes first.
+    # When moves of a set were last planned, by its name. The set that has waited longest is first.
     served: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -66,7 +72,7 @@ def note_moves(
         if move is None:
             continue
         if outcome in (Outcome.DONE, Outcome.FAILED):
-            # Failed: it may have been carried out all the same.
+            # A request that failed may have been carried out all the same.
             in_flight.append(move._replace(at=now.steady))
         elif outcome is Outcome.REFUSED:
             back_offs[move.set_name] = _backed_off(back_offs.get(move.set_name), settings, now)
@@ -76,30 +82,33 @@ def note_moves(
 def settle_moves(
     memory: MoveMemory, snapshot: Snapshot, settings: MoverSettings, now: Moment
 ) -> tuple[MoveMemory, list[Notice]]:
-    """Check where the successors of evicted placeholders went; drop what is over."""
+    """Check where the successors of evicted placeholders went, and forget what is over.
+
+    The notices are about wrong predictions.
+    """
     in_flight: list[Move] = []
     notices: list[Notice] = []
     back_offs = dict(memory.back_offs)
     for move in memory.in_flight:
         pod = snapshot.pods.get(move.pod)
         age_seconds = now.steady - move.at
-        # Without a successor, its set has fewer replicas by now, or the StatefulSet controller is
-        # away.
-        if pod is None or pod.uid == move.uid:
+        has_successor = pod is not None and pod.uid != move.uid
+        if pod is None or not has_successor:
+            # Perhaps it still comes. Else the set has fewer replicas now, or the StatefulSet
+            # controller doesn't run.
             if age_seconds < UNDONE_SECONDS:
                 in_flight.append(move)
         elif not pod.node_name:
             if age_seconds < LOST_SECONDS:
                 in_flight.append(move)
         elif pod.node_name == move.target:
-            if (
-                back_off_before := back_offs.get(move.set_name)
-            ) and back_off_before.until <= now.steady:
+            # The prediction was right: after the back-off, its failures are forgotten.
+            back_off = back_offs.get(move.set_name)
+            if back_off is not None and back_off.until <= now.steady:
                 del back_offs[move.set_name]
         else:
-            back_off = back_offs[move.set_name] = _backed_off(
-                back_offs.get(move.set_name), settings, now
-            )
+            back_off = _backed_off(back_offs.get(move.set_name), settings, now)
+            back_offs[move.set_name] = back_off
             notices.append(_wrong_prediction(move, pod, back_off, now))
     evictions = tuple(at for at in memory.evictions if at > now.steady - WINDOW_SECONDS)
     set_names = {placeholder_set.name for placeholder_set in settings.sets}
@@ -112,6 +121,7 @@ def _backed_off(before: BackOff | None, settings: MoverSettings, now: Moment) ->
 
 
 def _wrong_prediction(move: Move, pod: Pod, back_off: BackOff, now: Moment) -> Notice:
+    """The notice about a successor that went to another node than the target."""
     outcome = "came back" if pod.node_name == move.source else f"went to {pod.node_name}"
     message = (
         f"This placeholder was to move from {move.source} to {move.target} but {outcome}; "

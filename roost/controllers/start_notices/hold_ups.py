@@ -1,6 +1,4 @@
-"""Find what holds bound pods up before their images are pulled: a volume, a sandbox, or an init
-container that runs.
-"""
+"""Find what holds bound pods up: a volume, a sandbox, or an init container that runs."""
 
 from __future__ import annotations
 
@@ -17,11 +15,11 @@ from roost_core.placement.kubelet_pulls import PULL_FAULTS
 class PodHoldUp(NamedTuple):
     """What holds one pod up."""
 
-    # None: an init container runs.
+    # None: an init container that runs.
     by: HeldUpBy | None
-    # In the words of whoever told it; of an init container its name.
+    # What the Event says in short; for an init container, its name.
     cause: str
-    # Unix time; None: not known.
+    # When it began, in Unix time; None: not known.
     since: float | None
 
     @property
@@ -36,7 +34,8 @@ class PodHoldUp(NamedTuple):
 
 
 def find_hold_ups(snapshot: Snapshot, now: float) -> Mapping[str, PodHoldUp]:
-    """What holds pods up now, by uid, of those that haven't all their containers yet."""
+    """What holds pods up now, by uid. Pods whose containers all run aren't looked at."""
+    # By uid of the pod.
     by_pod: dict[str, list[HoldUp]] = {}
     for hold_up in snapshot.hold_ups.values():
         if now - hold_up.at < settings.HOLD_UP_STALE_SECONDS:
@@ -56,7 +55,10 @@ def find_hold_ups(snapshot: Snapshot, now: float) -> Mapping[str, PodHoldUp]:
 
 
 def _running_init_container(pod: Pod) -> str:
-    """The init container that the others wait for; "" for none. One that stays is ready."""
+    """The name of the init container that the others wait for; "": there is none.
+
+    A sidecar is an init container that stays. Nobody waits for it once it is ready.
+    """
     running = (
         container.name
         for container in pod.containers
@@ -66,8 +68,10 @@ def _running_init_container(pod: Pod) -> str:
 
 
 def _has_begun(pod: Pod) -> bool:
-    """Whether the kubelet is beyond volumes and sandbox: it says so, has pulled an image or has
-    tried to. The Event of a mount that failed once outlives the fault.
+    """Whether the kubelet has done with volumes and the sandbox.
+
+    The kubelet says so, or has begun to pull an image. Then an Event about a volume or the sandbox
+    is out of date: Events stay for a while after the fault is gone.
     """
     return pod.has_sandbox or any(
         container.image_id

@@ -1,10 +1,11 @@
-"""Follow which images nodes pull for pods, and in which order: kubelets pull one image after the
-other.
+"""Follow which images nodes pull for pods, and in which order.
 
-A pull begins when its pod is bound, or when the pull before it on the node is over. It is over once
-the kubelet reports an image ID, or runs a container of that image. Each pod that lacked its image
-waits for its own turn: kubelets serve requests in the order in which they come, even if another
-pod's request has brought the image meanwhile.
+A kubelet pulls one image after the other. So a pull begins when its pod is bound, or when the pull
+before it on the node is over. It is over once the kubelet reports an image ID, or runs a container
+with the image.
+
+A kubelet serves requests in the order in which they come. So each pod waits for its turn, even if
+another pod's request has brought its image meanwhile.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from roost_core.placement.kubelet_pulls import PULL_FAULTS
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A pod on a node whose containers don't all run yet. Times are Unix time."""
+    """A pod on a node, while not all of its containers run. Times are Unix time."""
 
     key: str
     node: str
-    # When it was first seen there; by the kubelet's clock if that was before this replica led.
+    # When its pulls may have begun: when the pod was first seen there. If that was before this
+    # replica led, it is what the kubelet's clock says.
     since: float
     # Normalised references of its images that the node hasn't yet, in the order of pulls.
     lacking: tuple[str, ...]
-    # Counts up in the order in which pods ask for their images; None: it lacked none.
+    # The pod's number in the order in which pods ask for their images; None: it lacked none.
     place: int | None
 
 
@@ -39,24 +41,32 @@ class QueuedPull(NamedTuple):
     """A pull that is under way or waits for its turn."""
 
     image: str
-    # Unix time; that of its pod's binding where it waits for its turn.
+    # When it began; while it waits for its turn, when its pod was bound. Unix time.
     begin: float
-    # The place of the first pod that asked for it.
+    # `BoundPod.place` of the first pod that asked for it.
     place: int
+
+
+class EndedPull(NamedTuple):
+    """A pull that is over."""
+
+    image: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class NodePulls:
     """The pulls of all nodes at one time."""
 
-    # By uid.
+    # By uid of the pod.
     bound: Mapping[str, BoundPod] = field(default_factory=dict)
-    # By node: those under way, the first one pulled first; an image occurs once.
+    # By name of the node: its pulls in their order. The first is under way. An image occurs once.
     queues: Mapping[str, tuple[QueuedPull, ...]] = field(default_factory=dict)
 
     def needed_by(self, pod: BoundPod) -> tuple[QueuedPull, ...]:
-        """The pulls on its node before it is the pod's turn, and its own; none if it lacked
-        nothing.
+        """The pulls that the pod waits for: those before its turn on its node, and its own.
+
+        None of them if the pod lacked no image.
         """
         if pod.place is None:
             return ()
@@ -66,17 +76,18 @@ class NodePulls:
 
 def follow_pulls(
     snapshot: Snapshot, before: NodePulls, now: float, *, takes_over: bool
-) -> tuple[NodePulls, list[tuple[str, float]]]:
-    """Return the pulls as of now, and the image and seconds of each that ended since.
+) -> tuple[NodePulls, list[EndedPull]]:
+    """Return the pulls as of now, and those that ended since.
 
-    takes_over: nothing was followed before, so that pulls may have begun before now.
+    takes_over: nothing was followed before, so pulls may have begun before now.
     """
     bound: dict[str, BoundPod] = {}
-    # Images that pods have pulled, by node.
+    # Images that pods have pulled, by name of the node.
     images_on_node: dict[str, set[str]] = defaultdict(set)
+    # Pods that are seen on their node for the first time.
     new: list[Pod] = []
-    # uids of pods whose image can't be pulled: how long that lasts says nothing, and the kubelet
-    # tells it itself.
+    # uids of pods whose image can't be pulled. They are left out: how long they fail says nothing
+    # about pulls, and the kubelet's Events tell their users.
     failing: set[str] = set()
     # uids of pods that the kubelet pulls nothing for yet.
     held_up = find_hold_ups(snapshot, now).keys()
@@ -96,26 +107,20 @@ def follow_pulls(
             bound[pod.uid] = replace(bound[pod.uid], since=now)
     if new:
         bound |= _bind_new(new, snapshot, before, now, takes_over=takes_over)
+    # A pod that runs has all of its images.
     for uid, known in before.bound.items():
         pod_now = snapshot.pods.get(known.key)
-        if (
-            uid not in bound
-            and pod_now is not None
-            and pod_now.uid == uid
-            and pod_now.phase == "Running"
-        ):
+        if uid in bound or pod_now is None or pod_now.uid != uid:
+            continue
+        if pod_now.phase == "Running":
             images_on_node[known.node].update(known.lacking)
-    bound = {
-        uid: replace(
-            known,
-            lacking=tuple(
-                image for image in known.lacking if image not in images_on_node[known.node]
-            ),
-        )
-        for uid, known in bound.items()
-    }
+    for uid, known in bound.items():
+        came = images_on_node[known.node]
+        lacking = tuple(image for image in known.lacking if image not in came)
+        bound[uid] = replace(known, lacking=lacking)
     queues: dict[str, tuple[QueuedPull, ...]] = {}
-    ended: list[tuple[str, float]] = []
+    ended: list[EndedPull] = []
+    # By name of the node, by image: the pulls that pods now ask for.
     wanted: dict[str, dict[str, QueuedPull]] = defaultdict(dict)
     for uid, known in sorted(bound.items(), key=lambda item: item[1].place or 0):
         if uid in failing or uid in held_up:
@@ -135,11 +140,12 @@ def follow_pulls(
 def _bind_new(
     new: Sequence[Pod], snapshot: Snapshot, before: NodePulls, now: float, *, takes_over: bool
 ) -> dict[str, BoundPod]:
-    """By uid: pods that are seen on their nodes for the first time, with the images that these
-    lack.
+    """By uid: pods that are seen on their nodes for the first time, with the images that they lack
+    there.
     """
     images_on = _images_in_use(snapshot.pods.values(), {pod.node_name for pod in new})
-    # Within a second, pods are in the order in which they were seen.
+    # Creation times have whole seconds. Sorting is stable, so pods of the same second keep the
+    # order in which they were seen.
     next_place = 1 + max((pod.place or 0 for pod in before.bound.values()), default=0)
     bound = {}
     for place, pod in enumerate(sorted(new, key=lambda pod: pod.created), next_place):
@@ -155,7 +161,10 @@ def _bind_new(
 
 
 def _began(pod: Pod, snapshot: Snapshot, now: float) -> float:
-    """When the pull that goes on for a pod can have begun: after the node's last one."""
+    """When the pull that is under way for a pod may have begun.
+
+    Not before the kubelet saw the pod, and not before the node's last pull ended.
+    """
     ended = [event.at for event in snapshot.pull_events.values() if event.node == pod.node_name]
     return min(now, max((pod.started or now, *ended)))
 
@@ -165,21 +174,25 @@ def _next_queue(
     wanted: Mapping[str, QueuedPull],
     images_on_node: set[str],
     now: float,
-) -> tuple[tuple[QueuedPull, ...], list[tuple[str, float]]]:
-    ended: list[tuple[str, float]] = []
+) -> tuple[tuple[QueuedPull, ...], list[EndedPull]]:
+    """Return a node's queue as of now, and its pulls that ended since `before`.
+
+    wanted: by image. images_on_node: images that pods have pulled.
+    """
+    ended: list[EndedPull] = []
     queue: list[QueuedPull] = []
-    # When the pull ahead was over; the next in turn has been pulled since then.
+    # When the last pull was over: the next pull began then.
     free_at = 0.0
     for pull in before:
         begin = max(pull.begin, free_at)
         if pull.image in images_on_node:
-            ended.append((pull.image, now - begin))
+            ended.append(EndedPull(pull.image, now - begin))
             free_at = now
         elif pull.image in wanted:
             queue.append(pull)
         else:
-            # Its pods are gone; kubelets end what they began, but nobody waits for it.
-            free_at = max(free_at, now)
+            # Its pods are gone. The kubelet ends the pull, but nobody waits for it.
+            free_at = now
     if queue:
         queue[0] = queue[0]._replace(begin=max(queue[0].begin, free_at))
     known = {pull.image for pull in before}
@@ -190,7 +203,10 @@ def _next_queue(
 
 
 def _images_of(pod: Pod) -> list[str]:
-    """Normalised, in the order in which the kubelet pulls them: those of init containers first."""
+    """A pod's images, normalised, in the order in which the kubelet pulls them.
+
+    Images of init containers come first.
+    """
     main_first = [
         normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images) if image
     ]
@@ -203,6 +219,7 @@ def _images_of(pod: Pod) -> list[str]:
 
 
 def _pulled(pod: Pod) -> set[str]:
+    """A pod's images that its node has, as the statuses of its containers show."""
     begun = (
         container
         for container in pod.containers
@@ -212,7 +229,7 @@ def _pulled(pod: Pod) -> set[str]:
 
 
 def _images_in_use(pods: Iterable[Pod], nodes: set[str]) -> dict[str, set[str]]:
-    """By node: images of pods that run there, because nodes don't report all that they hold."""
+    """Images of pods on these nodes, by name of the node. Nodes don't list all that they hold."""
     images: dict[str, set[str]] = defaultdict(set)
     for pod in pods:
         if pod.node_name in nodes and pod.phase == "Running":
