@@ -390,10 +390,12 @@ def gains() -> str:
     term = _Term()
     karpenter = _Term(Autoscaler.KARPENTER)
     large = _Term(results=LARGE_TERMS)
+    mean = _mean_nodes(term.hours(NONE), 28)
+    large_mean = _mean_nodes(large.hours(NONE), 28)
     course = _Course()
     pools = "docs/placement.md#nodes-that-hubs-share"
     rows = [
-        ["classes at set times, no placeholders yet", *term.gains()],
+        [f"classes at set times, no placeholders yet: {mean} nodes on average", *term.gains()],
         ["the same, with 25 placeholders at all times", *term.gains(FIXED)],
         [
             "a BinderHub, 13,000 starts a day, 25 placeholders, pulls of 6 MB/s",
@@ -419,7 +421,7 @@ def gains() -> str:
             *_shared_pool().gains(1),
         ],
         ["row 1 with Karpenter (`WhenEmptyOrUnderutilized`)", *karpenter.gains()],
-        ["row 1 with ten times as many classes", *large.gains()],
+        [f"row 1 with {large_mean} nodes on average", *large.gains()],
         ["one node; or few images and no classes", "", "no gain", "up to +1 %", ""],
     ]
     head = ["row", "your hub, or node pool", "waits today", "with Roost"]
@@ -429,14 +431,12 @@ def gains() -> str:
     autoscaler = Autoscaler.CLUSTER_AUTOSCALER.value
     late = [first.number("late, %", autoscaler, arm) for arm in (NONE, IMPORTED, BOOKED)]
     booked = first.number("node-hours against none, %", autoscaler, BOOKED)
-    most = max(_public_binder().node_hours[0] / 10, _felt_day().node_hours[0]) / 24
-    mean = _mean_nodes(term.hours(NONE), 28)
-    large_mean = _mean_nodes(large.hours(NONE), 28)
     return (
-        f"{table}\n\nIn row 1's first week, {late[0]:.0f} % wait as long without Roost,"
-        f" {late[1]:.0f} % with it, and {late[2]:.1f} % with a booked timetable. That booking costs"
-        f" {booked:.1f} % more node-hours. The hubs with classes have {mean} nodes on average, row"
-        f" 9's {large_mean}, and the largest BinderHub {most:.1f}. Larger hubs weren't replayed."
+        f"{table}\n\nIn row 1's first week, {late[0]:.0f} % wait over 30 s without Roost, and"
+        f" {late[1]:.0f} % with it. With a booked timetable, {late[2]:.1f} % wait: that costs"
+        f" {booked:.1f} % more node-hours. In row 2's first week, Roost keeps the placeholders. No"
+        f" replay had more than {large_mean} nodes on average, or {large.most_nodes(NONE):.0f} at"
+        " once."
     )
 
 
