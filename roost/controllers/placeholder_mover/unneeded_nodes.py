@@ -1,7 +1,8 @@
 """Find the nodes that only placeholders use, and that their pool can do without.
 
 Cluster Autoscaler takes a node away when less than half of it is requested. A node that is full of
-placeholders stays, although other nodes have room for them. The mover empties such a node.
+placeholders stays, although other nodes have room for them. The mover empties it of its own
+placeholders. Other hubs' releases do the same with theirs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.node import Node
 from roost_core.release.placeholder_sets import PlaceholderSet
 
-# A node is unneeded once the others have room for so many times the set's placeholders: with less,
-# the next users would bring it back.
+# A node is unneeded once the others have room for so many times the set's placeholders, and others'
+# on this node: with less, the next users would bring it back.
 ROOM_TO_DO_WITHOUT: Final = 1.5
 # It is needed again when they have room for fewer than this.
 ROOM_TO_STAY_WITHOUT: Final = 1.0
@@ -88,8 +89,10 @@ def find_unneeded(
         for node in newest:
             factor = ROOM_TO_STAY_WITHOUT if node.uid in before.empty_since else ROOM_TO_DO_WITHOUT
             room_of_others = room - seats[node.uid]
-            if node.uid in candidates and room_of_others >= factor * number:
-                room = room_of_others
+            # Each release moves its own: the others' placeholders need room as well.
+            leaving = number + view.count_others(placeholder_set, node)
+            if node.uid in candidates and room_of_others >= factor * leaving:
+                room, number = room_of_others, leaving
                 is_empty = not bound_to[node.name]
                 empty_since[node.uid] = before.empty_since.get(node.uid, now) if is_empty else now
     staying = {uid for uid, since in empty_since.items() if now - since >= GIVE_UP_SECONDS}

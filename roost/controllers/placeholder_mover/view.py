@@ -146,12 +146,23 @@ class MoverView:
         return self._users[node]
 
     def is_unused(self, placeholder_set: PlaceholderSet, node: Node) -> bool:
-        """Whether the node holds nothing but this set's placeholders and what runs on each node."""
+        """Whether the node holds nothing but placeholders and what runs on each node.
+
+        Placeholders of other sets, and of other hubs' releases, count alike.
+        """
         placeholders = self.by_set[placeholder_set.name]
         return all(
             pod.key in placeholders.keys
+            or _is_placeholder(pod)
             or (pod.owner is not None and pod.owner.kind in _ON_EACH_NODE)
             for pod in self._pods_on.get(node.name, ())
+        )
+
+    def count_others(self, placeholder_set: PlaceholderSet, node: Node) -> int:
+        """Count the placeholders of other sets and of other releases on a node."""
+        keys = self.by_set[placeholder_set.name].keys
+        return sum(
+            pod.key not in keys and _is_placeholder(pod) for pod in self._pods_on.get(node.name, ())
         )
 
 
@@ -164,6 +175,14 @@ def _is_pulling(pod: Pod) -> bool:
     if not (is_puller(pod.labels) or is_popular_puller(pod.labels)):
         return False
     return all(container.waiting_reason not in PULL_FAULTS for container in pod.containers)
+
+
+def _is_placeholder(pod: Pod) -> bool:
+    """Whether its labels say that it is a placeholder of a release of Roost."""
+    labels = pod.labels
+    return (
+        labels.get(PART_OF_LABEL) == OWN_PART and labels.get(OWN_COMPONENT_LABEL) == OWN_PLACEHOLDER
+    )
 
 
 def _is_own(pod: Pod, snapshot: Snapshot, placeholder_set: PlaceholderSet) -> bool:

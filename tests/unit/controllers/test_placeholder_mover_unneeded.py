@@ -20,6 +20,7 @@ from roost.controllers.placeholder_mover.unneeded_nodes import (
 )
 from roost.controllers.placeholder_mover.view import MoverView
 from roost_core.objects.selectors import Taint
+from roost_core.placement.labels import OWN_INSTANCE_LABEL
 from tests.mover_world import MoverWorld, settled_world
 
 CANDIDATE = Taint("DeletionCandidateOfClusterAutoscaler", "", "PreferNoSchedule")
@@ -54,6 +55,16 @@ def emptied_world() -> MoverWorld:
     assert world.count_placeholders("old") == 6
     assert world.count_placeholders("new") == 0
     return world
+
+
+def add_others(world: MoverWorld, node: str, number: int) -> None:
+    """Placeholders of another hub's release, which nobody moves."""
+    own = next(pod for pod in world.pods.values() if pod.priority < 0)
+    for _ in range(number):
+        name = f"others-{sum(pod.namespace == 'biology' for pod in world.pods.values())}"
+        labels = {**own.labels, OWN_INSTANCE_LABEL: "other"}
+        pod = replace(own, namespace="biology", name=name, uid=f"uid-{name}", labels=labels)
+        world._add_pod(replace(pod, node_name=node))
 
 
 def unneeded(world: MoverWorld, *before: str) -> list[str]:
@@ -251,4 +262,43 @@ def test_where_the_marked_node_fills_another_with_room_gets_the_mark() -> None:
     assert from_new == ["middle"] * 2 + ["old"] * 4
     # Then they leave the node with more users, as ever.
     assert world.count_placeholders("old") == 6
+    assert len(world.evictions) == 8
+
+
+def test_other_releases_placeholders_are_no_use_of_a_node_but_need_room_too() -> None:
+    world = evening_world(placeholders=4)
+    # The node is half full only with them.
+    add_others(world, "new", 2)
+    leave(world, range(8))
+    assert unneeded(world) == []
+    leave(world, range(8, 9))
+    assert unneeded(world) == ["new"]
+    world.add_user("there", node="new")
+    assert unneeded(world) == []
+
+
+def test_of_several_nodes_the_others_placeholders_need_room_together() -> None:
+    world = evening_world()
+    leave(world, range(9))
+    world.add_node("newer", in_use=False)
+    world.run(60)
+    # `old` has room for nine: six of the set, and three of others.
+    add_others(world, "new", 1)
+    add_others(world, "newer", 2)
+    assert unneeded(world, "new", "newer") == ["new", "newer"]
+    add_others(world, "newer", 1)
+    assert unneeded(world, "new", "newer") == ["newer"]
+
+
+def test_where_another_release_moves_nothing_a_node_is_emptied_once() -> None:
+    world = evening_world(placeholders=4)
+    add_others(world, "new", 2)
+    leave(world, range(9))
+    world.run(300)
+    assert world.count_placeholders("old") == 4
+    assert world.marked() == ["old"]
+    world.run(GIVE_UP_SECONDS + 600)
+    assert world.marked() == ["new"]
+    assert len(world.evictions) == 8
+    world.run(GIVE_UP_SECONDS * 3)
     assert len(world.evictions) == 8
