@@ -83,7 +83,13 @@ def check(report: LintReport, _release: Release) -> None:
     first: dict[str, int] = {}
     for placeholder_set in placeholder_sets(report):
         path: KeyPath = ("placeholders", placeholder_set.position)
-        for lint in (_lint_size, _lint_dropped, _lint_learn, _lint_node_price):
+        for lint in (
+            _lint_size,
+            _lint_dropped,
+            _lint_learn,
+            _lint_node_price,
+            _lint_learning_prices,
+        ):
             with report.part():
                 lint(report, placeholder_set)
         with report.part():
@@ -205,6 +211,30 @@ def _lint_node_price(report: LintReport, placeholder_set: ListedSet) -> None:
     )
     fix = "Name their price here: prices: {waitingHour: 4, nodeHour: 3}."
     report.warn(("placeholders", placeholder_set.position, "learn"), reason, fix)
+
+
+def _lint_learning_prices(report: LintReport, placeholder_set: ListedSet) -> None:
+    """Warn about prices at which nothing is learned, and about a ceiling that isn't inherited."""
+    if placeholder_set.named.get("learn") is None:
+        return
+    prices = mapping(placeholder_set.value("prices"))
+    waiting, node = number(prices.get("waitingHour")), number(prices.get("nodeHour"))
+    if node > 2 * waiting > 0:
+        reason = (
+            f"an hour of waiting is worth {waiting:g}, and a node-hour costs {node:g} (prices):"
+            " hardly any node is worth its price."
+        )
+        fix = "Give both prices in the same money."
+        report.warn(("placeholders", placeholder_set.position, "learn"), reason, fix)
+    own = placeholder_set.named.get("prices")
+    ceiling = child(report.values, *DEFAULTS, "prices", "monthlyCeiling")
+    if own is not None and ceiling is not None and child(own, "monthlyCeiling") is None:
+        reason = (
+            "these prices stand for all of placeholder.defaults.prices, so its monthlyCeiling of"
+            f" {number(ceiling):g} doesn't hold here."
+        )
+        fix = "Name monthlyCeiling here, too, or leave it to follow from the nodes."
+        report.warn(("placeholders", placeholder_set.position, "prices"), reason, fix)
 
 
 def _requested_gpu(placeholder_set: ListedSet) -> str:

@@ -9,7 +9,7 @@ from generator.faults import count_of
 from generator.importing.money import node_hours
 from generator.render.managed_images import puller_groups
 from generator.values.lookups import child, listing, mapping, number, text
-from roost_core.placement.headroom_worth import CEILING_SHARE, LEAST_CEILING_WAITING_HOURS
+from roost_core.placement.headroom_worth import CEILING_SHARE, least_ceiling
 from roost_core.placement.labels import USER_CLASS
 
 _BUILDS_HAVE_A_HOME: Final = "send builds of a repository to one node, where its layers are"
@@ -261,14 +261,18 @@ def _at_most(values: Mapping[str, object]) -> str:
         entry for entry in listing(values.get("placeholders")) if mapping(child(entry, "learn"))
     ]
     most = sum(int(number(child(entry, "learn", "max"))) for entry in learning)
-    waiting_hours = [
-        number(child(entry, "prices", "waitingHour") or child(usual, "waitingHour"))
+    least = max(
+        least_ceiling(
+            number(child(entry, "prices", "waitingHour") or child(usual, "waitingHour")),
+            number(child(entry, "prices", "nodeHour") or child(usual, "nodeHour")),
+        )
         for entry in learning
-    ]
-    least = LEAST_CEILING_WAITING_HOURS * sum(waiting_hours)
-    share = f"{100 * CEILING_SHARE:.0f} % of what their nodes cost"
+    )
+    who = "they" if len(learning) == 1 else "each entry"
+    whose = "their" if len(learning) == 1 else "its"
+    share = f"{100 * CEILING_SHARE:.0f} % of what {whose} nodes cost"
     return (
-        f" (at most {most}; they may cost at most {share}, or {least:g} a month if that is more:"
+        f" (at most {most}; {who} may cost at most {share}, or {least:g} a month if that is more:"
         " prices)"
     )
 

@@ -189,13 +189,14 @@ def _ceiling_lines(
     prices = placeholder_set["prices"]
     zone = placeholder_set["learn"]["timeZone"]
     worth, uncut = _worths(placeholder_set, history, per_node)
-    if worth == uncut:
-        return
     ceiling = _ceiling(placeholder_set, history)
-    spent = f"{ceiling.spent:.2f} of {ceiling.most:.2f}"
+    spent = f"{ceiling.spent:.2f} of {ceiling.most:.2f} are spent in thirty days"
+    if worth == uncut:
+        if history.account.weeks:
+            yield f"  the ceiling of cost (prices): {spent}\n"
+        return
     yield (
-        f"  prices.monthlyCeiling: {spent} are spent in thirty days;"
-        f" waiting counts {ceiling.left:.0%} of its price\n"
+        f"  the ceiling of cost (prices): {spent}; waiting counts {ceiling.left:.0%} of its price\n"
     )
     first = int(begin // 60)
     minutes = int((end - begin) // 60)

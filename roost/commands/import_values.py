@@ -87,7 +87,10 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     "--price",
     metavar="MONEY",
     type=click.FloatRange(0, min_open=True),
-    help="Of a node-hour: it is written to prices.nodeHour, and node-hours are said in money.",
+    help=(
+        "Of a node-hour: it is written to prices.nodeHour, and node-hours are said in money. If"
+        " that isn't dollars or euros, set prices.waitingHour in the same money."
+    ),
 )
 @click.option("--details", is_flag=True, help="Say all of it, not the first 12 lines.")
 def command(

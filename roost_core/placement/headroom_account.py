@@ -36,6 +36,9 @@ class Why(StrEnum):
     NODE_LATE = "nodes came late"
 
 
+_REASONS: Final = frozenset(str(why) for why in Why)
+
+
 class LateClass(NamedTuple):
     """People who came together, of whom some waited longer than LATE_SECONDS for a node."""
 
@@ -152,6 +155,8 @@ def read_account(body: object, now: int) -> Account:
     late_classes = [
         LateClass(int(minute), int(people), int(late), Why(why))
         for minute, people, late, why in body["late"][-KEPT_CLASSES:]
+        # A later version may know more reasons. Without them, the weeks still count.
+        if why in _REASONS
     ]
     month = float(body["monthNodeHours"])
     until = int(body["until"])

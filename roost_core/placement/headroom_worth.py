@@ -38,8 +38,10 @@ MOST_SHARED_AHEAD_MINUTES: Final = 15
 # learning. From half of the ceiling on, waiting counts less: in drawn terms and in a university of
 # ten times their size, learning cost less than that (docs/decisions/0072).
 CEILING_SHARE: Final = 0.15
-# But never less than so many hours of waiting are worth: a small hub has few nodes.
+# But never less than so many hours of waiting are worth, or than so many node-hours cost: a small
+# hub has few nodes. The lesser of the two, so that one price in other money doesn't raise it.
 LEAST_CEILING_WAITING_HOURS: Final = 50.0
+LEAST_CEILING_NODE_HOURS: Final = 500.0
 # Needs that are rarer add no seat to a node that is worth having.
 _RARE: Final = 0.01
 
@@ -157,6 +159,13 @@ def cost_between(needs: Needs, worth: Worth, low: int, high: int) -> float:
     return cost
 
 
+def least_ceiling(waiting_hour_price: float, node_hour_price: float) -> float:
+    """What learning may cost in thirty days on a hub of few nodes, without `monthlyCeiling`."""
+    return min(
+        LEAST_CEILING_WAITING_HOURS * waiting_hour_price, LEAST_CEILING_NODE_HOURS * node_hour_price
+    )
+
+
 class Ceiling(NamedTuple):
     """What learning has cost in thirty days, and the most that it may; money."""
 
@@ -179,7 +188,7 @@ class Ceiling(NamedTuple):
         most = monthly_ceiling
         if most is None:
             nodes_cost = account.month_node_hours_without * node_hour_price
-            least = LEAST_CEILING_WAITING_HOURS * waiting_hour_price
+            least = least_ceiling(waiting_hour_price, node_hour_price)
             most = max(least, CEILING_SHARE * nodes_cost)
         return cls(account.month_node_hours * node_hour_price, most)
 

@@ -303,7 +303,7 @@ def _tell_of_ceiling(
     )
     more = f" and {len(cut) - MOST_TOLD} more" if len(cut) > MOST_TOLD else ""
     message = (
-        f"prices.monthlyCeiling of set {name}: {ceiling.spent:.2f} of {ceiling.most:.2f} are spent"
+        f"The ceiling of set {name} (prices): {ceiling.spent:.2f} of {ceiling.most:.2f} are spent"
         f" in thirty days, so people of these classes will wait: {first_classes}{more}. Room for"
         f" all costs about {cost:.1f} node-hours ({cost * learn.node_hour_price:.2f})."
     )

@@ -183,3 +183,45 @@ def test_a_gpu_that_is_priced_as_other_nodes_is_warned_of(
     assert not _price_warnings(f"placeholders: [{usual}, {{name: g, replicas: 1, {size}}}]")
     zero = size.replace(f"{gpu}: {count}", f"{gpu}: 0")
     assert not _price_warnings(f"placeholders: [{{name: g, {LEARNS}, {zero}}}]")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "node", "is_warned"),
+    [
+        (4, 0.4, False),
+        (4, 8, False),
+        (4, 8.1, True),
+        (4, 60, True),
+        (600, 60, False),
+        (0, 1, False),
+    ],
+)
+def test_prices_in_different_money_are_warned_of(
+    waiting: float, node: float, is_warned: bool
+) -> None:
+    prices = f"prices: {{waitingHour: {waiting}, nodeHour: {node}}}"
+    for text in (
+        f"placeholder: {{defaults: {{{prices}}}}}\nplaceholders: [{{name: a, {LEARNS}}}]",
+        f"placeholders: [{{name: a, {LEARNS}, {prices}}}]",
+    ):
+        faults = [fault for fault in found(text) if "hardly any node" in str(fault)]
+        assert [fault.key for fault in faults] == ["placeholders[0].learn"] * is_warned
+    fixed = f"placeholder: {{defaults: {{{prices}}}}}\nplaceholders: [{{name: a, replicas: 1}}]"
+    assert "hardly any node" not in str(found(fixed))
+
+
+def test_a_ceiling_that_a_sets_prices_replace_is_told() -> None:
+    own = "prices: {waitingHour: 4, nodeHour: 3}"
+    for ceiling, entry, is_told in (
+        (", monthlyCeiling: 50", f"{LEARNS}, {own}", True),
+        (", monthlyCeiling: 50", f"{LEARNS}", False),
+        (", monthlyCeiling: 50", f"{LEARNS}, {own[:-1]}, monthlyCeiling: 9}}", False),
+        (", monthlyCeiling: 50", f"replicas: 1, {own}", False),
+        ("", f"{LEARNS}, {own}", False),
+    ):
+        usual = f"{{waitingHour: 4, nodeHour: 0.4{ceiling}}}"
+        text = (
+            f"placeholder: {{defaults: {{prices: {usual}}}}}\nplaceholders: [{{name: a, {entry}}}]"
+        )
+        told = [fault for fault in found(text) if "monthlyCeiling of 50" in str(fault)]
+        assert [fault.key for fault in told] == ["placeholders[0].prices"] * is_told

@@ -222,6 +222,9 @@ def test_an_account_at_its_bounds_is_read_and_one_beyond_is_not() -> None:
     ):
         with pytest.raises((ValueError, TypeError)):
             read_account({**text, **change}, NOW)
+    # A reason of a later version.
+    later = [[5, 1, 1, "something new"], [6, 1, 1, "more came"]]
+    assert [late.minute for late in read_account({**text, "late": later}, NOW).late_classes] == [6]
     many = {
         "weeks": [[week, 1, 0, 0, 0, 0, 0] for week in range(20)],
         "late": [[minute, 1, 1, "not known"] for minute in range(90)],

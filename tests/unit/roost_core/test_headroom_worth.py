@@ -3,7 +3,14 @@
 import pytest
 
 from roost_core.placement.headroom_account import Account, Week
-from roost_core.placement.headroom_worth import Ceiling, Worth, cost_between, seats_worth, worth_of
+from roost_core.placement.headroom_worth import (
+    Ceiling,
+    Worth,
+    cost_between,
+    least_ceiling,
+    seats_worth,
+    worth_of,
+)
 
 
 def cost_by_hand(share: float, per_node: int, ahead_minutes: int, idle_minutes: float) -> float:
@@ -102,6 +109,9 @@ def test_without_a_ceiling_it_grows_with_the_busiest_of_five_weeks() -> None:
     busy = Week(0, node_hours=740, node_hours_without=700)
     assert ceiling_of(Account((busy, small, small, small, small))).most == pytest.approx(225)
     assert ceiling_of(Account((busy, small, small, small, small, small))).most == 200
+    # One price in other money doesn't raise it.
+    assert (least_ceiling(4, 60), least_ceiling(600, 0.4)) == (200, 200)
+    assert least_ceiling(600, 60) == 30_000
     # Who sets a ceiling has no other.
     assert ceiling_of(Account((busy,)), monthly_ceiling=20).most == 20
     assert ceiling_of(Account((busy,)), monthly_ceiling=0).most == 0
