@@ -21,7 +21,7 @@ IMAGES: Final = "images"
 GATE: Final = "gate"
 PLACEHOLDERS: Final = "placeholders"
 # `learn.max` of a hub without a limit of servers: more people than begin at once on most hubs, so
-# that classes of all of them get room. `monthlyCeiling` bounds what a wrong forecast costs.
+# that classes of all of them get room. What a wrong forecast costs has another bound: the ceiling.
 MOST_PLACEHOLDERS: Final = 1000
 # The columns of a timetable that `roost book` reads.
 _COLUMNS: Final = "one line a class: weekday,time,people,until"

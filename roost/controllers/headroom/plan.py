@@ -88,17 +88,17 @@ GAUGES: Final[Sequence[PlanGauge]] = (
     ),
     PlanGauge(
         "headroom_month_cost",
-        "Money that `learn` cost in thirty days, by `nodeHourPrice`.",
+        "Money that `learn` cost in thirty days, by `prices.nodeHour`.",
         ("set",),
     ),
     PlanGauge(
         "headroom_ceiling_left",
-        "Share of waiting's worth that `monthlyCeiling` leaves; 1: nothing is cut.",
+        "Share of waiting's worth that the ceiling of cost leaves; 1: nothing is cut.",
         ("set",),
     ),
     PlanGauge(
         "headroom_cut_people",
-        "People of the coming week who wait because of `monthlyCeiling`.",
+        "People of the coming week who wait because of the ceiling of cost.",
         ("set",),
     ),
     PlanGauge(
