@@ -11,7 +11,7 @@ from benchmarks.preemptions import as_rendered, run_round, set_up
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.alone]
 NODES, PLACEHOLDERS_PER_NODE, PREEMPTIONS = 10, 8, 100
 
 
