@@ -235,6 +235,7 @@ def test_a_class_in_selected_namespaces_works_there_alone(
 
 
 TWO_CLASSES: dict[str, Any] = object_of("classes-of-policies")
+ZEBRA = {"zebra": "yes"}
 
 
 def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
@@ -253,7 +254,7 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
     every = {"gpu": "yes", "course": "yes", "zebra": "yes"}
     more = ({}, *({key: "yes"} for key in every), every)
     wanted = [{"component": "singleuser-server", **labels} for labels in more]
-    wanted += [{"course": "yes", "zebra": "yes"}, {"zebra": "yes"}]
+    wanted += [{"course": "yes", **ZEBRA}, ZEBRA]
     values = {"admission": {"mode": "policy"}, "podClasses": TWO_CLASSES}
     for hub in install(control_plane, namespace, tmp_path, values):
         for namespace_labels in ({"courses": "here"}, {"courses": "here", "closed": "yes"}):
@@ -263,7 +264,10 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
             )
             known = {hub: namespace_labels}
             is_course_open = "closed" not in namespace_labels
-            wait_for_join(control_plane, hub, "course", 4 if is_course_open else 100)
+            course = {"course": "yes", "component": "singleuser-server"}
+            wait_for_join(control_plane, hub, course, 4 if is_course_open else 100)
+            # Each class has a policy, and the API server learns of one after the other.
+            wait_for_join(control_plane, hub, ZEBRA, 5)
             for given in wanted:
                 pod_class = Classes(settings.namespace, settings.classes).classify(
                     given, hub, known
@@ -276,12 +280,14 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
                 assert spec["schedulerName"] == labels.scheduler_name("hub", hub, pod_class.profile)
 
 
-def wait_for_join(control_plane: ControlPlane, hub: str, label: str, weight: int) -> None:
-    probe = pod(labels={label: "yes", "component": "singleuser-server"})
+def wait_for_join(
+    control_plane: ControlPlane, hub: str, given: dict[str, str], weight: int
+) -> None:
+    probe = pod(labels=given)
     wait_until(
         lambda: joins(admitted(control_plane, hub, probe)) == [weight],
         30,
-        "the namespace's labels to be known",
+        "the policies and the namespace's labels to be known",
     )
 
 
