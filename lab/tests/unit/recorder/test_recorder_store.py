@@ -34,7 +34,7 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.recording.streams import Seen
-from roost_lab.recorder.store import database, schema, start_rows
+from roost_lab.recorder.store import database, schema, start_rows, views
 from roost_lab.recorder.store.database import FORGOTTEN_PODS, Store, StoreError
 from roost_lab.recorder.store.records import (
     EVENTS,
@@ -487,9 +487,13 @@ def test_a_pod_is_found_by_its_name_without_reading_all_pods(
             assert "(name)::text = 'jupyter-ada'" in condition.partition("\n")[0]
 
 
+# Columns of the table `start` that later schemas have.
+NEW_TIMES = ("seated_us", "opened_us", "unused_us")
+
+
 @pytest.fixture
 def old_store(store: Store) -> Store:
-    """A database of this version, with rows in it."""
+    """A database of the first schema, with rows in it."""
     pods = [
         pod_record("a"),
         pod_record("b"),
@@ -497,6 +501,15 @@ def old_store(store: Store) -> Store:
         phase_record("a", Phase.READY, 7),
     ]
     store.write([NODE, *pods], {})
+    with store.engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE node DROP COLUMN capacity"))
+        connection.execute(sa.text("DROP TABLE pod_event"))
+        for view in views.VIEWS:
+            connection.execute(sa.text(f"DROP VIEW {view}"))
+        connection.execute(sa.text("DROP INDEX start_seated"))
+        for name in NEW_TIMES:
+            connection.execute(sa.text(f"ALTER TABLE start DROP COLUMN {name}"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
     return store
 
 
@@ -508,39 +521,74 @@ def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Store]
         folder = tmp_path / "migrations"
         if not folder.exists():
             shutil.copytree(database.MIGRATIONS, folder)
-            shutil.copy(LATER, folder / "versions" / "0002_teams.py")
+            shutil.copy(LATER, folder / "versions" / "0007_teams.py")
             monkeypatch.setattr(database, "MIGRATIONS", folder)
         store.migrate()
 
     return migrate
 
 
+def rows_of(store: Store) -> dict[str, list[str]]:
+    """The rows of an old schema's tables, without what later schemas brought."""
+    newer = ("capacity", *NEW_TIMES)
+    found = {}
+    with store.reading() as connection:
+        for table in schema.metadata.sorted_tables:
+            if table is schema.pod_event:
+                continue
+            columns = [column for column in table.columns if column.name not in newer]
+            found[table.name] = sorted(map(repr, connection.execute(sa.select(*columns))))
+    return found
+
+
+def test_an_older_database_becomes_what_a_new_one_is(old_store: Store) -> None:
+    old_store.migrate()
+    test_migrations_give_the_schema_that_the_code_writes(lambda: old_store)
+
+
 def test_an_older_database_keeps_each_row_and_gets_what_is_new(
     old_store: Store, upgrade: Callable[[Store], None]
 ) -> None:
-    before = everything(old_store)
+    before = rows_of(old_store)
     upgrade(old_store)
     # A second start changes nothing.
     upgrade(old_store)
-    assert everything(old_store) == before
+    assert rows_of(old_store) == before
     with old_store.reading() as connection:
         assert set(connection.execute(sa.text("SELECT team FROM pod")).scalars()) == {"none"}
         assert sorted(connection.execute(sa.text("SELECT name FROM name")).scalars()) == ["a", "b"]
         assert connection.execute(sa.text("SELECT count(*) FROM v_start")).scalar() == 2
-    old_store.write([pod_record("c")], {})
-    assert len(rows(old_store, schema.pod)) == 3
+    assert old_store.read_state().nodes["uid-n"].capacity is None
+    old_store.write([pod_record("c"), replace(NODE, capacity='{"cpu": 4000}')], {})
+    assert len(rows_of(old_store)["pod"]) == 3
+    assert old_store.read_state().nodes["uid-n"].capacity == '{"cpu": 4000}'
+
+
+def test_servers_that_a_culler_ended_leave_an_older_database(store: Store) -> None:
+    # Roost from a checkout has recorded them.
+    ended = phase_record("a", Phase.GONE, 9)
+    store.write([pod_record("a"), phase_record("a", Phase.READY, 7), ended], {})
+    with store.engine.begin() as connection:
+        connection.execute(sa.text("UPDATE phase SET phase = 'culled' WHERE phase = 'gone'"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0005'"))
+    store.migrate()
+    with store.reading() as connection:
+        phases = connection.execute(sa.text("SELECT phase FROM phase")).scalars().all()
+    assert "ready" in phases
+    assert "culled" not in phases
+    test_migrations_give_the_schema_that_the_code_writes(lambda: store)
 
 
 def test_a_migration_that_fails_leaves_the_database_as_it_was(
     old_store: Store, upgrade: Callable[[Store], None]
 ) -> None:
-    before = everything(old_store)
+    before = rows_of(old_store)
     with old_store.engine.begin() as connection:
         # The table is made last, after the column.
         connection.execute(sa.text("CREATE TABLE name (name integer)"))
     with pytest.raises(StoreError):
         upgrade(old_store)
-    assert everything(old_store) == before
+    assert rows_of(old_store) == before
     with old_store.reading() as connection:
         assert "team" not in {
             column["name"] for column in sa.inspect(connection).get_columns("pod")
