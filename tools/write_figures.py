@@ -439,8 +439,8 @@ def gains() -> str:
         f"{table}\n\nIn row 1's first week, {late[0]:.0f} % wait over 30 s without Roost, and"
         f" {late[1]:.0f} % with it. With a booked timetable, {late[2]:.1f} % wait, for"
         f" {booked:.1f} % more node-hours. In row 9's first week, {at_first[1]:.0f} % wait in place"
-        f" of {at_first[0]:.0f} %. In row 2's, Roost keeps the placeholders. No replay had more"
-        f" than {large_mean} nodes on average, or {large.most_nodes(NONE):.0f} at once."
+        f" of {at_first[0]:.0f} %. In row 2's, Roost keeps the placeholders. No row has"
+        f" more than {large_mean} nodes on average, or {large.most_nodes(NONE):.0f} at once."
     )
 
 

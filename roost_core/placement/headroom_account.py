@@ -16,12 +16,12 @@ from typing import Any, Final, NamedTuple
 # Weeks and late classes that are kept.
 KEPT_WEEKS: Final = 9
 KEPT_CLASSES: Final = 60
-# Time constant of a fading sum, a month that slides: what is this old counts 1/e.
-MONTH_MINUTES: Final = 30 * 1440
-# A hub's busiest week is looked for in so many weeks, so that a holiday doesn't count.
-BUSY_WEEKS: Final = 5
 DAYS_A_WEEK: Final = 7
 DAYS_A_MONTH: Final = 30
+# Time constant of a fading sum, a month that slides: what is this old counts 1/e.
+MONTH_MINUTES: Final = DAYS_A_MONTH * 1440
+# A hub's busiest week is looked for in so many weeks, so that a holiday doesn't count.
+BUSY_WEEKS: Final = 5
 # A start is late that waited longer for a node.
 LATE_SECONDS: Final = 30.0
 
