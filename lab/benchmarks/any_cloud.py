@@ -1,8 +1,9 @@
 """How much of Roost's gain stays without its scheduler: `python -m benchmarks.any_cloud`.
 
 Two days of mybinder.org's recorded launches, 28 and 29 May 2019, with 25 placeholders in each row.
-The first row is what mybinder.org ran: zero-to-jupyterhub's user scheduler. The others are Roost's
-defaults, placed by its own scheduler and by two that a cluster may have.
+Waits end when servers answer, as in `benchmarks.felt_day`. The first row is what mybinder.org ran:
+zero-to-jupyterhub's user scheduler. The others are Roost's defaults, placed by its own scheduler
+and by two that a cluster may have.
 """
 
 from __future__ import annotations
@@ -13,12 +14,12 @@ from collections.abc import Iterator, Mapping
 from statistics import median
 from typing import Any, Final, NamedTuple
 
+from benchmarks.felt_day import felt_world
 from benchmarks.figures import say, spread, table
 from benchmarks.studies import values_files
 from generator.values.merge import SetOptions
 from roost_lab.simulator.engine.results import TOTAL, RunResult
 from roost_lab.simulator.engine.world import World
-from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.attempt import Attempt
@@ -107,7 +108,7 @@ def main() -> int:
     rows = []
     for row in ROWS:
         policy = policy_of(row)
-        runs = [World(policy, Assumptions(), seed).play(launches(seed)) for seed in seeds]
+        runs = [World(policy, felt_world(), seed).play(launches(seed)) for seed in seeds]
         rows.append([row.scheduler, row.values, *_cells(runs)])
         say(f"{rows[-1]}")
     head = ["scheduler", "values", "cold starts", "wait, p95, s", "wait, p99, s", "node-hours"]

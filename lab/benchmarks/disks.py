@@ -2,8 +2,9 @@
 
 Two days of mybinder.org's recorded launches, under zero-to-jupyterhub's user-scheduler with 25
 placeholders and under Roost's defaults with as many, with disks of several sizes. Played are
-`imageGCHighThresholdPercent`, `imageGCLowThresholdPercent` and `imageMaximumGCAge`. Nothing but
-images is on these disks, so no pod is evicted.
+`imageGCHighThresholdPercent`, `imageGCLowThresholdPercent` and `imageMaximumGCAge`. Waits end when
+servers answer, as in `benchmarks.felt_day`. Nothing but images is on these disks, so no pod is
+evicted.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from benchmarks.felt_day import FELT
 from benchmarks.figures import say, table
 from roost_lab.simulator.engine.results import TOTAL, RunResult
 from roost_lab.simulator.engine.world import World
@@ -55,6 +57,7 @@ DISKS: Final = (
 def play(policy: str, disk: Disk, seed: int) -> RunResult:
     """Replay the trace's first two days."""
     setting = {
+        **FELT,
         "node_disk_bytes": disk.size_gb * GB,
         "gc_high": disk.high_percent / 100,
         "gc_low": disk.low_percent / 100,

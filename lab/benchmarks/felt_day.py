@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from roost_lab.simulator.setup.assumptions import Assumptions
 
-PULLS: Final = "middle"
+# Assumptions of the world that differ from the usual ones.
+FELT: Final = {**WORLDS[MYBINDER], "pulls": "middle"}
 # Columns of the table.
 P95, NODE_HOURS = "wait, p95, s", "node-hours"
 HEADINGS: Final = ("policy", "wait, p50, s", "wait, p90, s", P95, "wait, p99, s", NODE_HOURS)
@@ -33,7 +34,7 @@ HEADINGS: Final = ("policy", "wait, p50, s", "wait, p90, s", P95, "wait, p99, s"
 
 def felt_world() -> Assumptions:
     """The world of this benchmark."""
-    return make_assumptions({**WORLDS[MYBINDER], "pulls": PULLS}, MYBINDER)
+    return make_assumptions(FELT, MYBINDER)
 
 
 def play(policy: str, seed: int) -> tuple[float, ...]:

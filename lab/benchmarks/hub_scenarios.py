@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.headroom_history import history_of
+from roost_lab.simulator.setup.worlds import MYBINDER, WORLDS
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import BEGIN, synthetic_attempts
@@ -288,6 +289,8 @@ def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
 _EVEN: Final = {"boot_sigma": 0.0, "quota_per_repository": 0}
 # 26 users of 1 GiB a node, as on a machine of 32 GB: what its daemons leave.
 _MIDDLE_NODE: Final = {"node_cpu_millicores": 7910, "node_memory_bytes": 27 * GIB}
+# Waits of BinderHubs end when servers answer, after as long as mybinder.org's did.
+ANSWERS: Final = {key: WORLDS[MYBINDER][key] for key in ("answer_seconds", "answer_sigma")}
 _OF_HUB: Final = {**_EVEN, **_MIDDLE_NODE, "user_memory_bytes": GIB, "user_cpu_millicores": 50}
 
 SCENARIOS: Final = (
@@ -368,6 +371,7 @@ SCENARIOS: Final = (
         has_pullers=False,
         world={
             **_EVEN,
+            **ANSWERS,
             "user_memory_bytes": 512 * 2**20,
             "node_memory_bytes": 13 * GIB,
             "node_cpu_millicores": 3920,
@@ -386,7 +390,7 @@ SCENARIOS: Final = (
         launches=mybinder,
         hub=_binder(550_000_000),
         has_pullers=False,
-        world={"boot_sigma": 0.0},
+        world={**ANSWERS, "boot_sigma": 0.0},
         placeholders=(0, 25),
         days=1.0,
     ),

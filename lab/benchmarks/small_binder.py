@@ -1,24 +1,21 @@
 """Ten days of a BinderHub with 600 launches a day, as people would feel them: `python -m
 benchmarks.small_binder`.
 
-The hub is `small binder` of `benchmarks.hub_scenarios`, but waits end when servers answer, after as
-long as in the world `mybinder-2019`. Compared are zero-to-jupyterhub's user-scheduler and what
-`roost import` writes, with as many placeholders, with both autoscalers. The seeds were never used
-to tune Roost.
+The hub is `small binder` of `benchmarks.hub_scenarios`: waits end when servers answer. Compared are
+zero-to-jupyterhub's user-scheduler and what `roost import` writes, with as many placeholders, with
+both autoscalers. The seeds were never used to tune Roost.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import table
 from benchmarks.hub_scenarios import SCENARIOS
 from benchmarks.never_worse import HUB, IMPORTED, Case, Run, replays
-from roost_lab.simulator.setup.worlds import MYBINDER, WORLDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -67,10 +64,9 @@ def main() -> int:
     parser.add_argument("--days", type=float, default=DAYS)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
-    felt = {key: WORLDS[MYBINDER][key] for key in ("answer_seconds", "answer_sigma")}
     (scenario,) = [scenario for scenario in SCENARIOS if scenario.name == NAME]
     found = replays(
-        [replace(scenario, world={**scenario.world, **felt})],
+        [scenario],
         arms=tuple(POLICIES),
         seeds=range(FIRST_SEED, FIRST_SEED + options.seeds),
         days=options.days,
