@@ -9,7 +9,7 @@ arms:
   the replay itself.
 - booked: as imported, and all classes are booked as by `roost book --timetable`. With the variant
   two-empty-weeks some bookings also count before the first class, because a booking has no first
-  day. With every-second-week each class is booked for every week.
+  day. With every-second-week, new-timetable and moved-classes each class is booked for every week.
 - known: as imported, with the history of the same timetable's two weeks before, as from Prometheus.
 - oracle: as imported, but it knows all launches. It keeps the seats that are needed within a node's
   boot.

@@ -12,7 +12,7 @@ are local times of the term's zone, which is UTC unless `in_zone` says otherwise
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final, NamedTuple
@@ -48,6 +48,14 @@ READY_SECONDS: Final = 2
 CLOCK_CHANGES: Final = "Europe/Berlin"
 # How many times as large `ten_times` makes a university.
 TIMES: Final = 10
+# The week, counted from 1, from which on `new_timetable` has other classes.
+NEW_TIMETABLE_WEEK: Final = 4
+# The week, counted from 1, from which on `moved_classes` has some of its classes elsewhere.
+MOVED_CLASSES_WEEK: Final = 3
+# Of so many classes one moves.
+CLASSES_PER_MOVED: Final = 3
+# The hours in which a class may begin.
+CLASS_HOURS: Final = range(8, 18)
 # What `Launch.group` says of people who come for the exam.
 EXAM: Final = -1
 # Weeks that `weeks_before` can draw.
@@ -207,7 +215,7 @@ def _draw_classes(chance: random.Random, images: int) -> list[Class]:
         times_a_week = chance.choice([1, 1, 2])
         for _ in range(times_a_week):
             weekday = chance.randrange(WORKING_DAYS)
-            hour = chance.randrange(8, 18)
+            hour = chance.choice(CLASS_HOURS)
             minute = chance.choice([0, 0, 15, 30, 30])
             classes.append(Class(weekday, hour, minute, people, image))
     return sorted(classes, key=lambda class_: class_[:5])
@@ -256,6 +264,12 @@ class _LaunchDraw:
         for day in days:
             self._classes_of(day, classes)
             self._people_one_by_one(day)
+        return self._in_order()
+
+    def classes_alone(self, days: Iterable[int], classes: Sequence[Class]) -> list[Launch]:
+        """Those of the classes' people on these days, which have no holiday; else as `launches`."""
+        for day in days:
+            self._classes_of(day, classes)
         return self._in_order()
 
     def exam_alone(self, exam: Exam) -> list[Launch]:
@@ -394,6 +408,76 @@ def _comes_in(number: int, week: int) -> bool:
     return (week + number) % 2 == 1
 
 
+def new_timetable(term: Term) -> Term:
+    """A term whose classes end with its third week. In the fourth begin others, drawn anew.
+
+    The people who come one by one, the holiday and the exam are the same.
+    """
+    chance = random.Random(f"new timetable {term.seed}")  # noqa: S311 - no secret
+    others = _with_exceptions(chance, _draw_classes(chance, len(term.images)), term.weeks)
+    return _with_change(term, chance, NEW_TIMETABLE_WEEK, range(len(term.classes)), others)
+
+
+def moved_classes(term: Term) -> Term:
+    """A term in which a third of the classes move for good, in its third week.
+
+    Each comes to another day at its hour, or to another hour on its day. All else is the same.
+    """
+    chance = random.Random(f"moved classes {term.seed}")  # noqa: S311 - no secret
+    classes = len(term.classes)
+    moving = sorted(chance.sample(range(classes), classes // CLASSES_PER_MOVED))
+    moved = [_elsewhere(chance, term.classes[number]) for number in moving]
+    return _with_change(term, chance, MOVED_CLASSES_WEEK, moving, moved)
+
+
+def _elsewhere(chance: random.Random, course: Class) -> Class:
+    """The class on another day, or at another hour."""
+    if chance.choice([True, False]):
+        days = [day for day in range(WORKING_DAYS) if day != course.weekday]
+        return course._replace(weekday=chance.choice(days))
+    hours = [hour for hour in CLASS_HOURS if hour != course.hour]
+    return course._replace(hour=chance.choice(hours))
+
+
+def _with_change(
+    term: Term,
+    chance: random.Random,
+    week: int,
+    ending: Collection[int],
+    beginning: Sequence[Class],
+) -> Term:
+    """The term in which classes end before a week, and others begin in it.
+
+    ending: places in the term's classes, which stay as they are. The others come behind these.
+    """
+    # With weeks before the first, which `weeks_before` draws.
+    before = range(1 - MOST_WEEKS_BEFORE, week)
+    after = range(week, term.weeks + 1)
+    others = [_without_weeks(course, before) for course in beginning]
+    classes = [
+        _without_weeks(course, after) if number in ending else course
+        for number, course in enumerate(term.classes)
+    ]
+
+    def stays(launch: Launch) -> bool:
+        return launch.group not in ending or term.week_of(launch.attempt.moment) < week
+
+    first_day = (week - 1) * DAYS_A_WEEK
+    days = (day for day in range(first_day, term.weeks * DAYS_A_WEEK) if day != term.holiday)
+    drawn = _LaunchDraw(chance, term.images, term.habits).classes_alone(days, others)
+    coming = [
+        launch._replace(group=len(classes) + (launch.group or 0))
+        for launch in _moved(drawn, UTC, zone_of(term.time_zone))
+    ]
+    launches = sorted([*filter(stays, term.launches), *coming], key=_moment_of)
+    return _with_launches(replace(term, classes=[*classes, *others]), launches)
+
+
+def _without_weeks(course: Class, weeks: Iterable[int]) -> Class:
+    """The class that doesn't take place in these weeks either."""
+    return course._replace(weeks_left_out=tuple(sorted({*weeks, *course.weeks_left_out})))
+
+
 def ten_times(term: Term) -> Term:
     """A term of a university with ten times as many classes and people who come one by one.
 
@@ -477,6 +561,8 @@ VARIANTS: Final[Mapping[str, Callable[[Term], Term]]] = {
     "ten-times": ten_times,
     "two-empty-weeks": lambda term: after_empty_weeks(term, 2),
     "every-second-week": every_second_week,
+    "new-timetable": new_timetable,
+    "moved-classes": moved_classes,
     "no-exam": without_exam,
 }
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from zoneinfo import ZoneInfo
@@ -21,7 +22,10 @@ from benchmarks.terms import (
     first_weeks,
     hub_of,
     in_zone,
+    moved_classes,
+    new_timetable,
     ten_times,
+    weeks_before,
     without_exam,
 )
 from roost_lab.units import DAY_SECONDS
@@ -42,6 +46,15 @@ def weeks_of(term: Term, number: int) -> set[int]:
     """The weeks in which a class's people come."""
     ours = (launch.attempt.moment for launch in term.launches if launch.group == number)
     return {term.week_of(moment) for moment in ours}
+
+
+def launches_before(term: Term, week: int) -> list[Launch]:
+    return [each for each in term.launches if each.attempt.moment < term.begin_of(week)]
+
+
+def moments_without_class(term: Term) -> list[float]:
+    """When people come one by one, or for the exam."""
+    return [each.attempt.moment for each in term.launches if each.group in (None, EXAM)]
 
 
 # Recorded from the script that first drew these terms: seed -> launches and their checksum.
@@ -148,6 +161,58 @@ def test_every_second_week_each_class_comes_in_odd_or_in_even_weeks() -> None:
         assert not weeks & set(each.weeks_left_out)
     alone = [sum(launch.group is None for launch in one.launches) for one in (term, TERM)]
     assert alone[0] == alone[1]
+
+
+def test_a_new_timetable_begins_in_the_fourth_week_and_the_old_classes_end() -> None:
+    term = new_timetable(TERM)
+    assert new_timetable(TERM) == term
+    old = len(TERM.classes)
+    assert len(term.classes) - old >= 8
+    for number, each in enumerate(term.classes):
+        weeks = weeks_of(term, number)
+        assert weeks
+        assert weeks <= ({1, 2, 3} if number < old else {4, 5})
+        assert not weeks & set(each.weeks_left_out)
+    # Nothing else changes.
+    assert launches_before(term, 4) == launches_before(TERM, 4)
+    assert moments_without_class(term) == moments_without_class(TERM)
+    assert {launch.group for launch in weeks_before(term, 2)} == {None, *range(old)}
+
+
+def test_a_third_of_the_classes_moves_in_the_third_week() -> None:
+    term = moved_classes(TERM)
+    assert moved_classes(TERM) == term
+    old = len(TERM.classes)
+    gone = [n for n in range(old) if term.classes[n] != TERM.classes[n]]
+    assert len(gone) == len(term.classes) - old == old // 3
+    for number, moved in zip(gone, term.classes[old:], strict=True):
+        was = TERM.classes[number]
+        assert (moved.people, moved.image, moved.minute) == (was.people, was.image, was.minute)
+        # Another day, or another hour.
+        assert (moved.weekday != was.weekday) != (moved.hour != was.hour)
+        assert weeks_of(term, number) == weeks_of(TERM, number) & {1, 2}
+    for number in range(old, len(term.classes)):
+        assert weeks_of(term, number) <= {3, 4, 5}
+        begins = [launch.attempt.moment for launch in term.launches if launch.group == number]
+        assert {datetime.fromtimestamp(each, UTC).weekday() for each in begins} == {
+            term.classes[number].weekday
+        }
+    for number in set(range(old)) - set(gone):
+        assert weeks_of(term, number) == weeks_of(TERM, number)
+    assert launches_before(term, 3) == launches_before(TERM, 3)
+    assert moments_without_class(term) == moments_without_class(TERM)
+
+
+def test_a_new_timetable_keeps_the_holiday_and_local_times() -> None:
+    early = replace(TERM, holiday=24)  # the fourth week's Thursday
+    groups = {
+        launch.group
+        for launch in new_timetable(early).launches
+        if 0 <= launch.attempt.moment - early.begin_of_day(24) < DAY_SECONDS
+    }
+    assert not groups & set(range(len(TERM.classes), len(new_timetable(TERM).classes)))
+    there = new_timetable(in_zone(TERM, CLOCK_CHANGES))
+    assert there.launches == in_zone(new_timetable(TERM), CLOCK_CHANGES).launches
 
 
 def test_before_empty_weeks_only_the_administrator_comes() -> None:
