@@ -199,11 +199,15 @@ def _lint_repelled(report: LintReport, classes: _Classes, name: str, other: str)
     other_side = _Preference(other, "avoid", name)
     own_weight = own_side.weight(report, classes)
     repels = own_weight + other_side.weight(report, classes)
-    if repels * _MAX_PODS_A_NODE < attracts:
+    if not repels:
         return
-    enough = int(attracts // repels)
+    # So many repel as much as one attracts, rounded down: one more is the first to repel more.
+    enough = int(attracts // repels) + 1
+    if enough > _MAX_PODS_A_NODE:
+        return
+    pods = "pod" if enough == 1 else "pods"
     reason = (
-        f"from {enough} {other} pods on, a node repels a {name} more than one {name} there"
+        f"from {enough} {other} {pods} on, a node repels a {name} more than one {name} there"
         " attracts it."
     )
     cause = own_side if own_weight else other_side
@@ -213,12 +217,12 @@ def _lint_repelled(report: LintReport, classes: _Classes, name: str, other: str)
 def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
     path = ("sharedPools", "namespaceSelector")
     shared = child(report.values, *path)
-    if shared is None:
+    # {} selects all namespaces.
+    if shared is None or shared == {}:
         return
     for name, pod_class in classes.items():
         own = child(pod_class, "match", "namespaceSelector")
-        selects_all = shared == {}
-        if own is not None and own != shared and not selects_all:
+        if own is not None and own != shared:
             reason = f"replaces podClasses.{name}.match.namespaceSelector in every join and avoid."
             report.warn(
                 path, reason, f"It must select the namespaces of podClasses.{name} as well."
@@ -260,6 +264,7 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
     for other in classes.keys() - {name}:
         with report.part():
             class_labels = mapping(child(classes[other], "match", "labels"))
+            # Of the classes that match a pod, it has the one with the most labels.
             if len(class_labels) > len(labels) and class_labels.items() <= labels_of_pods.items():
                 reason = f"with these, placeholders belong to podClasses.{other}, not to {name}."
                 fix = f"Remove one of {', '.join(class_labels)}."

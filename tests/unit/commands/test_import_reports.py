@@ -281,7 +281,7 @@ def test_a_hub_without_placeholders_is_told_that_it_learns_and_how_to_decline() 
 def test_the_time_zone_is_the_hub_s_or_asked_for(hub: str, zone: str) -> None:
     result = import_layers([("hub.yaml", hub)])
     (entry,) = listing(result.values["placeholders"])
-    assert child(entry, "learn", "timeZone") == zone or "UTC"
+    assert child(entry, "learn", "timeZone") == (zone or "UTC")
     asks = "Set timeZone in placeholders to your users'" in result.report(details=False)
     assert asks == (not zone)
 
