@@ -386,62 +386,60 @@ def assumptions() -> str:
 
 
 def gains() -> str:
-    """README's table: what each kind of hub gains."""
+    """README's tables: what each kind of hub gains. Their rows are numbered through."""
     term = _Term()
     karpenter = _Term(Autoscaler.KARPENTER)
     large = _Term(results=LARGE_TERMS)
-    mean = _mean_nodes(term.hours(NONE), 28)
-    large_mean = _mean_nodes(large.hours(NONE), 28)
+    classes = [
+        ["no placeholders", *term.gains()],
+        ["no placeholders, ten times as many classes", *large.gains()],
+        ["25 placeholders at all times", *term.gains(FIXED)],
+        ["no placeholders, with Karpenter (`WhenEmptyOrUnderutilized`)", *karpenter.gains()],
+    ]
     course = _Course()
     pools = "docs/placement.md#nodes-that-hubs-share"
-    rows = [
-        [f"classes at set times, no placeholders yet: {mean} nodes on average", *term.gains()],
-        ["the same, with 25 placeholders at all times", *term.gains(FIXED)],
+    others = [
+        ["a BinderHub, 13,000 starts a day, pulls of 6 MB/s", *_public_binder().gains(10)],
+        ["a BinderHub, 13,000 starts a day, pulls of 25 MB/s", *_felt_day().gains(1)],
+        ["a BinderHub, 600 starts a day, pulls of 25 MB/s", *_small_binder().gains(10)],
         [
-            "a BinderHub, 13,000 starts a day, 25 placeholders, pulls of 6 MB/s",
-            *_public_binder().gains(10),
-        ],
-        [
-            "a BinderHub, 13,000 starts a day, 25 placeholders, pulls of 25 MB/s",
-            *_felt_day().gains(1),
-        ],
-        [
-            "a BinderHub, 600 starts a day, 25 placeholders, pulls of 25 MB/s",
-            *_small_binder().gains(10),
+            f"row 6's BinderHub as four hubs that share nodes, with [`sharedPools`]({pools})",
+            *_shared_pool().gains(1),
         ],
         [
             "GPUs, a course once a week, no placeholders yet",
+            _mean_nodes(course.hours, 28),
             f"the course's people wait {_whole(course.mean(NONE))} s on average",
             f"{_whole(course.mean(LEARNED))} s without a booking",
             f"{course.change} of GPU nodes",
             course.money,
         ],
-        [
-            f"row 4's BinderHub as four hubs that share nodes, with [`sharedPools`]({pools})",
-            *_shared_pool().gains(1),
-        ],
-        ["row 1 with Karpenter (`WhenEmptyOrUnderutilized`)", *karpenter.gains()],
-        [
-            f"classes at set times, no placeholders yet: {large_mean} nodes on average",
-            *large.gains(),
-        ],
-        ["one node; or few images and no classes", "", "no gain", "up to +1 %", ""],
+        ["one node; or few images and no classes", "", "", "no gain", "up to +1 %", ""],
     ]
-    head = ["row", "your hub, or node pool", "waits today", "with Roost"]
-    head += ["node-hours with Roost", "money in 4 weeks"]
-    table = _markdown(head, [[str(place), *row] for place, row in enumerate(rows, 1)])
+    head_of_classes = ["row", "hub with classes, today", "nodes, mean", "wait over 30 s today"]
+    head_of_classes += ["with Roost", "first week", "node-hours", "money in 4 weeks"]
+    head_of_others = ["row", "other hub, or node pool", "nodes, mean", "waits today"]
+    head_of_others += ["with Roost", "node-hours", "money in 4 weeks"]
     first = read_results("known-before").tables[0]
-    autoscaler = Autoscaler.CLUSTER_AUTOSCALER.value
-    late = [first.number("late, %", autoscaler, arm) for arm in (NONE, IMPORTED, BOOKED)]
-    booked = first.number("node-hours against none, %", autoscaler, BOOKED)
-    at_first = [large.late_at_first(arm) for arm in (NONE, IMPORTED)]
-    return (
-        f"{table}\n\nIn row 1's first week, {late[0]:.0f} % wait over 30 s without Roost, and"
-        f" {late[1]:.0f} % with it. With a booked timetable, {late[2]:.1f} % wait, for"
-        f" {booked:.1f} % more node-hours. In row 9's first week, {at_first[1]:.0f} % wait in place"
-        f" of {at_first[0]:.0f} %. In row 2's, Roost keeps the placeholders. No row has"
-        f" more than {large_mean} nodes on average, or {large.most_nodes(NONE):.0f} at once."
+    booked = (Autoscaler.CLUSTER_AUTOSCALER.value, BOOKED)
+    late = first.number("late, %", *booked)
+    more_hours = first.number("node-hours against none, %", *booked)
+    booked_told = (
+        f"With a [booked timetable](docs/events.md#a-terms-timetable), {late:.1f} % wait in row"
+        f" 1's first week, for {more_hours:.1f} % more node-hours."
     )
+    first_of_others = len(classes) + 1
+    return "\n\n".join(
+        [
+            _markdown(head_of_classes, _numbered(classes, 1)),
+            booked_told,
+            _markdown(head_of_others, _numbered(others, first_of_others)),
+        ]
+    )
+
+
+def _numbered(rows: Sequence[Sequence[str]], first: int) -> list[list[str]]:
+    return [[str(number), *row] for number, row in enumerate(rows, first)]
 
 
 def _mean_nodes(node_hours: float, days: int) -> str:
@@ -477,59 +475,59 @@ def gains_sources() -> str:
         ),
         (
             "2",
+            "two terms as row 1's, each with ten times as many classes and other people",
+            _mean_nodes(_Term(results=LARGE_TERMS).hours(NONE), 28),
+            LARGE_TERMS,
+            "on-a-large-hub",
+        ),
+        (
+            "3",
             "as row 1",
             _mean_nodes(term.hours(FIXED), 28),
             TERMS[Autoscaler.CLUSTER_AUTOSCALER],
             "learned-placeholders",
         ),
         (
-            "3",
-            "ten days of mybinder.org in 2019, no builds: 13,000 starts a day, nodes of 66 users",
-            _mean_nodes(_public_binder().node_hours[0], 10),
-            "flagship",
-            "what-an-install-gives",
-        ),
-        (
             "4",
-            "one of its days",
-            _mean_nodes(_felt_day().node_hours[0], 1),
-            "felt-day",
-            "what-an-install-gives",
-        ),
-        (
-            "5",
-            "ten days, 600 starts a day, nodes of 26 users",
-            _mean_nodes(_small_binder().node_hours[0], 10),
-            "small-binder",
-            "ten-days-of-a-small-binder",
-        ),
-        (
-            "6",
-            "four weeks, two replays only",
-            _mean_nodes(_Course().hours, 28),
-            "gpu-course",
-            "learned-placeholders",
-        ),
-        (
-            "7",
-            "row 4, divided among four hubs",
-            _mean_nodes(_shared_pool().node_hours[0], 1),
-            "shared-pool",
-            "several-hubs-on-one-pool",
-        ),
-        (
-            "8",
             "as row 1",
             _mean_nodes(_Term(Autoscaler.KARPENTER).hours(NONE), 28),
             TERMS[Autoscaler.KARPENTER],
             "with-karpenter",
         ),
         (
+            "5",
+            "ten days of mybinder.org in 2019, no builds: 13,000 starts a day, nodes of 66 users",
+            _mean_nodes(_public_binder().node_hours[0], 10),
+            "flagship",
+            "what-an-install-gives",
+        ),
+        (
+            "6",
+            "one of its days",
+            _mean_nodes(_felt_day().node_hours[0], 1),
+            "felt-day",
+            "what-an-install-gives",
+        ),
+        (
+            "7",
+            "ten days, 600 starts a day, nodes of 26 users",
+            _mean_nodes(_small_binder().node_hours[0], 10),
+            "small-binder",
+            "ten-days-of-a-small-binder",
+        ),
+        (
+            "8",
+            "row 6, divided among four hubs",
+            _mean_nodes(_shared_pool().node_hours[0], 1),
+            "shared-pool",
+            "several-hubs-on-one-pool",
+        ),
+        (
             "9",
-            "two terms as row 1's, each with ten times as many classes and other people",
-            _mean_nodes(_Term(results=LARGE_TERMS).hours(NONE), 28),
-            LARGE_TERMS,
-            "on-a-large-hub",
+            "four weeks, two replays only",
+            _mean_nodes(_Course().hours, 28),
+            "gpu-course",
+            "learned-placeholders",
         ),
         ("10", "", "", "ablation", "what-each-part-earns"),
     )
@@ -573,32 +571,32 @@ def costs() -> str:
             term.told_and_worst,
             term.money(NONE),
         ],
-        ["8", "the same with Karpenter", karpenter.told_and_worst, karpenter.money(NONE)],
+        ["2", "row 1 with ten times as many classes", large.told_and_worst, large.money(NONE)],
         [
-            "2",
+            "3",
             "a term's classes: 4 weeks, with 25 placeholders at all times before",
             term.told(FIXED),
             term.money(FIXED),
         ],
+        ["4", "the same with Karpenter", karpenter.told_and_worst, karpenter.money(NONE)],
         [
-            "3",
+            "5",
             "many images, as mybinder.org's: 10 days, 25 placeholders on both sides",
             public.hours,
             public.money(10),
         ],
         [
-            "5",
+            "7",
             "a BinderHub, 600 starts a day: 10 days, 25 placeholders on both sides",
             small.hours,
             small.money(10),
         ],
         [
-            "6",
+            "9",
             "GPUs with a weekly course: 4 weeks",
             _hours_today(course.hours, course.change),
             course.money,
         ],
-        ["9", "row 1 with ten times as many classes", large.told_and_worst, large.money(NONE)],
         ["10", "few images, no classes", "up to +1 %", ""],
     ]
     table = _markdown(["README's row", "hub", "node-hours", "money in 4 weeks"], rows)
@@ -693,11 +691,18 @@ class _Term:
         return self._later.number("most nodes", self._autoscaler, arm)
 
     def gains(self, arm: str = NONE) -> list[str]:
-        """README's cells from the wait to the money, against this arm."""
+        """README's cells from the nodes to the money, against this arm."""
+        seeds = self._later.number("seeds", self._autoscaler, IMPORTED)
+        # The values keep as many placeholders in the first week as the hub had.
+        at_first = "as today"
+        if arm == NONE:
+            at_first = f"{self.late_at_first(NONE):.0f} → {self.late_at_first(IMPORTED):.0f} %"
         return [
-            f"{self.late(arm):.0f} % wait over 30 s",
-            f"{self.late(IMPORTED):.1f} % (worst term: {self.worst_late:.1f} %)",
-            self._and_worst(self.change(arm), arm),
+            _mean_nodes(self.hours(arm), 28),
+            f"{self.late(arm):.0f} %",
+            f"{self.late(IMPORTED):.1f} % (worst of {seeds:.0f} terms: {self.worst_late:.1f} %)",
+            at_first,
+            f"{self.change(arm)} (worst: {self.worst_change(arm)})",
             self.money(arm),
         ]
 
@@ -708,7 +713,7 @@ class _Term:
     @property
     def told_and_worst(self) -> str:
         """The same without placeholders, also of the worst term."""
-        return self._and_worst(self.told(NONE))
+        return f"{self.told(NONE)} (worst term: {self.worst_change(NONE)})"
 
     def money(self, arm: str) -> str:
         """What learning costs more than this arm, in the median of the terms."""
@@ -717,9 +722,6 @@ class _Term:
     def worst_change(self, arm: str) -> str:
         """The change with Roost in the worst term."""
         return f"{self._against.number('worst, %', self._autoscaler, arm):+.1f} %"
-
-    def _and_worst(self, words: str, arm: str = NONE) -> str:
-        return f"{words} (worst term: {self.worst_change(arm)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -748,8 +750,9 @@ class _Pair:
         return _money_of_4_weeks(self.more, days)
 
     def gains(self, days: int) -> list[str]:
-        """README's cells from the wait to the money, of a replay of so many days."""
+        """README's cells from the nodes to the money, of a replay of so many days."""
         return [
+            _mean_nodes(self.node_hours[0], days),
             f"95 of 100 wait at most {self.p95[0]:.0f} s",
             f"{self.p95[1]:.0f} s",
             _change(*self.node_hours),

@@ -196,12 +196,12 @@ def test_costs_tell_a_term_with_either_autoscaler_and_its_worst() -> None:
         assert money == write_figures.as_money(more * write_figures.NODE_HOUR)
 
 
-def test_readmes_example_of_your_money_is_row_9s_percent() -> None:
+def test_readmes_example_of_your_money_is_row_2s_percent() -> None:
     term = write_figures._Term(results=write_figures.LARGE_TERMS)
     share = float(term.change(NONE).removesuffix(" %")) / 100
     money = write_figures.as_money(share * 10 * 28 * 24 * write_figures.NODE_HOUR)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert f"for 10 nodes with row 9's percent, {money.lstrip('+')}." in readme
+    assert f"With row 2's percent, this is {money.lstrip('+')} for 10 nodes." in readme
 
 
 def test_money_of_ten_days_is_told_for_four_weeks() -> None:
