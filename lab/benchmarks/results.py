@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 FOLDER: Final = ROOT / "lab" / "results"
-# Options that are long.
 _COURSE: Final = '--hubs "GPUs: weekly course" --from-day 8 --seeds 2'
-_FIVE_DAYS: Final = '--scenarios "university: GPUs" "university: large memory" research --days 5'
 # Name of a results file -> the command that measures it, from the top of a checkout.
 QUESTIONS: Final[dict[str, str]] = {
     "flagship": "python -m benchmarks.flagship --seeds 3 --results build/flagship.jsonl",
@@ -63,7 +61,6 @@ QUESTIONS: Final[dict[str, str]] = {
         " --days 10 --from-day 9"
     ),
     "never-worse": "python -m benchmarks.never_worse --days 1 --seeds 10",
-    "never-worse-imported": f"python -m benchmarks.never_worse {_FIVE_DAYS} --seeds 10",
 }
 # Folders of the code that decides what a replay comes to.
 DECIDING: Final = (

@@ -235,7 +235,7 @@ def test_a_part_of_roost_is_told_of_the_hubs_that_it_changes(folder: Path) -> No
         (AGAINST_HUB, "-2, 0, +4", "0, 0, 0"),
         ("no puller", "x6, 0, 0", "+15, +13, -3"),
         ("no join", "0, +2, -1", "0, 0, 0"),
-        ("popular images", "0, 0, -3", ""),
+        ("popular images", "0, 0, -5", ""),
     )
     table = FigureTable(("", "lecture", "research"), rows)
     results.write_results("ablation", Results("python -m x", "abc", "2026-11-28", (table,)))
@@ -248,8 +248,41 @@ def test_a_part_of_roost_is_told_of_the_hubs_that_it_changes(folder: Path) -> No
         "| no puller | lecture | x6 | 0 | 0 |",
         "|  | research | +15 | +13 | -3 |",
         "| part that is added | hub | cold starts, % | wait p95, % | node-hours, % |",
-        "| popular images | lecture | 0 | 0 | -3 |",
+        "| popular images | lecture | 0 | 0 | -5 |",
     ]
+
+
+def test_hubs_that_stay_as_they_are_with_roost_are_counted_and_left_out(folder: Path) -> None:
+    head = ("", "placeholders", "Cluster Autoscaler: p95, s", "p99, s", "node-hours")
+    rows = (
+        ("lecture", "0", "251 → 251", "1 → 9", "42 → 43"),
+        ("", "25", "223 → 223", "1 → 1", "55 → 52"),
+        ("research", "4", "2.3 → 2.5", "1 → 1", "431 → 433"),
+    )
+    table = FigureTable(head, rows)
+    results.write_results("never-worse", Results("python -m x", "abc", "2026-11-28", (table,)))
+    told = write_figures.never_worse()
+    assert told.startswith("In 1 of 3 pairs, no figure changes by 5 %.")
+    assert [line for line in told.splitlines() if line.startswith("|") and "---" not in line] == [
+        "|  | placeholders | Cluster Autoscaler: p95, s | node-hours |",
+        "| lecture | 25 | 223 → 223 | 55 → 52 |",
+        "| research | 4 | 2.3 → 2.5 | 431 → 433 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (results.QUESTIONS["term"], "python -m benchmarks.results term"),
+        ("roost simulate --days 1", "roost simulate --days 1"),
+    ],
+)
+def test_a_table_is_measured_again_by_its_name_or_by_its_command(
+    folder: Path, command: str, told: str
+) -> None:
+    table = FigureTable(("setting", "wait"), (("usual", "1, 2"),))
+    results.write_results("x", Results(command, "abc", "2026-11-28", (table,)))
+    assert f"\n`{told}`, measured at abc" in write_figures.ranges("x")
 
 
 @pytest.mark.parametrize("command", results.QUESTIONS.values(), ids=results.QUESTIONS)
