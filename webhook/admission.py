@@ -146,7 +146,7 @@ def _apply_rules(case: Case, rules: Iterable[Rule]) -> Decision:
     reads = Reads.NOTHING
     for rule in rules:
         verdicts = list(rule.apply(case))
-        if verdicts and rule.reads is not Reads.NOTHING:
+        if verdicts:
             reads |= rule.reads
         for verdict in verdicts:
             if isinstance(verdict, Note):

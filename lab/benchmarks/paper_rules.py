@@ -18,7 +18,7 @@ from roost_core.placement.warm_sets import MAX_NODES, slots_of, with_weights
 from tests.binderhub_ring import rank_nodes
 from tests.warm_rule import set_size
 from webhook.rules.image_gate import gate_label
-from webhook.rules.warm import WarmChoice, choose_warm_nodes, read_warm_needs
+from webhook.rules.warm import NoWarmSet, WarmChoice, choose_warm_nodes, read_warm_needs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -72,7 +72,7 @@ class RuleChooser:
         self._slots: dict[str, int] = {}
         self._nodes: Nodes | None = None
 
-    def __call__(self, case: Case, needs: WarmNeeds | None = None) -> WarmChoice | str | None:
+    def __call__(self, case: Case, needs: WarmNeeds | None = None) -> WarmChoice | NoWarmSet | None:
         """The rule's order, without full nodes, where Roost would choose."""
         found = choose_warm_nodes(case, needs)
         nodes = case.facts.nodes

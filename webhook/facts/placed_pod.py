@@ -30,7 +30,8 @@ class PlacedPod(NamedTuple):
     is_starting: bool = False
     # Images, normalised and not among `images`, that its node can't pull now.
     failing: tuple[str, ...] = ()
-    # Those images that its kubelet pulls although the node holds them (`Always`).
+    # Images, of `images` and of `failing`, all of whose containers have `Always`: its kubelet pulls
+    # them although the node holds them.
     always: tuple[str, ...] = ()
     # As `pull_secrets` says.
     secrets: str = ""

@@ -13,8 +13,8 @@ from roost_core.objects.node import MAX_IMAGES, Node
 from roost_core.scheduler.node_rows import bump
 from webhook.facts.placed_pod import PlacedPod
 
-# Gives a table that may be changed, for one that may not: a copy, or the table itself.
-_ToChange = Callable[[Any], dict[Any, Any]]
+# Makes a table that may be changed of one that may not: a copy, or the table itself.
+_MakeWritable = Callable[[Any], dict[Any, Any]]
 
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})
 
@@ -182,12 +182,13 @@ class WarmFacts:
             if not names:
                 continue
             unproven = {
-                (on, image): None for on, image in unproven if on != node or image not in names
+                (on, image): None for on, image in unproven if not (on == node and image in names)
             }
             images = self._with_report(node, before, names, needed.get(node), moved)
             if images is not None:
                 known[node] = images
-        if not known and len(unproven) == len(self._unproven):
+        is_more_proven = len(unproven) < len(self._unproven)
+        if not known and not is_more_proven:
             return self
         changed = copy(self)
         changed._unproven = unproven
@@ -251,16 +252,18 @@ class WarmFacts:
         """Names of the nodes of which images are known."""
         return self._images.keys()
 
-    def _change(self, changes: Mapping[str, PlacedPod | None], to_change: _ToChange) -> None:
-        """Apply changes. to_change: gives a table that may be changed; `dict` for a copy."""
+    def _change(
+        self, changes: Mapping[str, PlacedPod | None], make_writable: _MakeWritable
+    ) -> None:
+        """Apply changes. make_writable: makes a table that may be changed; `dict` for a copy."""
         self.mark = object()
         changing = _PodChanges(
-            pods=to_change(self.pods),
-            loads=to_change(self._loads),
-            in_use=to_change(self._in_use),
-            pulling=to_change(self._pulling),
-            pulls=to_change(self._pulls),
-            unproven=to_change(self._unproven),
+            pods=make_writable(self.pods),
+            loads=make_writable(self._loads),
+            in_use=make_writable(self._in_use),
+            pulling=make_writable(self._pulling),
+            pulls=make_writable(self._pulls),
+            unproven=make_writable(self._unproven),
             known=self._images,
         )
         for key, pod in changes.items():
@@ -274,25 +277,25 @@ class WarmFacts:
         self._unproven = changing.unproven
         moved: list[_Move] = []
         known = {
-            node: self._use(node, images, moved, to_change)
+            node: self._use(node, images, moved, make_writable)
             for node, images in changing.used_on.items()
         }
         for node, failed in changing.failed.items():
             if node not in known:
-                known[node] = self._use(node, (), moved, to_change)
+                known[node] = self._use(node, (), moved, make_writable)
             images = known[node].images
             absent = [image for image in dict.fromkeys(failed) if image in images]
             _drop(absent, images, node, moved)
-        self._remember(known, moved, to_change)
+        self._remember(known, moved, make_writable)
 
     def _use(
-        self, node: str, images: Iterable[str], moved: list[_Move], to_change: _ToChange
+        self, node: str, images: Iterable[str], moved: list[_Move], make_writable: _MakeWritable
     ) -> _NodeImages:
         """What is known of a node's images once these were used last there.
 
         moved: gets what came and what is no longer remembered.
         """
-        now = to_change(self._images.get(node) or {})
+        now = make_writable(self._images.get(node) or {})
         brought = self._brought.get(node, 0)
         for image in images:
             if now.pop(image, None) is None:
@@ -303,14 +306,17 @@ class WarmFacts:
         return _NodeImages(now, brought)
 
     def _remember(
-        self, known: Mapping[str, _NodeImages], moved: Collection[_Move], to_change: _ToChange
+        self,
+        known: Mapping[str, _NodeImages],
+        moved: Collection[_Move],
+        make_writable: _MakeWritable,
     ) -> None:
         """Replace what is known of these nodes' images. moved: what that changes."""
         if not known:
             return
         self.mark = object()
-        everywhere = to_change(self._images)
-        brought_to = to_change(self._brought)
+        everywhere = make_writable(self._images)
+        brought_to = make_writable(self._brought)
         for node, (images, brought) in known.items():
             if images:
                 everywhere[node] = images
@@ -323,7 +329,7 @@ class WarmFacts:
         if not moved:
             # Mostly nothing has moved. Then thousands of holders needn't be copied.
             return
-        holders = to_change(self._holders)
+        holders = make_writable(self._holders)
         # By image, at once: thousands of nodes may report the same ones.
         changed: dict[str, set[str]] = {}
         for image, node, came in moved:

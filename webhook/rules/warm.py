@@ -49,6 +49,13 @@ class WarmChoice(NamedTuple):
     set_size: int
 
 
+class NoWarmSet(NamedTuple):
+    """No warm set is used for a pod, although its class has one."""
+
+    # In words: "nodes can't be read".
+    reason: str
+
+
 def prefer_warm(case: Case) -> Iterator[RuleResult]:
     """Prefer the warm nodes.
 
@@ -57,8 +64,8 @@ def prefer_warm(case: Case) -> Iterator[RuleResult]:
     choice = choose_warm_nodes(case)
     if choice is None:
         return
-    if isinstance(choice, str):
-        yield Note("warm", f"nothing preferred: {choice}")
+    if isinstance(choice, NoWarmSet):
+        yield Note("warm", f"nothing preferred: {choice.reason}")
         if joins_unless_warm(case.settings, case.pod_class):
             yield from pods_to_join(case)
         return
@@ -83,29 +90,31 @@ def read_warm_needs(case: Case) -> WarmNeeds:
     return WarmNeeds(case.pod.rules, requests_of(case), images, are_brought)
 
 
-def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice | str | None:
+def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice | NoWarmSet | None:
     """Choose the nodes to prefer: none if all are full.
 
-    A text says why no warm set is used. None: the class has no warm set, or the pod was reviewed
-    before. needs: what `read_warm_needs` returned for a pod with the same spec.
+    None: the class has no warm set, or the pod was reviewed before. needs: what `read_warm_needs`
+    returned for a pod with the same spec.
     """
     pod = case.pod
     pod_class = case.pod_class
-    target = pod.annotations.get(WARM_TARGET_ANNOTATION)
-    has_terms = bool(target) and prefers_node(pod, named_node(str(target)))
-    if pod_class.warm is None or has_terms:
+    if pod_class.warm is None:
+        return None
+    target = pod.annotations.get(WARM_TARGET_ANNOTATION, "")
+    was_reviewed = bool(target) and prefers_node(pod, named_node(target))
+    if was_reviewed:
         return None
     nodes = case.facts.nodes
     facts = case.facts.warm.get(pod_class.name)
     if nodes is None:
-        return "nodes can't be read"
+        return NoWarmSet("nodes can't be read")
     if facts is None:
-        return "pods of the class can't be read"
+        return NoWarmSet("pods of the class can't be read")
     try:
         needs = needs or read_warm_needs(case)
     except MalformedObjectError:
         # The API server will reject the pod, and say why. Other rules don't need the requests.
-        return "the pod's requests can't be read"
+        return NoWarmSet("the pod's requests can't be read")
     # The nodes whose label says that they hold an image, by the image.
     images = {
         normalised: nodes.holders.get(gate_label(case.settings, reference), frozenset())
@@ -115,7 +124,7 @@ def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice 
     all_nodes_are_warm = needs.are_brought and facts.uses_only(_brought_images(case))
     if all_nodes_are_warm and not failing:
         # The scheduler packs users better than a set of the oldest nodes does.
-        return "pullers bring all images of the class to every node"
+        return NoWarmSet("pullers bring all images of the class to every node")
     warm = pod_class.warm
     question = CandidateQuestion(
         needs.rules, needs.requests, warm.pods_per_node, _preferred_terms(pod_class)

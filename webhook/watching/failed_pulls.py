@@ -25,7 +25,7 @@ class FailedPulls:
 
     Where a node holds the image, it is the registry or the pull secret that failed, not the node.
 
-    A pull that hangs raises no error: its pods go, and never started.
+    A pull that hangs raises no error. It shows when its pod goes without having started.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -96,11 +96,16 @@ class FailedPulls:
         went after a while without having started there.
         """
         start = self._starting.pop(key, None)
-        is_same = start is not None and pod is not None and pod.node == start.pod.node
+        stays = start is not None and pod is not None and pod.node == start.pod.node
         if pod is not None and pod.is_starting:
-            since = start.since if start is not None and is_same else now
+            since = start.since if start is not None and stays else now
             self._starting[key] = _Start(since, pod)
-        if start is None or is_same or start.pod.failing or now - start.since < WAITED_SECONDS:
+        if start is None or stays:
+            return []
+        if start.pod.failing:
+            # The pod itself said which image fails.
+            return []
+        if now - start.since < WAITED_SECONDS:
             return []
         # The first is its main container's; all pods may share the others.
         return [

@@ -40,7 +40,7 @@ from webhook.patch import Operation, patch_for
 from webhook.rules import Rulebook
 from webhook.rules.contract import Case, Note, Reads, Rule
 from webhook.rules.join_and_avoid import joins_unless_warm, pods_to_join
-from webhook.rules.warm import WarmChoice, WarmNeeds, choose_warm_nodes, read_warm_needs
+from webhook.rules.warm import NoWarmSet, WarmChoice, WarmNeeds, choose_warm_nodes, read_warm_needs
 
 if TYPE_CHECKING:
     from roost_core.objects.pod import Pod, PodSpec
@@ -125,7 +125,7 @@ class PodMaker:
         selector = None if settings is None else settings.shared_namespaces
         self._shared = None if selector is None else read_label_selector(selector)
         # Comparisons of rules put another one here.
-        self.choose_warm_nodes: Callable[[Case, WarmNeeds], WarmChoice | str | None] = (
+        self.choose_warm_nodes: Callable[[Case, WarmNeeds], WarmChoice | NoWarmSet | None] = (
             choose_warm_nodes
         )
         self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
@@ -342,7 +342,7 @@ class PodMaker:
             choice = self.choose_warm_nodes(
                 self._case(pod, pod_class, self._rulebook.settings, facts, now), needs
             )
-            if isinstance(choice, str):
+            if isinstance(choice, NoWarmSet):
                 state = known.cold or state
             elif choice is not None and choice.nodes:
                 terms = (*state.spec.preferred_node_terms, *map(self._named_term, choice.nodes))
