@@ -1,6 +1,7 @@
 """Read how the hub ends idle servers, and say what ending them earlier would save.
 
 Roost ends no server and has no such setting: the figures help the operator to choose the hub's own.
+`roost import` and `roost doctor --hub-values` say the same.
 Source: zero-to-jupyterhub 4.4, `cull` of its values, which it passes to jupyterhub-idle-culler.
 """
 
@@ -45,6 +46,17 @@ class Culling(NamedTuple):
     max_age: int
 
 
+class CullingAdvice(NamedTuple):
+    """What of a hub's culler costs node-hours. The sentence is: found, what to set, its effect."""
+
+    # The keys, and what they are.
+    found: str
+    # Keys of the hub's values, with what is proposed for them.
+    to_set: str
+    # What that did where it was replayed, with the page that says so.
+    effect: str
+
+
 def read_culling(hub: HubSection) -> Culling | None:
     """The hub's culler, by its values and the chart's defaults; None: a number can't be read here.
 
@@ -79,24 +91,37 @@ def _seconds(hub: HubSection, key: str, *, of_chart: int, of_culler: int) -> int
 
 def note_culling(draft: Draft, hub: HubSection) -> None:
     """Say what the hub's culler is set to, and what would save node-hours."""
+    unread, advice = look_at_culling(hub, draft.node_hour_price)
+    draft.notes += unread
+    if advice is not None:
+        draft.notes.append(f"{advice.found}: {advice.to_set} {advice.effect}")
+
+
+def look_at_culling(
+    hub: HubSection, price: float | None = None
+) -> tuple[list[str], CullingAdvice | None]:
+    """What can't be read of how the hub ends idle servers, as sentences; and what would save
+    node-hours, None for nothing.
+
+    price: of a node-hour; None: it isn't known.
+    """
+    unread = []
     own_culler = _own_culler(hub)
     if own_culler is not None:
-        draft.notes.append(
+        unread.append(
             f"{hub.show(own_culler)} runs a culler of the hub's own: after how long it ends idle"
             f" servers isn't read here ({_PAGE})."
         )
         if not hub.switch("cull.enabled", default=True):
-            return
+            return unread, None
     culling = read_culling(hub)
     if culling is None:
-        draft.notes.append(
+        unread.append(
             f"{hub.show('cull')}: timeout, every or maxAge isn't a whole number of seconds, so"
             f" nothing is said of idle servers ({_PAGE})."
         )
-        return
-    advice = advise(culling, hub, draft.node_hour_price)
-    if advice:
-        draft.notes.append(advice)
+        return unread, None
+    return unread, _advise(culling, hub, price)
 
 
 def _own_culler(hub: HubSection) -> HubPath | None:
@@ -112,29 +137,30 @@ def _own_culler(hub: HubSection) -> HubPath | None:
     return None
 
 
-def advise(culling: Culling, hub: HubSection, price: float | None) -> str:
-    """What would save node-hours, with its figures; "": the culler is as quick as is proposed.
-
-    price: of a node-hour; None: it isn't known.
-    """
+def _advise(culling: Culling, hub: HubSection, price: float | None) -> CullingAdvice | None:
+    """What would save node-hours; None: the culler is as quick as is proposed."""
     proposed = f"cull.timeout: {PROPOSED_TIMEOUT} and cull.every: {PROPOSED_EVERY}"
     if not culling.enabled:
-        return (
-            f"{hub.show('cull.enabled')} is false: idle servers keep their nodes until people stop"
-            f" them, unless servers end by themselves. {proposed} are usual where it is on"
-            f" ({_PAGE})."
+        return CullingAdvice(
+            f"{hub.show('cull.enabled')} is false, so idle servers keep their nodes until people"
+            " stop them, unless servers end by themselves",
+            f"cull.enabled: true, {proposed}",
+            f"are usual ({_PAGE}).",
         )
     timeout = f"{hub.show('cull.timeout')} is {culling.timeout}"
     every = f"cull.every {culling.every}"
     if culling.timeout > PROPOSED_TIMEOUT:
-        return (
-            f"{timeout} and {every}: {proposed} saved {node_hours(*_SAVED, 'of', price)} in"
-            " replayed universities whose people leave that to the culler. Who pauses for more than"
-            f" half an hour starts again ({_PAGE})."
+        return CullingAdvice(
+            f"{timeout} and {every}",
+            proposed,
+            f"saved {node_hours(*_SAVED, 'of', price)} in replayed universities whose people leave"
+            f" that to the culler. Who pauses for more than half an hour starts again ({_PAGE}).",
         )
     if culling.every > 2 * PROPOSED_EVERY:
-        return (
-            f"{every} with {timeout}: cull.every: {PROPOSED_EVERY} saved"
-            f" {node_hours(*_SAVED_BY_LOOKS, 'of', price)} in replayed universities ({_PAGE})."
+        return CullingAdvice(
+            f"{every} with {timeout}",
+            f"cull.every: {PROPOSED_EVERY}",
+            f"saved {node_hours(*_SAVED_BY_LOOKS, 'of', price)} in replayed universities"
+            f" ({_PAGE}).",
         )
-    return ""
+    return None

@@ -15,6 +15,7 @@ from generator.render.manifests import render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
 from generator.values.release_name import check_release
+from roost.commands.hub_values import read_hub
 from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost.commands.pod_file import left_out, read_pod_file
 from roost.doctor.cause_tree import CauseTree, group_by_cause
@@ -199,6 +200,13 @@ def _now(namespace: str, client: Client) -> int:
     type=click.FloatRange(0, 600),
     help="With --pod: try again for so long. Default: once.",
 )
+@click.option(
+    "--hub-values",
+    "hub_files",
+    metavar="FILE",
+    multiple=True,
+    help="The hub's own values, to say what an earlier end of idle servers saves.",
+)
 def command(
     *,
     options: RenderOptions,
@@ -209,6 +217,7 @@ def command(
     form: str,
     pod: str | None,
     wait: float | None,
+    hub_files: tuple[str, ...],
 ) -> int:
     """Look at an install from outside, and print what is wrong, by what it shows, and how to mend
     it.
@@ -222,9 +231,15 @@ def command(
     roost doctor --now --namespace jhub
     roost doctor --pod pod.yaml --namespace jhub
     roost doctor -f values.yaml --release roost --namespace jhub
+    roost doctor -f values.yaml --release roost --namespace jhub --hub-values hub.yaml
     roost doctor -f values.yaml --release roost --namespace jhub --before-install
     """
     connected = partial(connect_as_user, kubeconfig, context)
+    if hub_files and (now or pod is not None):
+        raise UsageError("--hub-values: leave out --now and --pod, which read no values")
+    if "-" in hub_files and "-" in options.files:
+        # The second would read nothing, which configures a hub by its chart's defaults.
+        raise UsageError("--hub-values: found - for --values, too: give one of them as a file")
     if now and (pod is not None or wait is not None or before_install or form != "text"):
         raise UsageError("--now: leave out --pod, --wait, --before-install and --format.")
     if pod is not None:
@@ -245,8 +260,9 @@ def command(
     check_release(release)
     merged = read_values(options.files, options.settings)
     raise_errors(find_faults(merged))
-    manifests = render(merged.values, release)
-    install = Install(client, release, merged.values, [manifest.body for manifest in manifests])
+    hub = read_hub(hub_files)
+    manifests = [manifest.body for manifest in render(merged.values, release)]
+    install = Install(client, release, merged.values, manifests, hub)
     outcomes = run_checks(install, BEFORE if before_install else INSTALLED)
     click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes, before=before_install))
     return _exit_code(outcomes, before=before_install)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from generator.importing.source import HubSection
 from generator.values.release_name import Release
 from roost_core.kube.client import Client, list_all
 from roost_core.objects.fields import JSONObject
@@ -19,13 +20,15 @@ from roost_core.objects.node import Node, node_or_none
 
 @dataclass(frozen=True)
 class Install:
-    """One release: its merged values, what they render to, and the cluster."""
+    """One release: its merged values, what they render to, its hub, and the cluster."""
 
     client: Client
     release: Release
     values: Mapping[str, Any]
     # Bodies of the rendered manifests.
     rendered: Sequence[JSONObject]
+    # The hub's own values, which the cluster keeps in a Secret; None: they weren't given.
+    hub: HubSection | None = None
 
     def of_kind(self, kind: str) -> list[JSONObject]:
         """Rendered objects of a kind."""

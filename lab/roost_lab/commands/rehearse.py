@@ -12,9 +12,8 @@ import click
 
 from generator.faults import UsageError
 from generator.importing.culling import Culling, read_culling
-from generator.importing.importer import import_layers
-from generator.values.files import read_file
 from generator.values.merge import SetOptions
+from roost.commands.hub_values import read_hub
 from roost.commands.prometheus import read_usage
 from roost_lab.booking.entry import entry_of, event_options
 from roost_lab.commands.options import refuse
@@ -74,12 +73,10 @@ def culling_of(files: Sequence[str]) -> Culling | None:
 
     Raises ValuesError for files that hold no hub.
     """
-    if not files:
+    hub = read_hub(files)
+    if hub is None:
         return None
-    result = import_layers([(file, read_file(file)) for file in files])
-    if result.hub is None:
-        return None
-    culling = read_culling(result.hub)
+    culling = read_culling(hub)
     if culling is None:
         sys.stderr.write("--hub-values: cull isn't in whole seconds, so it isn't played\n")
     return culling

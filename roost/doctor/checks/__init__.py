@@ -94,6 +94,7 @@ BEFORE: Final[Mapping[str, Check]] = {
     "hubs": shared_nodes.check,
     "priorities": priorities.check,
     "requests": requests.check,
+    "idle-servers": idle_servers.check,
     "security": security.check,
     "node-versions": node_versions.check,
     "image-volumes": image_volumes.check,

@@ -2,6 +2,9 @@
 the API server.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +12,10 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generator.faults import ValuesError
+from roost.cli import run
+from roost.commands import doctor
+from roost.commands.hub_values import read_hub
 from roost.doctor.checks import BEFORE, INSTALLED, idle_servers, run_checks, slow_starts
 from roost.doctor.checks.kubelets import check
 from roost_core.kube.client import ApiError, ClusterError
@@ -405,6 +412,101 @@ def test_servers_of_days_are_told_where_they_are_many(long: int, short: int, hou
         True
     ] * is_told
     assert looked_at.startswith(f"how long {long + short} users' servers run")
+
+
+class ClusterOfVersion(Cluster):
+    """A cluster that says its version, as the command asks it."""
+
+    def get(
+        self, path: str, query: Mapping[str, Any] | None = None, /, *, read_seconds: float = 0.0
+    ) -> JSONObject:
+        if path == "/version":
+            return {"gitVersion": "v1.37.2"}
+        return super().get(path, query, read_seconds=read_seconds)
+
+
+SECRETS_OF_HUB = """
+hub: {config: {GitHubOAuthenticator: {client_secret: hunter2}}, cookieSecret: hunter2,
+  services: {c: {apiToken: hunter2, command: [jupyterhub-idle-culler, --token=hunter2]}}}
+proxy: {secretToken: hunter2}
+"""
+
+
+@pytest.mark.parametrize(("values", "found", "fix"), rows("doctor/cullings"))
+def test_a_hub_that_ends_idle_servers_late_is_told_by_its_values_alone(
+    values: str, found: str, fix: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "hub.yaml"
+    file.write_text(values)
+    cluster = Cluster()
+    cluster.install = replace(cluster.install, hub=read_hub([str(file)]))
+    if not found:
+        assert cluster.said("idle-servers") == []
+        return
+    cluster.tells("idle-servers", "warning", found, fix=fix)
+
+
+def test_a_culler_that_the_hub_runs_itself_is_unknown(tmp_path: Path) -> None:
+    file = tmp_path / "hub.yaml"
+    file.write_text(SECRETS_OF_HUB + "cull: {enabled: false}")
+    cluster = Cluster()
+    cluster.install = replace(cluster.install, hub=read_hub([str(file)]))
+    own = "hub.services.c runs a culler of the hub's own"
+    cluster.tells("idle-servers", "unknown", own, fix="end servers after 1800 idle seconds")
+
+
+def test_without_the_hubs_values_it_is_said_how_its_culler_is_looked_at() -> None:
+    cluster = Cluster()
+    ((_, looked_at, findings),) = run_checks(cluster.install, {"idle-servers": idle_servers.check})
+    assert findings == ()
+    assert looked_at.endswith(
+        "after how long the hub ends idle ones is told with --hub-values FILE"
+    )
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("before", [(), ("--before-install",)])
+def test_of_the_hubs_values_nothing_but_its_culler_is_printed(
+    form: str,
+    before: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "hub.yaml"
+    file.write_text(SECRETS_OF_HUB + "cull: {timeout: hunter2, every: 7}")
+    later = tmp_path / "later.yaml"
+    later.write_text("cull: {timeout: 5400}")
+    monkeypatch.setattr(doctor, "connect_as_user", lambda *_: ClusterOfVersion())
+    arguments = ["doctor", "--release", "hub", "-n", "jhub", "--format", form, *before]
+    for files in ([file], [file, later]):
+        run([*arguments, *(f"--hub-values={path}" for path in files)])
+        printed = capsys.readouterr()
+        assert "hunter2" not in printed.out + printed.err
+        assert "hub.services.c runs a culler of the hub's own" in printed.out
+        isnt_number = "timeout, every or maxAge isn't a whole number of seconds" in printed.out
+        assert isnt_number == (later not in files)
+        assert ("cull.timeout is 5400 and cull.every 7." in printed.out) == (later in files)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("password: hunter2\nhub: [", "hub.yaml:3"),
+        ("hub: {cookieSecret: hunter2, cookieSecret: hunter2}\nauth: {{hunter2", "hub.yaml"),
+        ("{proxy: hunter2, jupyterhub: hunter2}", "hub.yaml:1"),
+        ("other: {password: hunter2}", "values of zero-to-jupyterhub or BinderHub"),
+    ],
+)
+def test_a_file_that_holds_no_hub_is_refused_without_its_content(
+    text: str, said: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "hub.yaml"
+    file.write_text(text)
+    with pytest.raises(ValuesError) as refused:
+        read_hub([str(file)])
+    assert said in str(refused.value)
+    assert "hunter2" not in str(refused.value)
 
 
 def with_request(name: str, cpu: str, *, of_pod: str = "") -> JSONObject:

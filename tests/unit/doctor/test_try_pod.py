@@ -104,6 +104,11 @@ def test_the_command_says_what_came_back(
         ("--now --wait 5", "--now: leave out --pod, --wait, --before-install and --format."),
         (f"--before-install --pod={POD}", "--pod: leave out --before-install and --format."),
         (f"--format=json --pod={POD}", "--pod: leave out --before-install and --format."),
+        ("--now --hub-values h", "--hub-values: leave out --now and --pod, which read no values"),
+        (
+            "--values - --hub-values -",
+            "--hub-values: found - for --values, too: give one of them as a file",
+        ),
     ],
 )
 def test_options_without_effect_are_refused(
