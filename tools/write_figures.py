@@ -93,22 +93,12 @@ def blocks() -> Mapping[str, Callable[[], str]]:
 
 # A part of Roost, or all of it, is told of hubs where a figure changes by so many percent or more.
 TOLD_CHANGE: Final = 5.0
-# Assumptions that a hub's operator knows, or may want to vary. `assumptions.py` tells of all.
+# Assumptions in which hubs differ most. `assumptions.py` tells of all.
 TOLD_ASSUMPTIONS: Final = (
-    *("kubernetes_minor", "sessions", "cull_every_seconds", "cull_timeout_seconds"),
-    *("sessions_cull_timeout_seconds", "sessions_cull_every_seconds", "pulls"),
-    *("active_server_limit", "concurrent_spawn_limit", "user_cpu_millicores", "user_memory_bytes"),
-    *("node_cpu_millicores", "node_memory_bytes", "node_disk_bytes", "gc_high"),
-    *(
-        "gc_low",
-        "gc_max_age_seconds",
-        "min_nodes",
-        "max_nodes",
-        "autoscaler",
-        "boot_median_seconds",
-        "image_median_bytes",
-    ),
-    *("pushes_per_day", "answer_seconds", "with_builds"),
+    *("kubernetes_minor", "sessions", "pulls", "concurrent_spawn_limit"),
+    *("user_cpu_millicores", "user_memory_bytes", "node_cpu_millicores", "node_memory_bytes"),
+    *("node_disk_bytes", "min_nodes", "max_nodes", "autoscaler", "boot_median_seconds"),
+    *("image_median_bytes", "answer_seconds", "with_builds"),
 )
 
 
