@@ -453,7 +453,7 @@ def gains() -> str:
         [
             "GPUs, a course once a week, no placeholders yet",
             _mean_nodes(course.hours, 28),
-            f"the course's people wait {_whole(course.mean(NONE))} s on average",
+            f"{_whole(course.mean(NONE))} s (the course's mean)",
             f"{_whole(course.mean(LEARNED))} s without a booking",
             f"{course.change} of GPU nodes",
             course.money,
@@ -462,7 +462,7 @@ def gains() -> str:
     ]
     head_of_classes = ["row", "hub with classes, today", "nodes, mean", "wait over 30 s today"]
     head_of_classes += ["with Roost", "first week", "node-hours", "money in 4 weeks"]
-    head_of_others = ["row", "other hub, or node pool", "nodes, mean", "waits today"]
+    head_of_others = ["row", "other hub, or node pool", "nodes, mean", "95 of 100 wait at most"]
     head_of_others += ["with Roost", "node-hours", "money in 4 weeks"]
     first = read_results("known-before").tables[0]
     booked = (Autoscaler.CLUSTER_AUTOSCALER.value, BOOKED)
@@ -747,7 +747,7 @@ class _Pair:
         """README's cells from the nodes to the money, of a replay of so many days."""
         return [
             _mean_nodes(self.node_hours[0], days),
-            f"95 of 100 wait at most {self.p95[0]:.0f} s",
+            f"{self.p95[0]:.0f} s",
             f"{self.p95[1]:.0f} s",
             _change(*self.node_hours),
             self.money(days),
