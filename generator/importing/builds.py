@@ -1,12 +1,12 @@
 """Map BinderHub's and binderhub-service's values: where builds run, and what their placement needs.
 
-Source: BinderHub's chart and traits (KubernetesBuildExecutor, with the older names under BinderHub)
-of 2026; binderhub-service's templates.
+Source: BinderHub's chart and traits (KubernetesBuildExecutor and LaunchQuota, with the older names
+under BinderHub) of 2026; binderhub-service's templates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from generator.importing.chart_resources import kubernetes_resources
@@ -44,6 +44,13 @@ _STAYS: Final = (
 # Values of imageBuilderType with which builder pods run.
 _BUILDER_PODS: Final = ("dind", "pink")
 _BUILD_CLASSES: Final = ("BinderHub", "KubernetesBuildExecutor")
+# Quotas of launches: of all users, and of the users of one repository.
+_TOTAL_QUOTAS: Final = (
+    ("LaunchQuota", "total_quota"),
+    ("KubernetesLaunchQuota", "total_quota"),
+    ("BinderHub", "pod_quota"),
+)
+_REPO_QUOTAS: Final = (("BinderHub", "per_repo_quota"), ("BinderHub", "per_repo_quota_higher"))
 # Traits that decide which pods builds are, and where: if one isn't known, no build is promised a
 # home.
 _DECIDES: Final = frozenset(
@@ -78,6 +85,7 @@ def map_builds(draft: Draft, charts: Charts) -> None:
             _note_python(draft, section, set_traits)
             _note_build_class(draft, section, set_traits)
             _note_no_registry(draft, section, set_traits)
+            _note_quotas(draft, section)
             _map_executor(draft, section, set_traits)
     _note_node_placeholder(draft, charts.parent)
     _note_dask(draft, charts.parent)
@@ -134,8 +142,8 @@ def _builder_type(binder: HubSection) -> str | None:
     return "dind" if switched_on else None
 
 
-def _read_python(section: HubSection) -> _Set:
-    """What the chart's own Python sets of builds."""
+def _read_python(section: HubSection, classes: Collection[str] = _BUILD_CLASSES) -> _Set:
+    """What the chart's own Python sets of these classes, by default of builds."""
     config = child(section.data, "extraConfig")
     codes: list[tuple[HubPath, object]] = [(("extraConfig",), config)]
     if isinstance(config, Mapping):
@@ -144,7 +152,7 @@ def _read_python(section: HubSection) -> _Set:
     for at, code in codes:
         if not isinstance(code, str) or not code.strip():
             continue
-        for class_name, trait, value in class_settings(code, _BUILD_CLASSES):
+        for class_name, trait, value in class_settings(code, classes):
             found[class_name, trait] = SetTrait(value, at)
     return found
 
@@ -184,6 +192,46 @@ def _note_no_registry(draft: Draft, section: HubSection, set_traits: _Set) -> No
             " hub on one node, or give it a registry. popularImages can't bring these images"
         )
         draft.reject(section, key, reason)
+
+
+def _note_quotas(draft: Draft, section: HubSection) -> None:
+    """Say that BinderHub keeps its quotas of launches, and what room beyond them is worth."""
+    of_all = _quotas(section, _TOTAL_QUOTAS, least=0)
+    # There, 0 is no quota.
+    of_repository = _quotas(section, _REPO_QUOTAS, least=1)
+    if not of_all and not of_repository:
+        return
+    beyond = []
+    if of_all:
+        beyond.append("users never fill more placeholders than the quota of all")
+    if of_repository:
+        beyond.append("of a booked class, no more people start than its repository's quota")
+    found = ", ".join([*of_all, *of_repository])
+    draft.notes.append(
+        f"{found}: quotas stay with BinderHub, which refuses launches beyond them. Placeholders"
+        f" don't count there; {', and '.join(beyond)}."
+    )
+
+
+def _quotas(section: HubSection, traits: Collection[tuple[str, str]], *, least: int) -> list[str]:
+    """The quotas that are set, each with its number, for people; Python has the last word.
+
+    least: a smaller number is no quota.
+    """
+    set_traits = _read_python(section, {class_name for class_name, _ in traits})
+    found = []
+    for class_name, trait in traits:
+        at: HubPath = ("config", class_name, trait)
+        value = child(section.data, *at)
+        if (class_name, trait) in set_traits:
+            value, at = set_traits[class_name, trait]
+        if value == UNKNOWN:
+            found.append(f"{section.show(at)} sets {trait}")
+        elif fits(value, "integer"):
+            quota = int(float(str(value)))
+            if quota >= least:
+                found.append(f"{section.show(at)} is {quota}")
+    return found
 
 
 def _note_unknown_builds(draft: Draft, section: HubSection, at: HubPath, what: str) -> None:
