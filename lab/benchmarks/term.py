@@ -17,6 +17,10 @@ arms:
 Without `--arms`, booked and known are left out; `--first-week` plays none, imported, booked and
 known, and compares their first week alone.
 
+With `--hubs`, each class and each of the people who come one by one is of one of so many hubs. The
+hubs share the nodes, and each has its own release, with `sharedPools`. What the controllers tell is
+then the sum of all releases'.
+
 `--exam` plays another question: see `benchmarks.term_exam`.
 
 A wait ends when containers run. Who never gets a server is counted as 999 s. Who waits longer than
@@ -84,6 +88,8 @@ IMAGES: Final = ROOT / "docs" / "images"
 MOST_WEEKS: Final = 26
 # Without `--arms`.
 USUAL_ARMS: Final = (NONE, FIXED, IMPORTED, ORACLE)
+# Arms that several hubs may have.
+HUBS_ARMS: Final = (NONE, FIXED, IMPORTED)
 FIRST_WEEK_ARMS: Final = (NONE, IMPORTED, BOOKED, KNOWN)
 
 
@@ -107,6 +113,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--boot-seconds", type=_boot_seconds, default=usual_boot, metavar="S", help=boot)
     learn = "learn KEY=VALUE …: over `learn` and `prices` as `roost import` writes them"
     add("--set", dest="changes", nargs="+", default=(), metavar="WORD", help=learn)
+    hubs = f"that share the nodes, each with a release; arms: {', '.join(HUBS_ARMS)}"
+    add("--hubs", type=_at_least_one, default=1, metavar="N", help=hubs)
     add("--jobs", type=_at_least_one, default=sweep.usual_workers(), help="processes at once")
     add("--dask", metavar="ADDRESS", help="of a scheduler: play on its workers instead")
     kept = "keep replays in this file of JSON lines, and play only what it lacks"
@@ -116,7 +124,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--picture", type=int, metavar="N", help="draw the third week of this seed, and no more")
     add("--output", type=Path, default=IMAGES / "term-week.svg", help="the picture's file")
     options = parser.parse_args(arguments)
-    arms = options.arms or (FIRST_WEEK_ARMS if options.first_week else USUAL_ARMS)
+    usual_arms = USUAL_ARMS if options.hubs == 1 else HUBS_ARMS
+    arms = options.arms or (FIRST_WEEK_ARMS if options.first_week else usual_arms)
     options.arms = [arm for arm in ARMS if arm in arms]
     options.autoscalers = [
         autoscaler for autoscaler in AUTOSCALERS if autoscaler in options.autoscalers
@@ -128,6 +137,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(str(error))
     if options.learn and not set(options.arms) & set(LEARNING_ARMS):
         parser.error(f"--set learn is for {', '.join(LEARNING_ARMS)}, which --arms leaves out")
+    if options.hubs > 1 and (options.exam or not set(options.arms) <= set(HUBS_ARMS)):
+        parser.error(f"--hubs is for the arms {', '.join(HUBS_ARMS)}, and not for --exam")
     if options.first_week:
         if options.picture is not None:
             parser.error("--first-week has no picture")
@@ -242,6 +253,7 @@ def _job(options: argparse.Namespace, seed: int, arm: str, autoscaler: str) -> J
         time_zone=options.time_zone,
         boot_seconds=options.boot_seconds,
         learn=options.learn if arm in LEARNING_ARMS else (),
+        hubs=options.hubs,
         code=fingerprint(),
     )
 

@@ -63,6 +63,8 @@ KNOWN_WEEKS: Final = 2
 SET_NAME: Final = "default"
 # The chart's events.maxPeople.
 MOST_PEOPLE: Final = 500
+# Of the namespaces of hubs that share nodes.
+POOL_LABELS: Final = {"hub.jupyter.org/pool": "users"}
 # Weeks of a term unless told otherwise.
 USUAL_WEEKS: Final = 5
 
@@ -94,6 +96,8 @@ class Job:
     boot_seconds: float = Assumptions().boot_median_seconds
     # Of LEARNING_ARMS alone.
     learn: tuple[Learn, ...] = ()
+    # On the same nodes, each with its own release and some of the classes.
+    hubs: int = 1
     # Fingerprint of the code: a worker with other code refuses the job.
     code: str = ""
 
@@ -117,7 +121,9 @@ def fingerprint() -> str:
 
 
 @lru_cache(maxsize=4)
-def term_of(seed: int, weeks: int, variants: tuple[str, ...] = (), time_zone: str = "UTC") -> Term:
+def term_of(
+    seed: int, weeks: int, variants: tuple[str, ...] = (), time_zone: str = "UTC", hubs: int = 1
+) -> Term:
     """The term of a seed. Of fewer weeks than a term has: the beginning of a usual term."""
     is_cut = weeks < drawn.FEWEST_WEEKS
     term = drawn.draw_term(seed, USUAL_WEEKS if is_cut else weeks)
@@ -127,30 +133,43 @@ def term_of(seed: int, weeks: int, variants: tuple[str, ...] = (), time_zone: st
         term = VARIANTS[name](term)
     if time_zone != term.time_zone:
         term = drawn.in_zone(term, time_zone)
+    if hubs > 1:
+        term = drawn.at_hubs(term, hubs)
     return term
 
 
 def term_of_job(job: Job) -> Term:
     """The term that a job plays."""
-    return term_of(job.seed, job.weeks, job.variants, job.time_zone)
+    return term_of(job.seed, job.weeks, job.variants, job.time_zone, job.hubs)
 
 
 def policy_of_job(job: Job) -> Policy:
     """What the cluster runs."""
     term = term_of_job(job)
     learn = job.learn if job.arm in LEARNING_ARMS else ()
-    return policy_of(term, job.arm, learn, timetable_of(term) if job.arm == BOOKED else ())
+    booked = timetable_of(term) if job.arm == BOOKED else ()
+    return policy_of(term, job.arm, learn, booked, shares_pool=job.hubs > 1)
 
 
 def policy_of(
-    term: Term, arm: str, learn: tuple[Learn, ...] = (), booked: Sequence[Mapping[str, Any]] = ()
+    term: Term,
+    arm: str,
+    learn: tuple[Learn, ...] = (),
+    booked: Sequence[Mapping[str, Any]] = (),
+    *,
+    shares_pool: bool = False,
 ) -> Policy:
-    """What the cluster of a term runs. booked: entries of `events.booked`."""
-    return _policy_of(json.dumps(drawn.hub_of(term)), arm, learn, json.dumps(booked))
+    """What the cluster of a term runs. booked: entries of `events.booked`. shares_pool: each hub's
+    release has `sharedPools`.
+    """
+    hub_text = json.dumps(drawn.hub_of(term))
+    return _policy_of(hub_text, arm, learn, json.dumps(booked), shares_pool=shares_pool)
 
 
 @lru_cache(maxsize=256)
-def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: str) -> Policy:
+def _policy_of(
+    hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: str, *, shares_pool: bool
+) -> Policy:
     hub = json.loads(hub_text)
     booked = json.loads(booked_text)
     users = {
@@ -164,6 +183,8 @@ def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: s
     if arm == FIXED:
         return never_worse.policy_of(scenario, never_worse.HUB, FIXED_PLACEHOLDERS, "")
     changes: JSONObject = {}
+    if shares_pool:
+        changes["sharedPools"] = {"namespaceSelector": {"matchLabels": POOL_LABELS}}
     if booked:
         changes["events"] = {"enabled": True, "booked": booked}
     prices = {key: value for key, value in learn if key in PRICE_KEYS}
@@ -291,15 +312,21 @@ def play(job: Job) -> Run:
 
 
 def _told(world: World) -> figures.Told:
-    account = world.releases[0].controls.learned_account(SET_NAME)
-    saved_hours = sum(week.saved_hours for week in account.weeks)
-    return figures.Told(saved_hours, sum(week.net_node_hours for week in account.weeks))
+    """What all hubs' controllers tell together."""
+    weeks = [
+        week
+        for release in world.releases
+        for week in release.controls.learned_account(SET_NAME).weeks
+    ]
+    saved_hours = sum(week.saved_hours for week in weeks)
+    return figures.Told(saved_hours, sum(week.net_node_hours for week in weeks))
 
 
 def world_of(job: Job, policy: Policy) -> World:
     """The world of a job, before anybody comes."""
     options = {"autoscaler": Autoscaler(job.autoscaler), "boot_median_seconds": job.boot_seconds}
-    return World(policy, make_assumptions(options, "options"), job.seed)
+    hubs = drawn.hub_names(job.hubs) if job.hubs > 1 else ()
+    return World(policy, make_assumptions(options, "options"), job.seed, hubs)
 
 
 def _seats(attempts: Sequence[Attempt], policy: Policy) -> list[Attempt]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 from zoneinfo import ZoneInfo
 
 from roost_lab.traces.attempt import Attempt
@@ -512,6 +513,31 @@ def in_zone(term: Term, name: str) -> Term:
     """
     moved = _moved(term.launches, zone_of(term.time_zone), zone_of(name))
     return _with_launches(replace(term, time_zone=name), moved)
+
+
+def at_hubs(term: Term, hubs: int) -> Term:
+    """A term whose university has so many hubs: each class, the exam and each of the people who
+    come one by one launch at one of them.
+    """
+
+    def hub_of_launch(launch: Launch) -> str:
+        who = f"person {launch.attempt.number}"
+        if launch.group is not None:
+            who = f"class {launch.group}"
+        return hub_names(hubs)[crc32(f"{term.seed} {who}".encode()) % hubs]
+
+    return _with_launches(
+        term,
+        (
+            launch._replace(attempt=launch.attempt._replace(hub=hub_of_launch(launch)))
+            for launch in term.launches
+        ),
+    )
+
+
+def hub_names(hubs: int) -> list[str]:
+    """Namespaces of so many hubs."""
+    return [f"faculty-{number}" for number in range(1, hubs + 1)]
 
 
 def with_exam(term: Term, people: int, hour: int) -> Term:

@@ -49,6 +49,8 @@ class Person(NamedTuple):
     came_at: float
     # In placeholders.
     size: float
+    # Whether the wait counts. Others only take room, as people of another hub on the same nodes.
+    counts: bool = True
 
 
 class _Node(NamedTuple):
@@ -119,7 +121,7 @@ class PoolWithout:
         """Play until `now`. Return the pool then, and waits in seconds.
 
         came, gone: people who came and went since this pool was played, the latter by key. There is
-        a wait for each person who got a seat, and for each who went without one.
+        a wait for each person who got a seat, and for each who went without one, if it counts.
         """
         play = _Play(self, facts)
         # When they went isn't known. Their seats count as free since the last look.
@@ -153,7 +155,7 @@ class _Play:
             for key, person in before.waiting.items()
         }
         self.next_number = before.next_number
-        # In seconds: of each person who got a seat, or went without one.
+        # In seconds: of each person who counts, and who got a seat, or went without one.
         self.waits: list[float] = []
         self._facts = facts
         # For each node that boots, when it is ready, and its number. The first to be ready stands
@@ -174,7 +176,7 @@ class _Play:
     def leave(self, key: str, earliest: float, latest: float) -> None:
         """Take out somebody who went between these times."""
         if key in self.waiting:
-            self.waits.append(max(0.0, earliest - self.waiting.pop(key).came_at))
+            self._note_wait(self.waiting.pop(key), earliest)
             return
         home = self.homes.pop(key)
         node = self.nodes[home.node]
@@ -250,8 +252,12 @@ class _Play:
         )
         self.homes[person.key] = _Home(number, person.size)
         has_server_at = max(now, node.ready_at + self._facts.pull_seconds)
-        self.waits.append(max(0.0, has_server_at - person.came_at))
+        self._note_wait(person, has_server_at)
         return True
+
+    def _note_wait(self, person: Person, until: float) -> None:
+        if person.counts:
+            self.waits.append(max(0.0, until - person.came_at))
 
     def keep_least(self, now: float) -> None:
         """Ask for the nodes that there are without learning."""

@@ -93,6 +93,17 @@ class ReleaseSettings:
         pod_class = self.class_of(pod, namespaces)
         return pod_class is not None and pod_class.name in self._users_classes
 
+    def is_neighbours(self, pod: Pod) -> bool:
+        """Whether it is of another hub, and a user's pod by its labels. Without `sharedPools` none
+        is.
+
+        The labels of its namespace don't count: not every part of Roost may read them.
+        """
+        if self.shared_namespaces is None or pod.namespace == self.namespace:
+            return False
+        pod_class = self._matcher.classify(pod.labels, self.namespace, None)
+        return pod_class is not None and pod_class.name in self._users_classes
+
     def users_namespaces(
         self, namespaces: Mapping[str, Mapping[str, str]] | None
     ) -> frozenset[str] | None:

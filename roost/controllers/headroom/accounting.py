@@ -1,5 +1,10 @@
 """Work out what learning saves and costs: the real nodes and waits beside those that people would
 have had without.
+
+Where several hubs share the nodes, both are of the nodes and people of all hubs. No node would be
+right as one hub's alone, because users of several hubs keep it. Of the node-hours, each hub's part
+is then its share of what users and placeholders take. So all hubs' parts add up to the whole. Waits
+are the hub's own people's.
 """
 
 from __future__ import annotations
@@ -75,6 +80,11 @@ class Accounting:
     # The fewest nodes of this week while none had only the set's placeholders: the pool's least.
     # None: not known.
     least_nodes: int | None = None
+    # The fewest placeholders of other hubs on these nodes this week: those that they keep without
+    # learning, as far as it shows. None: not known.
+    least_of_neighbours: float | None = None
+    # The hub's share of the pool, as last known.
+    share: float = 1.0
     # Users who wait and were counted as late.
     late: frozenset[str] = frozenset()
     # Since the last whole minute.
@@ -104,23 +114,19 @@ def count_since_last_look(
     pool_before = before.without
     people_before = pool_before.people()
     known = set(people_before)
-    came = [
-        # Whoever is seen for the first time came since the last look, whatever the pod's age.
-        Person(key, max(user.created, before.looked_at), user.size)
-        for key, user in view.users.items()
-        if key not in known
-    ]
-    gone = [key for key in people_before if key not in view.users]
+    came = [person for person in _people(view, before.looked_at) if person.key not in known]
+    gone = [key for key in people_before if key not in view.users and key not in view.neighbours]
     least_nodes = _least_nodes(before.least_nodes, view)
     facts = PoolFacts(
         per_node=history.per_node,
         boot_seconds=median(history.boots) if history.boots else GUESSED_BOOT_SECONDS,
         idle_seconds=before.idle_seconds,
         least_nodes=least_nodes or 0,
-        kept_seats=kept_seats,
+        kept_seats=kept_seats + round(before.least_of_neighbours or 0),
         pull_seconds=history.pull_seconds,
     )
     pool_after, waits_without = pool_before.after(now, came, gone, facts)
+    share = before.share if view.share is None else view.share
     ready = sum(node.ready for name, node in view.nodes.items() if name not in view.of_others)
     waits = _waits(view, now)
     late = frozenset(key for key, wait in waits.items() if wait > LATE_SECONDS)
@@ -128,13 +134,13 @@ def count_since_last_look(
     waits |= _waits_for_pulls(view, now)
     brought = Week(
         before.pending.begin,
-        people=len(came),
+        people=sum(person.counts for person in came),
         late=len(late - before.late),
         # The API server's clock may be ahead.
         waited_hours=sum(min(seconds, max(0.0, wait)) for wait in waits.values()) / _HOUR_SECONDS,
         waited_without=sum(waits_without) / _HOUR_SECONDS,
-        node_hours=ready * seconds / _HOUR_SECONDS,
-        node_hours_without=pool_before.count(now) * seconds / _HOUR_SECONDS,
+        node_hours=share * ready * seconds / _HOUR_SECONDS,
+        node_hours_without=share * pool_before.count(now) * seconds / _HOUR_SECONDS,
     )
     return replace(
         before,
@@ -143,9 +149,24 @@ def count_since_last_look(
         empty_since={name: before.empty_since.get(name, now) for name in view.empty},
         idle=(*before.idle, *_idle_times(before, view, now))[-KEPT_IDLE:],
         least_nodes=least_nodes,
+        least_of_neighbours=_least_of_neighbours(before.least_of_neighbours, view),
+        share=share,
         late=late,
         pending=before.pending.plus(brought),
     )
+
+
+def _people(view: PoolView, since: float) -> list[Person]:
+    """All people of the pool: the hub's own, whose waits count, and its neighbours.
+
+    since: whoever is older came then. It is seen for the first time now.
+    """
+    own = [Person(key, max(user.created, since), user.size) for key, user in view.users.items()]
+    neighbours = [
+        Person(key, max(user.created, since), user.size, counts=False)
+        for key, user in view.neighbours.items()
+    ]
+    return own + neighbours
 
 
 def _idle_times(before: Accounting, view: PoolView, now: float) -> list[float]:
@@ -209,7 +230,7 @@ def pulls_seen(before: PoolView, view: PoolView, now: float) -> list[int]:
 def _begun(view: PoolView, now: float) -> Accounting:
     """Begin with the pool as it is."""
     people_by_node: dict[str, list[Person]] = {}
-    for key, user in view.users.items():
+    for key, user in (*view.users.items(), *view.neighbours.items()):
         if user.node:
             person = Person(key, user.created, user.size)
             people_by_node.setdefault(user.node, []).append(person)
@@ -218,7 +239,12 @@ def _begun(view: PoolView, now: float) -> Accounting:
     homeless = {key for key, user in view.users.items() if not user.node}
     late = frozenset(key for key in homeless if now - view.users[key].created > LATE_SECONDS)
     return Accounting(
-        without=without, looked_at=now, least_nodes=_least_nodes(None, view), late=late
+        without=without,
+        looked_at=now,
+        least_nodes=_least_nodes(None, view),
+        least_of_neighbours=_least_of_neighbours(None, view),
+        share=1.0 if view.share is None else view.share,
+        late=late,
     )
 
 
@@ -229,6 +255,11 @@ def _least_nodes(before: int | None, view: PoolView) -> int | None:
     if view.kept:
         return before
     now = len(view.nodes) - len(view.of_others)
+    return now if before is None else min(before, now)
+
+
+def _least_of_neighbours(before: float | None, view: PoolView) -> float:
+    now = view.placeholders_of_neighbours
     return now if before is None else min(before, now)
 
 
@@ -259,6 +290,7 @@ def after_minute(
         minutes=minutes,
         late_since=late_since,
         least_nodes=None if is_new_week else before.least_nodes,
+        least_of_neighbours=None if is_new_week else before.least_of_neighbours,
     )
     return after, account
 

@@ -60,12 +60,26 @@ class PoolView:
     waiting_since: tuple[float, ...]
     # Nodes with none but DaemonSets' pods.
     empty: frozenset[str]
-    # Nodes that only the set's own placeholders keep.
+    # Nodes that only the set's own placeholders keep, and those of hubs that share the nodes.
     kept: frozenset[str]
     # Nodes that others keep, such as builds or another set's placeholders: no business of this set.
     of_others: frozenset[str]
     # CPU and memory of the largest node that was seen; 0: none was.
     roomiest: tuple[int, int]
+    # The set's placeholders that are on nodes.
+    placeholders: int = 0
+    # Users of other hubs that share the nodes; else as `users`.
+    neighbours: Mapping[str, PoolUser] = field(default_factory=dict)
+    # Their hubs' placeholders on these nodes, measured in the set's.
+    placeholders_of_neighbours: float = 0.0
+
+    @property
+    def share(self) -> float | None:
+        """The hub's share of all that users and placeholders take; None: there are none."""
+        own = self.level + self.placeholders
+        of_neighbours = sum(user.size for user in self.neighbours.values())
+        total = own + of_neighbours + self.placeholders_of_neighbours
+        return own / total if total else None
 
 
 @dataclass(slots=True)
@@ -75,10 +89,12 @@ class _NodePods:
     # By resource; placeholders count in neither.
     by_users: dict[str, int] = field(default_factory=lambda: {PODS: 0})
     by_others: dict[str, int] = field(default_factory=lambda: {PODS: 0})
+    # Of the set, or of another hub that shares the nodes.
     has_users: bool = False
     # Whether it has users, those who take another set's seats included.
     keeps_users: bool = False
-    has_own_placeholders: bool = False
+    # As `has_users`.
+    has_placeholders: bool = False
     # Others' pods, but for those that each node has: another set's placeholders, builds.
     has_others: bool = False
 
@@ -89,16 +105,22 @@ class _PoolPods(NamedTuple):
     by_node: Mapping[str, _NodePods]
     # By key: pods of users who take the set's seats.
     users: Mapping[str, Pod]
+    # The same of other hubs that share the nodes.
+    neighbours: Mapping[str, Pod]
     # Since when each of the set's placeholders has waited for a node.
     placeholders_wait_since: list[float]
+    # How many of them are on nodes.
+    placeholders: int
+    # On nodes: placeholders of other hubs that share them.
+    placeholders_of_neighbours: list[Pod]
 
-    def nodes_with(self, *, users: bool, own_placeholders: bool, others: bool) -> frozenset[str]:
+    def nodes_with(self, *, users: bool, placeholders: bool, others: bool) -> frozenset[str]:
         """Names of nodes whose pods are just these users', placeholders and others."""
-        wanted = (users, own_placeholders, others)
+        wanted = (users, placeholders, others)
         return frozenset(
             name
             for name, pods in self.by_node.items()
-            if (pods.has_users, pods.has_own_placeholders, pods.has_others) == wanted
+            if (pods.has_users, pods.has_placeholders, pods.has_others) == wanted
         )
 
 
@@ -145,10 +167,15 @@ def see_pool(
         spare=sum(rooms.values()) - room,
         per_node=per_node,
         waiting_since=(*pods.placeholders_wait_since, *users_wait_since),
-        empty=pods.nodes_with(users=False, own_placeholders=False, others=False),
-        kept=pods.nodes_with(users=False, own_placeholders=True, others=False),
-        of_others=pods.nodes_with(users=False, own_placeholders=False, others=True),
+        empty=pods.nodes_with(users=False, placeholders=False, others=False),
+        kept=pods.nodes_with(users=False, placeholders=True, others=False),
+        of_others=pods.nodes_with(users=False, placeholders=False, others=True),
         roomiest=roomiest,
+        placeholders=pods.placeholders,
+        neighbours=_users(pods.neighbours, asked, roomiest),
+        placeholders_of_neighbours=sum(
+            _size(pod.spec, asked, roomiest) for pod in pods.placeholders_of_neighbours
+        ),
     )
 
 
@@ -161,7 +188,10 @@ def _pods_of_pool(
 ) -> _PoolPods:
     by_node = {name: _NodePods() for name in nodes}
     users: dict[str, Pod] = {}
+    neighbours: dict[str, Pod] = {}
     placeholders_wait_since: list[float] = []
+    placeholders = 0
+    placeholders_of_neighbours: list[Pod] = []
     waits_here: dict[PodSpec, bool] = {}
     for key, pod in snapshot.pods.items():
         on_node = by_node.get(pod.node_name)
@@ -169,14 +199,22 @@ def _pods_of_pool(
             continue
         set_name = pod.labels.get(PLACEHOLDER_SET_LABEL)
         if set_name is not None:
-            is_own = set_name == placeholder_set.name
+            # Another hub's set may have the same name.
+            is_hubs = pod.namespace == snapshot.namespace
+            is_own = is_hubs and set_name == placeholder_set.name
+            is_neighbours = settings.shares_nodes and not is_hubs
             if on_node is not None:
-                on_node.has_own_placeholders |= is_own
-                on_node.has_others |= not is_own
+                on_node.has_placeholders |= is_own or is_neighbours
+                on_node.has_others |= not is_own and not is_neighbours
+                placeholders += is_own
+                if is_neighbours:
+                    placeholders_of_neighbours.append(pod)
             elif is_own and pod.unschedulable_since is not None:
                 placeholders_wait_since.append(pod.unschedulable_since)
             continue
-        is_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
+        is_hubs_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
+        is_neighbour = not pod.leaving and not is_hubs_user and settings.is_neighbour(pod)
+        is_user = is_hubs_user or is_neighbour
         # Several sets may learn on the same nodes: a user is of one of them.
         is_ours = False
         if on_node is not None:
@@ -189,9 +227,18 @@ def _pods_of_pool(
             if pod.spec not in waits_here:
                 waits_here[pod.spec] = waits_for_set(pod.spec, placeholder_set, nodes)
             is_ours = waits_here[pod.spec] and takes_seat(pod, placeholder_set.name)
-        if is_ours:
+        if is_ours and is_neighbour:
+            neighbours[key] = pod
+        elif is_ours:
             users[key] = pod
-    return _PoolPods(by_node, users, placeholders_wait_since)
+    return _PoolPods(
+        by_node,
+        users,
+        neighbours,
+        placeholders_wait_since,
+        placeholders,
+        placeholders_of_neighbours,
+    )
 
 
 def _add_requests(used: dict[str, int], spec: PodSpec) -> None:

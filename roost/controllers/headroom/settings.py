@@ -25,6 +25,10 @@ class HeadroomSettings:
     history_name: str = ""
     # Whether a pod is a user's, by its labels and those of its namespace, as a Snapshot has them.
     is_user: Callable[[Pod, Mapping[str, Mapping[str, str]] | None], bool]
+    # Whether a pod is a user's of another hub that shares the nodes.
+    is_neighbour: Callable[[Pod], bool] = lambda _pod: False
+    # Whether other hubs share the nodes, so that their placeholders count.
+    shares_nodes: bool = False
     # The namespaces of users, by the labels that a Snapshot has; None: not all of them are known.
     users_namespaces: Callable[[Mapping[str, Mapping[str, str]] | None], frozenset[str] | None]
 
@@ -45,5 +49,7 @@ def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
         events=release.events,
         history_name=release.history_name,
         is_user=release.is_users,
+        is_neighbour=release.is_neighbours,
+        shares_nodes=release.shared_namespaces is not None,
         users_namespaces=release.users_namespaces,
     )

@@ -134,6 +134,100 @@ def test_nodes_count_while_they_are_ready_and_the_sets_own() -> None:
     assert after.pending.node_hours_without == pytest.approx(2 * 120 / 3600)
 
 
+def of_both_hubs(
+    *nodes: Node,
+    ours: dict[str, PoolUser],
+    theirs: dict[str, PoolUser],
+    our_seats: int = 0,
+    their_seats: int = 0,
+) -> tuple[PoolView, PoolView]:
+    """The same nodes as the releases of two hubs see them."""
+
+    def seen_by(
+        users: dict[str, PoolUser], seats: int, neighbours: dict[str, PoolUser], their_seats: int
+    ) -> PoolView:
+        return view(
+            *nodes,
+            users=users,
+            level=sum(each.size for each in users.values()),
+            placeholders=seats,
+            neighbours=neighbours,
+            placeholders_of_neighbours=float(their_seats),
+        )
+
+    return seen_by(ours, our_seats, theirs, their_seats), seen_by(
+        theirs, their_seats, ours, our_seats
+    )
+
+
+def test_a_node_with_users_of_two_hubs_is_told_once_by_both_together() -> None:
+    nodes = [node("n"), node("m")]
+    ours = {"a": user(NOW, node="n"), "b": user(NOW, node="n"), "c": user(NOW, node="m")}
+    theirs = {"d": user(NOW, node="n", size=2.0)}
+    # A node of one hub's placeholders alone: half of all that is taken is theirs.
+    both = of_both_hubs(*nodes, node("p"), ours=ours, theirs=theirs, their_seats=1)
+    begun = of_both_hubs(*nodes, ours=ours, theirs=theirs)
+    afters = [
+        look(look(Accounting(), before, NOW), after, NOW + 60)
+        for before, after in zip(begun, both, strict=True)
+    ]
+    assert [after.pending.node_hours for after in afters] == pytest.approx([1.5 / 60, 1.5 / 60])
+    # Without learning there would be two nodes. Each hub counts its own people.
+    assert [after.pending.node_hours_without for after in afters] == pytest.approx([1 / 60] * 2)
+    assert [after.pending.people for after in afters] == [0, 0]
+
+
+def test_a_node_that_another_hubs_users_keep_would_be_there_without_learning() -> None:
+    theirs = {"d": user(NOW, node="n")}
+    ours = {"a": user(NOW, node="n")}
+    now = NOW
+    accounting = look(Accounting(), of_both_hubs(node("n"), ours=ours, theirs=theirs)[0], now)
+    left, _ = of_both_hubs(node("n"), ours={}, theirs=theirs, our_seats=1)
+    for _ in range(20):
+        now += 60
+        accounting = look(accounting, left, now)
+    assert accounting.pending.node_hours == pytest.approx(10 / 60)
+    assert accounting.pending.net_node_hours == pytest.approx(0)
+    # Then nobody is there, and it is told by whom it was last.
+    gone, _ = of_both_hubs(node("n"), ours={}, theirs={})
+    accounting = look(accounting, gone, now + 60)
+    assert accounting.pending.node_hours == pytest.approx(10.5 / 60)
+
+
+def test_who_comes_to_another_hub_takes_room_and_neither_counts_nor_waits_here() -> None:
+    begun = look(Accounting(), view(), NOW)
+    seen = view(neighbours={f"d{number}": user(NOW, waits=True) for number in range(10)})
+    after = look(begun, seen, NOW + 40)
+    assert (after.pending.people, after.pending.late, after.late) == (0, 0, frozenset())
+    assert (after.pending.waited_hours, after.pending.waited_without) == (0, 0)
+    ready = view(node("n"), neighbours={f"d{number}": user(NOW) for number in range(10)})
+    after = look(after, ready, NOW + 300)
+    assert after.pending.waited_without == 0
+    assert after.without is not None
+    assert len(after.without.homes) == 10
+
+
+def test_the_fewest_placeholders_that_another_hub_has_would_be_there_without_learning() -> None:
+    two = [node("n"), node("m")]
+    nobody: dict[str, PoolUser] = {}
+    first, _ = of_both_hubs(*two, ours=nobody, theirs=nobody, their_seats=14)
+    fewer, _ = of_both_hubs(*two, ours=nobody, theirs=nobody, their_seats=11)
+    accounting = look(look(Accounting(), first, NOW), fewer, NOW + 60)
+    more = look(accounting, first, NOW + 120)
+    assert more.least_of_neighbours == 11
+    now = NOW + 120
+    for _ in range(30):
+        now += 60
+        more = look(more, first, now)
+    assert more.without is not None
+    assert more.without.count(now) == 2
+    # A week begins: it is found anew.
+    monday = MINUTE - MINUTE % (7 * 1440) + 4 * 1440
+    past = Accounting(least_of_neighbours=3.0, minutes=(Minute(monday - 2, 0, 0, NO_SEATS),))
+    after, _ = after_minute(past, Account(), monday, NO_SEATS, "UTC")
+    assert after.least_of_neighbours is None
+
+
 def test_after_a_pause_or_a_clock_set_back_counting_begins_anew() -> None:
     begun = look(Accounting(), view(node("a")), NOW)
     for passed, hours in ((0, 0), (300, 300 / 3600), (301, 0), (-1, 0)):

@@ -14,7 +14,7 @@ from roost_core.objects.pod import Owner, Pod, PodSpec
 from roost_core.objects.selectors import NodeRules, Taint, Toleration
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 from roost_core.release.placeholder_sets import PlaceholderSet
-from tests.builders import NAMESPACE, RELEASE
+from tests.builders import NAMESPACE, RELEASE, settings
 
 GIB: Final = 2**30
 POOL: Final = (("pool", "user"),)
@@ -103,6 +103,66 @@ def test_who_takes_another_sets_seat_keeps_the_node_and_is_none_of_this_sets_use
     seen = see([node("n")], theirs, pod("build", "n", "build"), takes_seat=takes_seat)
     assert set(seen.users) == {theirs.key}
     assert asked == [("theirs", "default")]
+
+
+def of_another_hub(name: str, on: str, kind: str = "user", cpu: int = 1000) -> Pod:
+    return replace(pod(name, on, kind, cpu), namespace="biology")
+
+
+def is_neighbour(one: Pod) -> bool:
+    return one.namespace == "biology" and one.labels.get("is") == "user"
+
+
+SHARING: Final = replace(SETTINGS, is_neighbour=is_neighbour, shares_nodes=True)
+
+
+def see_shared(*pods: Pod) -> PoolView:
+    snapshot = Snapshot(RELEASE, NAMESPACE, {"n": node("n")}, {one.key: one for one in pods})
+    settings = replace(SHARING, is_user=lambda one, _: one.namespace == NAMESPACE)
+    return see_pool(SET, snapshot, settings, None)
+
+
+def test_of_hubs_that_share_nodes_users_and_placeholders_keep_them_and_take_shares() -> None:
+    theirs = of_another_hub("theirs", "n", cpu=2000)
+    waits = of_another_hub("waits", "")
+    seat = of_another_hub("seat", "n", "default", cpu=3000)
+    seen = see_shared(theirs, waits, seat)
+    assert not seen.users
+    assert {key: user.size for key, user in seen.neighbours.items()} == {
+        theirs.key: 2.0,
+        waits.key: 1.0,
+    }
+    assert (seen.level, seen.placeholders) == (0, 0)
+    assert seen.placeholders_of_neighbours == pytest.approx(3)
+    assert not seen.empty | seen.kept | seen.of_others
+    # An empty node has room for ten, and this one, beside their user, for eight.
+    assert (seen.per_node, seen.room, seen.spare) == (10, 8, 0)
+    # Theirs: 2 + 1 + 3; ours: a user of 1 and a placeholder.
+    seen = see_shared(theirs, waits, seat, pod("ours", "n"), pod("seat", "n", "default"))
+    assert seen.share == pytest.approx(2 / 8)
+    assert see_shared().share is None
+    # A node that only their placeholders keep is one that placeholders keep.
+    assert see_shared(seat).kept == {"n"}
+    assert see_shared(of_another_hub("build", "n", "build")).of_others == {"n"}
+
+
+def test_a_user_of_another_hub_is_a_neighbour_if_the_release_shares_its_pools() -> None:
+    server = {"component": "singleuser-server", "app": "jupyterhub"}
+    theirs = Pod("biology", "a", labels=server)
+    shared = settings(sharedPools={"namespaceSelector": {}})
+    assert shared.is_neighbours(theirs)
+    # The hub's own user, and what is no user.
+    assert not shared.is_neighbours(replace(theirs, namespace=NAMESPACE))
+    assert not shared.is_neighbours(Pod("biology", "a", labels={"component": "hub"}))
+    assert not settings().is_neighbours(theirs)
+
+
+def test_of_a_hub_that_shares_no_nodes_neither_users_nor_placeholders_count() -> None:
+    theirs = [of_another_hub("seat", "n", "default"), of_another_hub("build", "n", "build")]
+    for pods in (theirs[:1], theirs):
+        seen = see([node("n")], *pods)
+        assert (seen.of_others, seen.kept, seen.placeholders) == ({"n"}, set(), 0)
+        assert (seen.neighbours, seen.placeholders_of_neighbours, seen.share) == ({}, 0, None)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,19 @@ def test_who_finds_no_room_waits_for_a_boot_and_others_fill_what_boots() -> None
     assert (len(pool.nodes), len(pool.waiting)) == (2, 0)
 
 
+def test_people_of_another_hub_take_room_and_keep_nodes_but_their_waits_do_not_count() -> None:
+    neighbours = [person._replace(counts=False) for person in people(10, 1000)]
+    pool, _ = PoolWithout().after(1000, neighbours, [], FACTS)
+    pool, waits = pool.after(1300, people(1, 1300), [], FACTS)
+    # Their node is full, so the own hub's person waits for another.
+    assert (waits, len(pool.waiting), len(pool.nodes)) == ([], 1, 2)
+    pool, waits = pool.after(1600, [], [], FACTS)
+    assert waits == [240]
+    pool, waits = pool.after(9000, [], ["1300-0"], FACTS)
+    pool, waits = pool.after(9900, [], [], FACTS)
+    assert (waits, len(pool.nodes)) == ([], 1)
+
+
 def test_who_needs_a_new_node_also_waits_for_its_pulls() -> None:
     slow = FACTS._replace(pull_seconds=90)
     pool, _ = PoolWithout().after(1000, people(3, 1000), [], slow)

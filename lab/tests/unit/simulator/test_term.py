@@ -232,6 +232,18 @@ def test_each_arm_has_its_placeholders() -> None:
     assert changed == {**usual, "timeZone": "Europe/Berlin"}
 
 
+def test_hubs_that_share_nodes_learn_in_releases_that_share_their_pools() -> None:
+    alone: Any = policy_of_job(Job(4, IMPORTED, KARPENTER)).merged.values
+    assert alone["sharedPools"] == {"namespaceSelector": None}
+    job = Job(4, IMPORTED, KARPENTER, hubs=3)
+    shared: Any = policy_of_job(job).merged.values
+    assert shared["sharedPools"]["namespaceSelector"] == {"matchLabels": playing.POOL_LABELS}
+    world = playing.world_of(job, policy_of_job(job))
+    namespaces = [release.policy.namespace for release in world.releases]
+    assert namespaces == ["faculty-1", "faculty-2", "faculty-3"]
+    assert {attempt.hub for attempt in playing.term_of_job(job).attempts} == set(namespaces)
+
+
 def test_a_user_with_twice_the_memory_takes_two_seats() -> None:
     policy = policy_of_job(Job(5, ORACLE, KARPENTER))
     small = attempt_of(IMAGE, 0.0, HOUR)
@@ -332,6 +344,9 @@ def test_tables_tell_medians_and_worst_seeds_and_a_broken_goal_is_the_exit_statu
         ("--set learn max=[", "found '[', expected a number or a text"),
         ("--set learn timeZone=Nowhere", "found 'Nowhere', expected a name of the IANA database"),
         ("--arms none --set learn max=3", "--arms leaves out"),
+        ("--hubs 0", "found '0', expected a whole number of at least 1"),
+        ("--hubs 3 --arms none oracle", "--hubs is for the arms none, fixed, imported"),
+        ("--hubs 3 --exam --arms none", "--hubs is for the arms none, fixed, imported"),
         ("--picture 3 --weeks 2", "give --weeks 3 or more"),
         ("--results /no/such/folder/results.jsonl", "found no folder /no/such/folder"),
     ],

@@ -17,9 +17,11 @@ from benchmarks.terms import (
     Launch,
     Term,
     after_empty_weeks,
+    at_hubs,
     draw_term,
     every_second_week,
     first_weeks,
+    hub_names,
     hub_of,
     in_zone,
     moved_classes,
@@ -240,6 +242,19 @@ def test_in_a_zone_people_come_at_the_same_local_time_when_its_clock_changes() -
     assert datetime.fromtimestamp(TERM.begin_of(1), UTC).replace(tzinfo=None) == FIRST_MONDAY
     with pytest.raises(ValueError, match="found 'Nowhere', expected a name of the IANA database"):
         in_zone(TERM, "Nowhere")
+
+
+def test_of_several_hubs_each_has_whole_classes_and_some_who_come_one_by_one() -> None:
+    term = at_hubs(TERM, 3)
+    hubs_of: dict[int | None, set[str]] = {}
+    for launch in term.launches:
+        hubs_of.setdefault(launch.group, set()).add(launch.attempt.hub)
+    assert hubs_of.pop(None) == {"faculty-1", "faculty-2", "faculty-3"}
+    assert {len(hubs) for hubs in hubs_of.values()} == {1}
+    assert {hub for hubs in hubs_of.values() for hub in hubs} == set(hub_names(3))
+    # All else is as before.
+    moments = [launch.attempt.moment for launch in term.launches]
+    assert moments == [launch.attempt.moment for launch in TERM.launches]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
