@@ -558,54 +558,10 @@ def compared_tuned() -> str:
 
 
 def costs() -> str:
-    """docs/costs.md: what each kind of hub pays. First stands the row of README's gains."""
+    """docs/costs.md: what learning costs a hub of classes of another size, as a sum to do."""
     term = _Term()
     karpenter = _Term(Autoscaler.KARPENTER)
     large = _Term(results=LARGE_TERMS)
-    public = _public_binder()
-    small = _small_binder()
-    course = _Course()
-    rows = [
-        [
-            "1",
-            "a term's classes: 4 weeks, no placeholders before",
-            term.told_and_worst,
-            term.money(NONE),
-        ],
-        ["2", "row 1 with ten times as many classes", large.told_and_worst, large.money(NONE)],
-        [
-            "3",
-            "a term's classes: 4 weeks, with 25 placeholders at all times before",
-            term.told(FIXED),
-            term.money(FIXED),
-        ],
-        ["4", "the same with Karpenter", karpenter.told_and_worst, karpenter.money(NONE)],
-        [
-            "5",
-            "many images, as mybinder.org's: 10 days, 25 placeholders on both sides",
-            public.hours,
-            public.money(10),
-        ],
-        [
-            "7",
-            "a BinderHub, 600 starts a day: 10 days, 25 placeholders on both sides",
-            small.hours,
-            small.money(10),
-        ],
-        [
-            "9",
-            "GPUs with a weekly course: 4 weeks",
-            _hours_today(course.hours, course.change),
-            course.money,
-        ],
-        ["10", "few images, no classes", "up to +1 %", ""],
-    ]
-    table = _markdown(["README's row", "hub", "node-hours", "money in 4 weeks"], rows)
-    return f"{table}\n\n{_month_of_classes(term, karpenter, large)}"
-
-
-def _month_of_classes(term: _Term, karpenter: _Term, large: _Term) -> str:
-    """What learning costs a hub of classes of another size, as a sum to do."""
     # Of 30 days, as `prices.monthlyCeiling` counts.
     nodes, month_hours = 12, 720
     by = " \N{MULTIPLICATION SIGN} "
@@ -622,7 +578,7 @@ def _month_of_classes(term: _Term, karpenter: _Term, large: _Term) -> str:
         rows.append([words, f"{by.join(factors)} = ${dollars:.0f}"])
     head = ["term", by.join(("percent", "nodes", "hours of 30 days", "price"))]
     return (
-        f"On other hubs with classes, count like this. The example is a hub with {nodes} nodes on"
+        f"For a hub with classes, count like this. The example is a hub with {nodes} nodes on"
         " average, day and night. The replayed hubs had"
         f" {_mean_nodes(term.hours(NONE), 28)} nodes, and with ten times as many classes"
         f" {_mean_nodes(large.hours(NONE), 28)}. For larger hubs, this is an estimate.\n\n"
@@ -703,15 +659,6 @@ class _Term:
             self.money(arm),
         ]
 
-    def told(self, arm: str) -> str:
-        """Node-hours with this arm, and the change with Roost, as pages tell them."""
-        return _hours_today(self.hours(arm), self.change(arm))
-
-    @property
-    def told_and_worst(self) -> str:
-        """The same without placeholders, also of the worst term."""
-        return f"{self.told(NONE)} (worst term: {self.worst_change(NONE)})"
-
     def money(self, arm: str) -> str:
         """What learning costs more than this arm, in the median of the terms."""
         return _money_of_4_weeks(self.more(arm), 28)
@@ -730,11 +677,6 @@ class _Pair:
     # The wait's p95, in seconds.
     p95: tuple[float, float]
     node_hours: tuple[float, float]
-
-    @property
-    def hours(self) -> str:
-        """Node-hours before, and the change with Roost, as pages tell them."""
-        return _hours_today(self.node_hours[0], _change(*self.node_hours))
 
     @property
     def more(self) -> float:
@@ -841,10 +783,6 @@ def _change(before: float, after: float) -> str:
     """In percent, with its sign; what rounds to nothing has none."""
     share = round(100 * (after / before - 1), 1)
     return f"{share:+.1f} %" if share else "0 %"
-
-
-def _hours_today(hours: float, change: str) -> str:
-    return f"{hours:,.0f} today; {change} with Roost"
 
 
 def _whole(number: float) -> int:
