@@ -5,7 +5,9 @@ stop.
 .venv/bin/python -m tools.check_prose --words    the words of each page
 
 A sentence is one of a paragraph, of an item of a list, or of a cell of a table. Code isn't text: a
-span of code counts as one word. What a rule is for: docs/decisions/0064-prose-is-checked.md.
+span of code counts as one word. The rules are for readers of a second language. A page may have
+any number of words: writers met a limit by packing several facts into a sentence. No ready-made
+checker is used: vale downloads a program at its first run, and `make check` needs no network.
 """
 
 from __future__ import annotations

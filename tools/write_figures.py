@@ -101,7 +101,7 @@ TOLD_ASSUMPTIONS: Final = (
     *("kubernetes_minor", "sessions", "pulls", "concurrent_spawn_limit"),
     *("user_cpu_millicores", "user_memory_bytes", "node_cpu_millicores", "node_memory_bytes"),
     *("node_disk_bytes", "min_nodes", "max_nodes", "autoscaler", "boot_median_seconds"),
-    *("image_median_bytes", "answer_seconds", "with_builds"),
+    *("image_median_bytes", "answer_seconds"),
 )
 
 

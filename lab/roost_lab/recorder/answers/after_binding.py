@@ -3,7 +3,10 @@ sandbox, init containers, images, and how much of it nothing explains. Pure.
 
 A kubelet mounts the volumes, makes the sandbox with the pod's address, runs init containers one
 after the other, and then starts the others. So what failed before has succeeded by the first sign
-of a later step.
+of a later step. What no wait and no pull explains is never given to a step that merely came last.
+
+The record keeps what kubelets said, and waits are found when somebody asks. So a better rule mends
+what was recorded before.
 """
 
 from __future__ import annotations
