@@ -7,7 +7,7 @@ keeps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from generator.checks.placeholders import is_gpu
@@ -80,18 +80,18 @@ def pool_sets(
     now: Mapping[str, object],
     taken: Collection[str],
     zone: str,
-    beside: Sequence[object] = (),
+    containers: Traits,
 ) -> list[tuple[Room, str]]:
     """One placeholder set for each pool to which a profile or a choice leads, in their order, and
     why it is as it is. The pool of the default profile has its set already.
 
     profiles: `singleuser.profileList` as the hub has it. now: Roost's values for this hub, whole.
-    taken: names of sets. zone: the users' time zone. beside: containers in the pods of all users,
-    beside their own.
+    taken: names of sets. zone: the users' time zone. containers: those in the pods of all users,
+    beside their own, as traits.
     """
     defaults = mapping(child(now, "placeholder", "defaults"))
     nodes = {trait: defaults.get(key) for key, trait in _TRAIT_OF.items()}
-    usual = {**size_traits(now.get("singleuser")), **nodes, "extra_containers": list(beside)}
+    usual = {**size_traits(now.get("singleuser")), **nodes, **containers}
     usual_room = room_of(usual)
     # Of each pool: the titles of its kinds of users, and their room.
     by_pool: dict[str, list[tuple[tuple[str, ...], Room]]] = {}

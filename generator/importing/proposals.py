@@ -17,7 +17,8 @@ from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_set
 from generator.importing.result import ImportResult
 from generator.importing.source import HubPath
 from generator.importing.trial_pods import user_pods
-from generator.importing.users import containers_of
+from generator.importing.user_sizes import Traits
+from generator.importing.users import pod_containers
 from generator.importing.yaml_printer import print_yaml
 from generator.values.files import read_defaults
 from generator.values.lookups import child, listing, mapping, number, text
@@ -107,8 +108,8 @@ def propose(
     listed = (child(result.hub.data, "singleuser", "profileList"), ())
     traits = traits_of(result.hub).traits
     profiles, _ = traits.get("profile_list", listed)
-    beside, _ = containers_of(result.hub, traits, "extra_containers")
-    return proposals + _pools(result, now, sets, profiles, beside)
+    containers = pod_containers(result.hub, traits)
+    return proposals + _pools(result, now, sets, profiles, containers)
 
 
 def _has_devices(now: Values, change: Values) -> bool:
@@ -122,19 +123,15 @@ def _has_devices(now: Values, change: Values) -> bool:
 
 
 def _pools(
-    result: ImportResult,
-    now: Values,
-    sets: Sequence[object],
-    profiles: object,
-    beside: Sequence[object],
+    result: ImportResult, now: Values, sets: Sequence[object], profiles: object, containers: Traits
 ) -> list[Proposal]:
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a
-    list. beside: as of `pool_sets`.
+    list. containers: as of `pool_sets`.
     """
     names = [text(child(placeholder_set, "name")) for placeholder_set in sets]
     entries = []
     reasons = []
-    for entry, why in pool_sets(profiles, now, names, _zone(sets), beside):
+    for entry, why in pool_sets(profiles, now, names, _zone(sets), containers):
         faults = faults_of({**result.values, "placeholders": [*sets, entry]})
         # A profile may name labels that nodes can't have.
         if all(fault.severity != "error" for fault in faults):

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from generator.importing.source import UNKNOWN, HubPath
+from generator.render.managed_images import CONTAINER_TRAITS
 from generator.values.profile_overrides import by_key
 
 
@@ -53,7 +54,7 @@ PRIORITY: Final = "priority"
 # What isn't known of a pod -> the traits that decide it. A new group of traits is added here.
 DECIDED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     WHERE: NODES,
-    SIZE: (*SIZE_TRAITS, "extra_containers"),
+    SIZE: (*SIZE_TRAITS, *CONTAINER_TRAITS),
     BESIDE: POD_AFFINITIES,
     PRIORITY: ("priority_class_name",),
 }

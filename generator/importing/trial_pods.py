@@ -199,9 +199,14 @@ def _pod_of(traits: Traits) -> dict[str, Any]:
 
 
 def _containers(value: object) -> list[object]:
-    """A list, or a mapping in the order of its keys; each has a name."""
+    """A list, or a mapping in the order of its keys; each has a name, and KubeSpawner takes either
+    spelling of a key.
+    """
     return [
-        {"name": f"container-{place}", **mapping(container)}
+        {
+            "name": f"container-{place}",
+            **{camel_case(str(key)): field for key, field in mapping(container).items()},
+        }
         for place, container in enumerate(entries_of(value))
     ]
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any, Final
 
 from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
-from generator.importing.quantities import cpu_quantity, memory_quantity, quantity, user_size
+from generator.importing.quantities import memory_quantity, quantity, user_size
 from generator.importing.traits import SetTrait, entries_of, pod_config_of
 from generator.values.lookups import child, mapping
 from roost_core.objects.pod import REQUIRED
-from roost_core.objects.requests import PLAIN_RESOURCES, requested
+from roost_core.objects.requests import PLAIN_RESOURCES, read_requests, requested
 
 # What KubeSpawner is told of a pod, by its names.
 Traits = Mapping[str, Any]
@@ -72,8 +70,7 @@ def room_of(traits: Traits) -> Room:
             for kind in kinds:
                 if (quantity(value) or 0) > 0:
                     sizes[kind][name] = str(value)
-    for container in entries_of(traits.get("extra_containers")):
-        _add_container(sizes, child(container, "resources"))
+    _raise_to_pod(sizes, traits)
     for name, request in sizes["requests"].items():
         limit = sizes["limits"].get(name)
         if limit is not None and (quantity(limit) or 0) < (quantity(request) or 0):
@@ -95,26 +92,50 @@ def room_of(traits: Traits) -> Room:
     }
 
 
-def _add_container(sizes: dict[str, dict[str, str]], resources: object) -> None:
-    """Add what a further container of the user's pod requests to what the pod does."""
-    parts = {part: dict(mapping(child(resources, part))) for part in ("requests", "limits")}
-    for name, amount in requested(parts).items():
-        more = quantity(amount) or Fraction(0)
-        is_resource = name in PLAIN_RESOURCES or "/" in str(name)
-        if more <= 0 or not is_resource:
+def _raise_to_pod(sizes: dict[str, dict[str, str]], traits: Traits) -> None:
+    """Raise the requests of the user's own container to those of the whole pod.
+
+    Further containers and sidecars add to it. An ordinary init container counts where it asks for
+    more, with the sidecars that run before it.
+    """
+    own = {"resources": {"requests": requested(sizes)}}
+    extra = [_requests_of(each) for each in entries_of(traits.get("extra_containers"))]
+    inits = [_requests_of(each) for each in entries_of(traits.get("init_containers"))]
+    alone = dict(read_requests({"containers": [own]}))
+    whole = read_requests({"containers": [own, *extra], "initContainers": inits})
+    for name, amount in whole:
+        if amount <= alone.get(name, 0):
             continue
-        total = more + (quantity(sizes["requests"].get(name)) or 0)
-        sizes["requests"][name] = _written(name, total)
+        sizes["requests"][name] = _written(name, amount)
         if "/" in name:
             # Kubernetes wants the same number of an extended resource in both.
             sizes["limits"][name] = sizes["requests"][name]
 
 
-def _written(name: str, amount: Fraction) -> str:
-    """An amount of a resource as a Kubernetes quantity, rounded up."""
+def _requests_of(container: object) -> dict[str, Any]:
+    """What a container of the user's pod requests, without what no pod can, and whether it is a
+    sidecar.
+    """
+    resources = child(container, "resources")
+    parts = {part: dict(mapping(child(resources, part))) for part in ("requests", "limits")}
+    requests = {
+        str(name): amount
+        for name, amount in requested(parts).items()
+        if (quantity(amount) or 0) > 0 and (name in PLAIN_RESOURCES or "/" in str(name))
+    }
+    # KubeSpawner takes either spelling.
+    policies = (child(container, "restartPolicy"), child(container, "restart_policy"))
+    kind = {"restartPolicy": "Always"} if "Always" in policies else {}
+    return {"resources": {"requests": requests}, **kind}
+
+
+def _written(name: str, amount: int) -> str:
+    """An amount of a resource as a Kubernetes quantity. amount: of CPU thousandths, else bytes or
+    pieces.
+    """
     if name == "cpu":
-        return cpu_quantity(amount) or str(math.ceil(amount))
-    return str(math.ceil(amount)) if "/" in name else memory_quantity(math.ceil(amount))
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    return str(amount) if "/" in name else memory_quantity(amount)
 
 
 def _pod_config(traits: Traits) -> dict[str, Any]:

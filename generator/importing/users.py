@@ -34,6 +34,7 @@ from generator.importing.user_sizes import (
     room_of,
     size_traits,
 )
+from generator.render.managed_images import CONTAINER_TRAITS
 from generator.values.lookups import child, mapping
 from roost_core.objects.pod import REQUIRED
 from roost_core.objects.requests import requested
@@ -145,9 +146,8 @@ def map_placeholders(
     map_pull_secrets(draft, hub, "scheduling.userPlaceholder.image.pullSecrets")
     given = hub.mapping("scheduling.userPlaceholder.resources")
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
-    beside, _ = containers_of(hub, set_traits, "extra_containers")
     where = _map_where_users_go(draft, hub, set_traits)
-    traits = {**sizes, **where, "extra_containers": beside}
+    traits = {**sizes, **where, **pod_containers(hub, set_traits)}
     titles, typical = pools.default_kind(traits, profiles)
     usual = room_of(traits)
     room = room_of(typical)
@@ -287,6 +287,11 @@ def _placeholder_size(
             " 1Gi here."
         )
     return {part: amounts for part, amounts in sizes.items() if amounts}, comments
+
+
+def pod_containers(hub: HubSection, set_traits: SetTraits) -> Traits:
+    """What runs in users' pods beside their image, as traits."""
+    return {trait: containers_of(hub, set_traits, trait)[0] for trait in CONTAINER_TRAITS}
 
 
 def containers_of(
