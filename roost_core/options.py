@@ -29,9 +29,9 @@ def option(spelling: str, *, chart: str = "", chart_if: str = "", **settings: An
     return field(default=default, metadata=metadata)
 
 
-def flag(spelling: str, *, off: bool = False, **settings: Any) -> Any:  # noqa: ANN401 - as above
-    """A field that is false, and true where the flag is given; `off`: the other way round."""
-    return option(spelling, is_flag=True, default=off, flag_value=not off, **settings)
+def flag(spelling: str, **settings: Any) -> Any:  # noqa: ANN401 - as above
+    """A field that is false, and true where the flag is given."""
+    return option(spelling, is_flag=True, default=False, flag_value=True, **settings)
 
 
 def name(spelling: str, *, metavar: str = "NAME", **settings: Any) -> Any:  # noqa: ANN401 - as above

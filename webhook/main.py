@@ -109,7 +109,7 @@ class _Replica:
         }
         # What follows the changes of what the replica knows, a thread for each.
         followers = [certificate_files.run, self._release.run]
-        if options.uses_cluster:
+        if not options.no_cluster:
             facts = self._facts = FactsKeeper(connect(options.kubeconfig), self._metrics)
             checks["facts"] = facts.readiness
             followers.append(facts.run)

@@ -21,9 +21,7 @@ class WebhookOptions:
     release_file: Path = options.release_settings(reloads=True)
     release: str = options.required("--release", metavar="NAME", chart="release.name")
     namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")
-    uses_cluster: bool = options.flag(
-        "--no-cluster", off=True, help="No API server: every fact is unknown."
-    )
+    no_cluster: bool = options.flag("--no-cluster", help="No API server: every fact is unknown.")
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()
     port: int = options.port(

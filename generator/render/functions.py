@@ -211,7 +211,9 @@ def minor_for_cluster(by_minor: Mapping[str, object], cluster: tuple[int, int]) 
     """
     minors = sorted(by_minor, key=kube_minor)
     reached = [minor for minor in minors if kube_minor(minor) <= cluster]
-    return (reached or minors[:1] or [""])[-1]
+    if reached:
+        return reached[-1]
+    return minors[0] if minors else ""
 
 
 def for_cluster(by_minor: Mapping[str, object], cluster: tuple[int, int]) -> object:
@@ -350,6 +352,7 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         "puller_container": labels.puller_container,
         "popular_prefix": lambda: labels.popular_prefix(name),
         "profile_seats": profile_seats,
+        # Helm needs the arguments. They are always the values that `made` was made from.
         "pullers": lambda *_: made,
         "for_cluster": lambda by_minor: for_cluster(by_minor, cluster),
         "minor_for_tag": lambda by_minor, tag: minor_for_tag(by_minor, tag, cluster),

@@ -70,9 +70,8 @@ class ControllersOptions:
     leaf_hours: float = options.option(
         "--leaf-hours", type=options.ABOVE_0, default=168.0, show_default=True
     )
-    all_namespaces: bool = options.flag(
+    own_namespace_only: bool = options.flag(
         "--own-namespace-only",
-        off=True,
         chart_if="not values.clusterResources",
         help="Read no pods of other namespaces.",
     )

@@ -163,7 +163,7 @@ class _Replica:
         self._cluster = WatchedCluster(
             self._client,
             settings.shared,
-            all_namespaces=options.all_namespaces,
+            all_namespaces=not options.own_namespace_only,
             on_change=self._wake,
             on_minor_change=self._wake_later,
             on_error=lambda kind: self._metrics.watch_errors.labels(kind).inc(),
@@ -319,7 +319,10 @@ def _print_plans(options: ControllersOptions, settings: ControllersSettings) -> 
     stop = threading.Event()
     client = connect(options.kubeconfig)
     cluster = WatchedCluster(
-        client, settings.shared, all_namespaces=options.all_namespaces, on_change=lambda: None
+        client,
+        settings.shared,
+        all_namespaces=not options.own_namespace_only,
+        on_change=lambda: None,
     )
     cluster.start(stop)
     try:

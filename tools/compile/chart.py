@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SOURCES: Final = "templates"
 _CHART: Final = "chart"
+# How the first line of a generated file begins: such files are known by it.
 _GENERATED: Final = "{{- /* Written by `make generated` from "
 _DEFINED: Final = re.compile(r'\bdefine "roost\.(\w+)"')
 
@@ -35,8 +36,13 @@ def compile_chart(root: Path) -> dict[str, str]:
     for name in (*macros, *template_names(folder)):
         target = f"templates/{name.removesuffix(SUFFIX)}{'.tpl' if holds_macros(name) else '.yaml'}"
         text = compile_template(name, (folder / name).read_text(), shape, macros)
-        compiled[target] = f"{_GENERATED}templates/{name}: edit that file. */}}}}\n{text}"
+        compiled[target] = _head(name) + text
     return compiled
+
+
+def _head(name: str) -> str:
+    """The first line of a file that is written from templates/`name`."""
+    return _GENERATED + f"templates/{name}" + ": edit that file. */}}\n"
 
 
 def _helpers(chart: Path) -> dict[str, str]:
@@ -82,10 +88,11 @@ def write_chart(root: Path, *, checks: bool = False) -> list[str]:
     `root` that changed. checks: only give them.
     """
     changed = stale_files(root)
-    for path, text in {} if checks else changed.items():
-        if text is None:
-            path.unlink()
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+    if not checks:
+        for path, text in changed.items():
+            if text is None:
+                path.unlink()
+            else:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
     return sorted(str(path.relative_to(root)) for path in changed)

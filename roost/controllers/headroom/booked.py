@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Notice
 from roost.controllers.contract.bookings import (
@@ -51,6 +51,13 @@ class Booked:
     seconds_left: float | None = None
 
 
+class _Coming(NamedTuple):
+    """A booking, and how many of its people have yet to come."""
+
+    booking: Booking
+    yet_to_come: int
+
+
 def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> Booked:
     """Return what the bookings that count now need. now: Unix time."""
     events = settings.events
@@ -63,13 +70,17 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
         seconds_left = max(0.0, current.next_change - now)
     if not bookings:
         return Booked(seconds_left=seconds_left)
-    came = _came(bookings, snapshot, settings)
+    coming = [
+        _Coming(booking, booking.event.people - arrived)
+        for booking, arrived in zip(bookings, _arrived(bookings, snapshot, settings), strict=True)
+    ]
     extra: dict[str, int] = {}
     people = Counter[str]()
     why: dict[str, list[str]] = {}
+    # Placeholders that the people of each hub need, as far as quotas let them come.
     needs = Counter[str]()
-    for booking, number in zip(bookings, came, strict=True):
-        needs[booking.hub] += booking.event.people - number
+    for booking, yet_to_come in coming:
+        needs[booking.hub] += yet_to_come
     # What the release's own namespace leaves is looked at with all that is there.
     elsewhere = needs.keys() - {"", snapshot.namespace}
     rooms = rooms_for_people(elsewhere, snapshot, settings)
@@ -80,23 +91,25 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
     shares = share_out(needs, events.max_placeholders)
     left = dict(shares)
     quota_cut: dict[str, CutElsewhere] = {}
-    for booking, number in zip(bookings, came, strict=True):
+    for booking, yet_to_come in coming:
         event = booking.event
-        need = min(left[booking.hub], event.people - number)
-        left[booking.hub] -= need
-        extra[event.set_name] = extra.get(event.set_name, 0) + need
+        granted = min(left[booking.hub], yet_to_come)
+        left[booking.hub] -= granted
+        extra[event.set_name] = extra.get(event.set_name, 0) + granted
         if booking.hub in ("", snapshot.namespace):
-            people[event.set_name] += event.people - number
+            people[event.set_name] += yet_to_come
         cut = ""
-        if need < event.people - number:
+        lost = yet_to_come - granted
+        if lost:
             cut = ", as many as events.maxPlaceholders allows"
-            quotas_room = rooms.get(booking.hub)
-            if quotas_room is not None and shares[booking.hub] == quotas_room.people:
+            hub = booking.hub
+            # A share that fills the quota's room: events.maxPlaceholders allows as many or more.
+            is_cut_by_quota = hub in rooms and shares[hub] == rooms[hub].people
+            if is_cut_by_quota:
+                quotas_room = rooms[hub]
                 cut = f", as many as {quotas_room.why}"
-                lost = event.people - number - need
                 quota_cut[event.set_name] = joint_cut(
-                    quota_cut.get(event.set_name),
-                    CutElsewhere(lost, quotas_room.people, asks[booking.hub]),
+                    quota_cut.get(event.set_name), CutElsewhere(lost, quotas_room.people, asks[hub])
                 )
         at = local_time(booking.start, event.starts.time_zone)
         why.setdefault(event.set_name, []).append(
@@ -120,11 +133,13 @@ def share_out(needs: Mapping[str, int], total: int) -> dict[str, int]:
     return shares
 
 
-def _came(bookings: Sequence[Booking], snapshot: Snapshot, settings: HeadroomSettings) -> list[int]:
+def _arrived(
+    bookings: Sequence[Booking], snapshot: Snapshot, settings: HeadroomSettings
+) -> list[int]:
     """How many people of each booking have come; nobody counts twice, and those with its image
     count first.
     """
-    came = [0] * len(bookings)
+    arrived = [0] * len(bookings)
     order = sorted(range(len(bookings)), key=lambda index: (not bookings[index].event.image, index))
     since = min(booking.comes_from for booking in bookings)
     for pod in snapshot.pods.values():
@@ -135,13 +150,13 @@ def _came(bookings: Sequence[Booking], snapshot: Snapshot, settings: HeadroomSet
             booking = bookings[index]
             if (
                 pod.created >= booking.comes_from
-                and came[index] < booking.event.people
+                and arrived[index] < booking.event.people
                 and booking.event.image in ("", image)
                 and booking.hub in ("", pod.namespace)
             ):
-                came[index] += 1
+                arrived[index] += 1
                 break
-    return came
+    return arrived
 
 
 def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -> Iterator[Notice]:

@@ -4,7 +4,7 @@ there.
 
 from collections.abc import Iterator
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from generator.render.managed_images import puller_groups
 from roost.doctor.evidence import (
@@ -30,30 +30,49 @@ _ALIKE: Final = 0.75
 _PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "startup-taint.")
 # Such labels tell nodes of one pool apart, or all have them.
 _OF_ALL_NODES: Final = (
-    *("topology.kubernetes.io/", "kubernetes.io/", "node.kubernetes.io/"),
-    *("karpenter.k8s.", "karpenter.sh/capacity-type", "nvidia.com/", "feature.node.kubernetes.io/"),
+    "topology.kubernetes.io/",
+    "kubernetes.io/",
+    "node.kubernetes.io/",
+    "karpenter.k8s.",
+    "karpenter.sh/capacity-type",
+    "nvidia.com/",
+    "feature.node.kubernetes.io/",
 )
 # zero-to-jupyterhub's, in both spellings that clouds allow.
 _DEDICATED: Final = ("hub.jupyter.org/dedicated", "hub.jupyter.org_dedicated")
 
 
+class _Need(NamedTuple):
+    """Who requires which nodes."""
+
+    # In words: "placeholders".
+    who: str
+    rules: NodeRules
+    # Users of a pool, by the values.
+    is_users: bool = False
+
+
 def check(install: Install) -> CheckReport:
-    needs: dict[NodeRules, dict[str, None]] = {}
-    for who, rules in _needs(install):
-        needs.setdefault(rules, {})[who] = None
-    admitting = {rules: sum(node_admits(rules, node) for node in install.nodes) for rules in needs}
+    needs = list(_needs(install))
+    who_requires: dict[NodeRules, dict[str, None]] = {}
+    for need in needs:
+        who_requires.setdefault(need.rules, {})[need.who] = None
+    admitting = {
+        rules: sum(node_admits(rules, node) for node in install.nodes) for rules in who_requires
+    }
     numbers = some(
-        [f"{' + '.join(names)}: {admitting[rules]}" for rules, names in needs.items()], _TOLD
+        [f"{' + '.join(names)}: {admitting[rules]}" for rules, names in who_requires.items()], _TOLD
     )
     yield f"of {count(len(install.nodes), 'node')}, may use: {numbers or 'no class is placed'}"
     if not install.nodes or not install.values["enabled"]:
         return
-    yield from _find_unlabelled(
-        install,
-        [rules for rules, who in needs.items() if any(name.startswith("users") for name in who)],
-    )
-    kept_out = [(rules, ", ".join(names)) for rules, names in needs.items() if not admitting[rules]]
-    may_come = not kept_out or _has_autoscaler(install)
+    of_users = dict.fromkeys(need.rules for need in needs if need.is_users)
+    yield from _find_unlabelled(install, list(of_users))
+    kept_out = [
+        (rules, ", ".join(names)) for rules, names in who_requires.items() if not admitting[rules]
+    ]
+    # Asked only where somebody is kept out: it costs requests.
+    may_come = bool(kept_out) and _has_autoscaler(install)
     faults = [
         fault
         for rules, names in kept_out
@@ -111,16 +130,16 @@ def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Fin
         taint.key for node in uncordoned if (taint := untolerated(node.taints, rules.tolerations))
     }
     if not matching:
-        where = "correct the pool's labels, or the node selector here and in the hub's values."
         near = _misspelt(rules, nodes)
-        evidence = (
+        if may_come and not near:
+            return None
+        finding = warning if may_come else error
+        return finding(
             f"No node matches what {who} require: {_text(rules)};"
-            f" {near or 'no autoscaler is seen'}."
+            f" {near or 'no autoscaler is seen'}.",
+            "kubectl get nodes --show-labels; correct the pool's labels, or the node selector here"
+            " and in the hub's values.",
         )
-        finding = (warning if may_come else error)(
-            evidence, f"kubectl get nodes --show-labels; {where}"
-        )
-        return finding if near or not may_come else None
     if any(key.startswith(_PASSING) for key in taints):
         return None
     why = "they are cordoned."
@@ -161,7 +180,7 @@ def _misspelt(rules: NodeRules, nodes: list[Node]) -> str:
     return f"nodes have {some(near)}" if near else ""
 
 
-def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
+def _needs(install: Install) -> Iterator[_Need]:
     """Who requires which nodes: users of each pool by the values, placeholders, then the pods that
     are there.
     """
@@ -175,13 +194,14 @@ def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
         pool = " ".join(f"{key}={value}" for key, value in group.node_selector.items())
         terms = list(group.required_terms) or None
         who = "users" if group.component == "puller" else f"users ({pool or 'of a profile'})"
-        yield who, read_node_rules(group.node_selector, terms, group.tolerations)
+        rules = read_node_rules(group.node_selector, terms, group.tolerations)
+        yield _Need(who, rules, is_users=True)
     for body in install.of_kind("StatefulSet"):
-        yield "placeholders", _rules_of(body["spec"]["template"])
+        yield _Need("placeholders", _rules_of(body["spec"]["template"]))
     for name, pod_class in install.values["podClasses"].items():
         for pod in pods_in_class(install, pod_class):
             if (pod.get("status") or {}).get("phase") in ("Pending", "Running"):
-                yield f"pods of class {name}", _rules_of(pod)
+                yield _Need(f"pods of class {name}", _rules_of(pod))
 
 
 def _rules_of(pod: JSONObject) -> NodeRules:

@@ -73,7 +73,8 @@ TRAITS: dict[str, tuple[Any, Any]] = {
     "mem_guarantee": ("4G", "4G"),
     "extra_resource_limits": ({"example.com/gpu": "1"}, {"example.com/gpu": "1"}),
 }
-# T: the trait, V: its value, E: one entry, K and I: of a mapping its key and item.
+# T: the trait, V: its value, W: another value of that kind, E: one entry, K and I: of a mapping its
+# key and item.
 ANY_SHAPE = [
     "c.KubeSpawner.T = V",
     "c['KubeSpawner'].T = V",
@@ -222,7 +223,7 @@ OF_PODS = {
         )
     ],
 }
-# As values, below `hub.config.KubeSpawner` and the chart's own keys; N: the entries by name.
+# As values, below `hub.config.KubeSpawner` and the chart's own keys.
 IN_VALUES = [
     '{"hub": {"config": {"KubeSpawner": {"T": V}}}}',
     '{"hub": {"config": {"Spawner": {"T": V}}}}',
@@ -263,7 +264,7 @@ def hubs(draw: st.DrawFn) -> dict[str, Any]:
             by_name = is_list and draw(st.booleans())
             value = {"b": entry} if by_name else whole
             text = draw(st.sampled_from(BY_NAME if by_name else IN_VALUES))
-            made = json.loads(text.replace("T", trait).replace("V", json.dumps(value)))
+            made = json.loads(_replaced(_replaced(text, "T", trait), "V", json.dumps(value)))
             hub = coalesce(made, hub)
             continue
         texts = [*ANY_SHAPE, *OF_PODS.get(trait, ())]

@@ -29,7 +29,7 @@ def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Rep
         certificate_folder=folder,
         release=release,
         namespace=namespace,
-        uses_cluster=False,
+        no_cluster=True,
     )
     return _Replica(options)
 

@@ -44,19 +44,18 @@ def _rules(draw: st.DrawFn, first: datetime) -> str:
         parts.append(f"BYDAY={','.join(DAYS[day] for day in days)}")
     if frequency == "MONTHLY":
         dates = draw(st.lists(st.integers(-31, 31).filter(bool), max_size=3))
-        parts += [f"BYMONTHDAY={','.join(map(str, dates))}"] if dates else []
+        if dates:
+            parts.append(f"BYMONTHDAY={','.join(map(str, dates))}")
         # RFC 5545 leaves open what both together mean.
-        ordinals = draw(st.sampled_from([st.just(0), st.integers(-5, 5).filter(bool)]))
-        weekdays = draw(st.lists(st.tuples(ordinals, st.sampled_from(DAYS)), max_size=3))
-        parts += (
-            [f"BYDAY={','.join(f'{number or str()}{day}' for number, day in weekdays)}"]
-            if weekdays
-            else []
-        )
+        # 0: each of these weekdays of the month.
+        ordinal_strategy = draw(st.sampled_from([st.just(0), st.integers(-5, 5).filter(bool)]))
+        weekdays = draw(st.lists(st.tuples(ordinal_strategy, st.sampled_from(DAYS)), max_size=3))
+        if weekdays:
+            written = [f"{ordinal or ''}{day}" for ordinal, day in weekdays]
+            parts.append(f"BYDAY={','.join(written)}")
         places = draw(st.lists(st.integers(-4, 4).filter(bool), max_size=2))
-        parts += (
-            [f"BYSETPOS={','.join(map(str, places))}"] if places and (dates or weekdays) else []
-        )
+        if places and (dates or weekdays):
+            parts.append(f"BYSETPOS={','.join(map(str, places))}")
     if weekly and draw(st.booleans()):
         parts.append(f"WKST={draw(st.sampled_from(DAYS))}")
     end = draw(st.sampled_from(["", "COUNT", "UNTIL"]))
@@ -152,9 +151,12 @@ def _hostile(kind: str, each: int, size: int) -> str:
     while length < size:
         uid = [] if event[0].startswith("UID") else [f"UID:{len(lines)}"]
         lines += ["BEGIN:VEVENT", *uid, f"SUMMARY:e{len(lines)}", *event, "END:VEVENT"]
-        length = sum(map(len, lines[-200:])) * len(lines) // min(len(lines), 200)
+        # Estimated from the last lines: to count all each time would take long.
+        last = lines[-200:]
+        length = sum(map(len, last)) * len(lines) // len(last)
     moved = _dates(size // 60, "RECURRENCE-ID:%Y%m%dT090000Z") if kind == "moved away" else []
-    lines += [line for one in moved for line in ("BEGIN:VEVENT", "UID:one", one, "END:VEVENT")]
+    for recurrence in moved:
+        lines += ["BEGIN:VEVENT", "UID:one", recurrence, "END:VEVENT"]
     return "\n".join([*lines, "END:VCALENDAR"])
 
 

@@ -42,6 +42,11 @@ class Desk:
         self.faults = captured.err.splitlines()
         return captured.out.splitlines()
 
+    def listed(self) -> str:
+        """What `roost book` alone prints: all bookings."""
+        assert run(["book"]) == 0
+        return self._capsys.readouterr().out
+
     @property
     def names(self) -> list[str]:
         return [entry["name"] for entry in self.cluster.booked]
@@ -69,9 +74,8 @@ def test_a_calendar_is_booked_with_its_holidays_and_says_what_that_brings(desk: 
             "2027-01-25",
         )
     ]  # fmt: skip
-    assert run(["book"]) == 0
-    listed = desk._capsys.readouterr().out
-    assert "lecture: 120 people, Mon 2026-11-30 09:00 CET, then 6 times until Mon 2027" in listed
+    wanted = "lecture: 120 people, Mon 2026-11-30 09:00 CET, then 6 times until Mon 2027"
+    assert wanted in desk.listed()
 
 
 def test_the_same_calendar_changes_nothing(desk: Desk) -> None:
@@ -89,6 +93,7 @@ def test_bookings_follow_the_calendar_and_others_stay_as_they_are(desk: Desk) ->
     assert by_other["name"] == "exam 2"
     desk.book(calendar(LECTURE, EXAM))
     assert desk.names == ["exam", "exam 2", "lecture", "exam 3"]
+    # Of two descriptions the first counts: 120 people, as before.
     printed = desk.book(calendar([*LECTURE, "DESCRIPTION:people: 9"], [BERLIN]))
     assert "Cancelled: exam 3, which the calendar doesn't have any more." in printed
     printed = desk.book(calendar([*LECTURE[:2], "DESCRIPTION:people: 150", "SUMMARY:lecture"]))
@@ -147,8 +152,7 @@ def test_what_a_config_map_says_reaches_no_terminal_as_it_is(desk: Desk) -> None
     # What isn't a booking is refused by name.
     entries[1]["people"] = "many"
     desk.cluster.objects[BOOKINGS]["data"]["events.yaml"] = yaml.safe_dump(entries)
-    assert run(["book"]) == 0
-    listed = desk._capsys.readouterr().out
+    listed = desk.listed()
     assert "exam\\x1b[2J: refused: " in listed
     printed = "\n".join(desk.book(calendar(LECTURE)))
     assert "(before: \\x1b[2J people, 7 times)." in printed
