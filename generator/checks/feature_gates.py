@@ -5,33 +5,11 @@ know or has locked.
 from __future__ import annotations
 
 from generator.checks.contract import LintReport
+from generator.checks.deployed_scheduler import gates_of, scheduler_minor
 from generator.faults import KeyPath
-from generator.render.functions import for_cluster, minor_for_tag
-from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS, minor_of_tag
-from generator.values.lookups import mapping, text
+from generator.values.lookups import mapping
 from generator.values.release_name import Release
 from roost_core.scheduler.plugins import GATES, MODELLED, Gate, is_on
-
-
-def scheduler_tag(scheduler: dict[str, object], release: Release) -> str:
-    """The tag of the kube-scheduler that is deployed."""
-    tag = text(mapping(scheduler.get("image")).get("tag"))
-    return tag or str(for_cluster(SCHEDULER_TAGS, release.kube_minor))
-
-
-def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:
-    """The minor of the kube-scheduler that is deployed: 37 for v1.37.2."""
-    minor = minor_of_tag(scheduler_tag(scheduler, release))
-    # The tag of a custom image.
-    return release.kube_minor[1] if minor is None else minor
-
-
-def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
-    """The gates that it gets: Roost's own, and the values'; null there leaves a gate out."""
-    tag = scheduler_tag(scheduler, release)
-    own = SCHEDULER_GATES[minor_for_tag(SCHEDULER_GATES, tag, release.kube_minor)]
-    gates = {**own, **mapping(scheduler.get("featureGates"))}
-    return {gate: value for gate, value in gates.items() if isinstance(value, bool)}
 
 
 def check(report: LintReport, release: Release) -> None:

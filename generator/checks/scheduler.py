@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, repeated
+from generator.checks.deployed_scheduler import gates_of, scheduler_minor
 from generator.checks.faulty_keys import sound_items
-from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import KeyPath
 from generator.render.kube_scheduler import SCHEDULER_TAGS
 from generator.values.lookups import child, listing, mapping, number, text

@@ -3,6 +3,6 @@
 `manifests.py` renders every template; `environment.py` is the restricted Jinja2, `functions.py`
 what templates call, `order.py` the order of the objects. `managed_images.py` says which images
 belong on which nodes, `kube_scheduler.py` which kube-scheduler runs. `go_json.py` prints JSON as
-Helm does. `output.py` writes a folder, `summary.py` says in a dozen lines what an install creates.
-`manifest_files.py` reads manifests, `diff.py` compares two sets of them.
+Helm does. `write_manifests.py` writes a folder, `summary.py` says in a dozen lines what an install
+creates. `read_manifests.py` reads manifests, `diff.py` compares two sets of them.
 """

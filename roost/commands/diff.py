@@ -10,7 +10,7 @@ import click
 from generator.faults import GeneratorError, UsageError
 from generator.pipeline import render
 from generator.render.diff import compare, show, sum_up
-from generator.render.manifest_files import Objects, parse_manifests, read_bytes, read_folder
+from generator.render.read_manifests import Objects, parse_manifests, read_bytes, read_folder
 from generator.values.files import parse_values
 from generator.values.release_name import Release
 from roost.commands.options import release_options

@@ -15,7 +15,7 @@ import click
 from generator.faults import UsageError, printable_lines, raise_errors
 from generator.pipeline import find_faults
 from generator.render.functions import complete_placeholder_set
-from generator.render.manifest_files import read_manifests
+from generator.render.read_manifests import read_manifests
 from generator.values.files import read_values
 from generator.values.release_name import Release
 from roost.commands.headroom_history import as_config_map, read_histories

@@ -11,10 +11,10 @@ import click
 from generator.faults import UsageError
 from generator.pipeline import render
 from generator.render.diff import compare, show
-from generator.render.manifest_files import read_manifests
 from generator.render.manifests import Manifest
-from generator.render.output import stream, write_folder
+from generator.render.read_manifests import read_manifests
 from generator.render.summary import summarize
+from generator.render.write_manifests import stream, write_folder
 from generator.values.files import read_values
 from roost.commands.options import RenderOptions, values_options
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from generator.faults import Fault, UsageError, describe
-from generator.render.manifest_files import read_manifests
 from generator.render.manifests import render
+from generator.render.read_manifests import read_manifests
 from generator.values.lookups import child
 from generator.values.release_name import Release
 from roost.doctor.checks import INSTALLED, run_checks

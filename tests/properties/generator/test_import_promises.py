@@ -116,7 +116,7 @@ ANY_SHAPE = [
         "def hook(spawner):\n  spawner.trait_names()\n  spawner.set_trait('T', V)\n"
         "c.KubeSpawner.pre_spawn_hook = hook"
     ),
-    "exec('c.KubeSpawner.T = V')",
+    'exec("c.KubeSpawner.T = V")',
     "c.Spawner.T = V",
     "from copy import deepcopy\nc.KubeSpawner.T = deepcopy(V)",
     "c.KubeSpawner.T = W\nc.KubeSpawner.T = V",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from generator.render.manifest_files import parse_manifests
+from generator.render.read_manifests import parse_manifests
 from generator.values.sources import MAX_FILE_BYTES
 from tests.recorded_data import rows
 from tests.unit.commands.running import Runner

@@ -14,10 +14,10 @@ from generator.render import go_json
 from generator.render.diff import compare, show, sum_up
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import TemplateError, secret_names, to_json
-from generator.render.manifest_files import parse_manifests, read_folder
 from generator.render.manifests import Identity, Manifest, render
 from generator.render.order import rank
-from generator.render.output import KUSTOMIZATION, files_of, stream, write_folder
+from generator.render.read_manifests import parse_manifests, read_folder
+from generator.render.write_manifests import KUSTOMIZATION, files_of, stream, write_folder
 from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import merge_values

@@ -5,7 +5,7 @@ otherwise.
 import pytest
 import yaml
 
-from generator.checks.feature_gates import gates_of
+from generator.checks.deployed_scheduler import gates_of
 from generator.pipeline import render
 from generator.schema.check import find_faults
 from generator.values.lookups import mapping

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from generator.checks.feature_gates import scheduler_minor
+from generator.checks.deployed_scheduler import scheduler_minor
 from generator.faults import Fault, raise_errors
 from generator.render.manifests import Manifest, render
 from generator.schema.check import find_faults

@@ -8,7 +8,7 @@ from typing import Final
 
 from generator.faults import GeneratorError, UsageError
 from generator.render.manifests import Identity
-from generator.render.output import KUSTOMIZATION, is_ours
+from generator.render.write_manifests import KUSTOMIZATION, is_ours
 from generator.values.files import read_file
 from generator.values.sources import MAX_FILE_BYTES
 from roost_core.objects.foreign_yaml import ForeignTextError, load_all_foreign
