@@ -24,13 +24,6 @@ BIN: Final = Path(sys.executable).parent
 UNIT: Final = Path("tests", "unit")
 LAB: Final = Path("lab", "roost_lab")
 LAB_UNIT: Final = Path("lab", "tests", "unit")
-# The same for the lab.
-LAB_ROOMS: Final = {
-    "report": "recorder",
-    "view": "recorder",
-    "traces": "simulator",
-    "commands": "recorder",
-}
 # What has no folder of its own name in tests/unit.
 ROOMS: Final = {
     "templates": "generator",
@@ -40,6 +33,8 @@ ROOMS: Final = {
     "roost/cli.py": "commands",
     "roost/__main__.py": "commands",
 }
+# The same for the lab.
+LAB_ROOMS: Final = {"traces": "simulator"}
 
 
 def main() -> int:

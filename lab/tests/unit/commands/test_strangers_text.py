@@ -211,7 +211,7 @@ READERS: Final = {
     "book": ["book --zone UTC --timetable FILE", "book --calendar FILE"],
 }
 # These read what Roost or the operator wrote. Of why and report: test_recorder_why.py,
-# test_recorder_report.py.
+# test_report.py.
 OTHERS: Final = {
     *("webhook", "controllers", "seating", "cleanup", "record"),
     *("help", "version", "completion", "why", "report"),

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.tests.recorded import empty_database, empty_store, story_records
+from lab.tests.recorded import empty_database
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.schema import POSTGRESQL, SQLITE
-from roost_lab.report.gather import gather
-from roost_lab.report.subject import Report
 from tests.harness.fixtures import or_give_up
 from tests.harness.postgres import Postgres
 
@@ -20,13 +18,6 @@ def server() -> Iterator[Postgres]:
     """A real PostgreSQL."""
     with or_give_up(), Postgres() as server:
         yield server
-
-
-@pytest.fixture
-def report(tmp_path: Path) -> Report:
-    store = empty_store(tmp_path)
-    store.write(story_records(), {})
-    return gather(store)
 
 
 @pytest.fixture(scope="session")

@@ -24,7 +24,7 @@ from lab.tests.recorded import (
     story_records,
 )
 from lab.tests.told import Story, Thing, cases, stories
-from lab.tests.unit.recorder.reported import (
+from lab.tests.unit.report.reported import (
     edge_of,
     report_of,
     spans_us,

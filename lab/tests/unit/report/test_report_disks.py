@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lab.tests.moments import BEGIN as T
 from lab.tests.moments import HOUR, MINUTE
 from lab.tests.recorded import pod_record, pull_record
-from lab.tests.unit.recorder.reported import report_of, tables_of
+from lab.tests.unit.report.reported import report_of, tables_of
 from roost_lab.recorder.store.records import (
     ImageRecord,
     NodeChangeRecord,

@@ -15,7 +15,7 @@ import pytest
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 from lab.tests.recorded import bind_record, empty_store, fail_record, pod_record, story_records
 from lab.tests.told import cases
-from lab.tests.unit.recorder.reported import report_of, tables_of, whole_start
+from lab.tests.unit.report.reported import report_of, tables_of, whole_start
 from roost.__main__ import main
 from roost_lab.pages.drawing import Figure
 from roost_lab.recorder.store.database import Store
