@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from generator.importing.importer import import_layers
@@ -320,13 +320,17 @@ def broken_promises(hub: dict[str, Any], result: ImportResult) -> list[str]:
     return broken + [f"{promise}: no pod shows it" for promise in sorted(promised - kept)]
 
 
+# Of code that changes what is no list or mapping (yet): such a hub starts no server.
+_RAISED_BY_CODE = (AttributeError, TypeError)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(hubs())
 def test_promises_are_true_of_the_pod_that_kubespawner_makes(hub: dict[str, Any]) -> None:
     try:
         pods = list(real_pods(hub, "hub-user-scheduler"))
-    except Exception:  # noqa: BLE001 - such a hub starts no server
-        return
+    except _RAISED_BY_CODE:
+        reject()
     assert pods
     result = imported(hub)
     assert broken_promises(hub, result) == [], (result.tried, hub)
