@@ -81,6 +81,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
         "never-worse": never_worse,
         "small-binder": small_binder_waits,
         "disks": thresholds,
+        "term-worlds": partial(_without, "term-worlds", "p95"),
         "felt-day": partial(_without, "felt-day", "wait, p50", "wait, p99"),
         "disks-and-nodes": partial(ranges, "disks-and-nodes"),
         "flagship": partial(_without, "flagship", "wait, p50", "given up"),
@@ -185,13 +186,12 @@ def first_week() -> str:
                 names[row["placeholders"]],
                 f"{float(row['late, %']):.1f}",
                 f"{float(_first(row['worst late'])):.1f}",
-                row["people-hours"],
                 "" if is_none else row["node-hours against none, %"],
                 "" if is_none else _first(row["worst against none"]),
             ]
         )
     head = ["placeholders", "later than 30 s, % of people", "worst term"]
-    head += ["hours that people waited in all", "node-hours against none, %", "worst term"]
+    head += ["node-hours against none, %", "worst term"]
     return f"{_markdown(head, rows)}\n\n{_source(results)}"
 
 
@@ -294,7 +294,7 @@ def never_worse() -> str:
     head = [table.headings[at] for at in kept]
     left_out = len(table.rows) - len(told)
     return (
-        f"In {left_out} of {len(table.rows)} pairs, no figure changes by {TOLD_CHANGE:.0f} %. The"
+        f"In {left_out} of {len(table.rows)} rows, no figure changes by {TOLD_CHANGE:.0f} %. The"
         f" others:\n\n{_markdown(head, _without_repeats(told))}\n\n{_source(results)}"
     )
 

@@ -261,7 +261,7 @@ def test_hubs_that_stay_as_they_are_with_roost_are_counted_and_left_out(folder: 
     table = FigureTable(head, rows)
     results.write_results("never-worse", Results("python -m x", "abc", "2026-11-28", (table,)))
     told = write_figures.never_worse()
-    assert told.startswith("In 1 of 3 pairs, no figure changes by 5 %.")
+    assert told.startswith("In 1 of 3 rows, no figure changes by 5 %.")
     assert [line for line in told.splitlines() if line.startswith("|") and "---" not in line] == [
         "|  | placeholders | Cluster Autoscaler: p95, s | node-hours |",
         "| lecture | 25 | 223 → 223 | 55 → 52 |",
