@@ -150,8 +150,8 @@ KNOWN_NAMES: Final = frozenset(
     }
 )
 _PROFILES: Final = ["c", "KubeSpawner", "profile_list"]
-# If the trait isn't known, this one isn't either.
-_WITH_IT: Final = {
+# Trait -> a trait that isn't known either, if the first isn't.
+_UNKNOWN_WITH: Final = {
     "profile_list": ("image", UNKNOWN_IMAGE),
     "enable_user_namespaces": ("namespace", UNKNOWN),
 }
@@ -172,7 +172,7 @@ def assigned(code: str, known: set[str], hook: Hook, *, has_profiles: bool) -> I
     """Traits that Python sets: of the class, or in a hook.
 
     known: names of what was read; more are added. hook: what runs before each start. has_profiles:
-    false where the list is empty, as in the chart, and a filter that asks for it doesn't run.
+    whether the profile list has entries; else a filter that asks for them doesn't run.
     """
     try:
         tree = without_names(ast.parse(code))
@@ -335,8 +335,8 @@ class _HubCode:
             is_part = True
         if trait in _FOLLOWED or (value != UNKNOWN and setting.steps[0] == "c"):
             yield TraitValue(trait, value, is_part, in_hook)
-            if value == UNKNOWN and trait in _WITH_IT:
-                yield TraitValue(*_WITH_IT[trait], in_hook=in_hook)
+            if value == UNKNOWN and trait in _UNKNOWN_WITH:
+                yield TraitValue(*_UNKNOWN_WITH[trait], in_hook=in_hook)
 
     def _is_for_all(self, setting: Setting, statement: Statement) -> bool:
         """Whether a trait is set for every start: by the configuration at once, or by the hook that
@@ -348,12 +348,10 @@ class _HubCode:
             return owner == "c" and setting.steps[1:2] == ["KubeSpawner"]
         if lambdas:
             hook = self._hook.function
-            return (
-                hook is not None
-                and not statement.scopes
-                and [ast.unparse(lambda_) for lambda_ in lambdas] == [ast.unparse(hook)]
-                and [owner] == [argument.arg for argument in hook.args.args]
-            )
+            if hook is None or statement.scopes:
+                return False
+            is_the_hook = [ast.unparse(lambda_) for lambda_ in lambdas] == [ast.unparse(hook)]
+            return is_the_hook and [owner] == [argument.arg for argument in hook.args.args]
         if statement.scopes != (self._hook.name,):
             return False
         function = function_named(self._tree, self._hook.name)
@@ -378,7 +376,7 @@ class _HubCode:
             elif word == "profile_list":
                 if not followed[word]:
                     yield TraitValue(word, UNKNOWN, in_hook=in_hook)
-                    yield TraitValue(*_WITH_IT[word], in_hook=in_hook)
+                    yield TraitValue(*_UNKNOWN_WITH[word], in_hook=in_hook)
             elif word and not carried:
                 for trait in _WORDS[word]:
                     yield TraitValue(trait, UNKNOWN, in_hook=in_hook)
@@ -455,8 +453,8 @@ class _HubCode:
         )
 
     def _add_names(self, line: ast.AST, parts: Sequence[ast.AST], owners: frozenset[str]) -> bool:
-        """Add the names that a statement makes of what was read. Returns whether it names only
-        such.
+        """Add the names that a statement makes of what was read. Returns whether it uses only names
+        of what was read.
         """
         names = [part for part in parts if isinstance(part, ast.Name)]
         made = {name.id for name in names if isinstance(name.ctx, ast.Store)}
@@ -481,15 +479,18 @@ class _HubCode:
         given: set[str] = set()
         for call in calls_in(parts):
             arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
-            called, *roots = [
-                ast.unparse(part).partition(".")[0] for part in (call.func, *arguments)
-            ]
+            roots = {_root_name(argument) for argument in arguments}
             # `asyncio.to_thread(move, spawner)` calls what it is given.
-            is_passed_on = bool({*roots} & (self._imported - self._known))
-            is_read = _is_of_a_text(call.func) or called in self._known | owners
+            is_passed_on = not roots.isdisjoint(self._imported - self._known)
+            is_read = _is_of_a_text(call.func) or _root_name(call.func) in self._known | owners
             if is_passed_on or not is_read:
                 given |= {ast.unparse(argument) for argument in arguments}
         return bool(given & (owners - {"self"}))
+
+
+def _root_name(expression: ast.expr) -> str:
+    """`a` of `a.b.c`."""
+    return ast.unparse(expression).partition(".")[0]
 
 
 def _is_in_hook(statement: Statement) -> bool:
@@ -508,8 +509,12 @@ def _is_of_a_text(called: ast.expr) -> bool:
 def _patches_kubespawner(line: ast.AST, *, is_read: bool) -> bool:
     """Whether a statement puts what makes pods, or what nobody has read, into KubeSpawner."""
     targets = line.targets if isinstance(line, ast.Assign) else []
-    patched = [steps for steps in map(steps_of, targets) if steps[0].lower() == "kubespawner"]
-    return any(not is_read or steps[-1] in (*MAKERS, "make_pod") for steps in patched)
+    for target in targets:
+        steps = steps_of(target)
+        is_patched = steps[0].lower() == "kubespawner"
+        if is_patched and (not is_read or steps[-1] in (*MAKERS, "make_pod")):
+            return True
+    return False
 
 
 def _leaves_spawners_alone(module: str | None, name: str) -> bool:
@@ -592,17 +597,17 @@ def _known(trait: str, value: ast.expr, *, is_sure: bool) -> object:
 def _known_pod_config(value: ast.expr, *, is_sure: bool) -> dict[str, object]:
     """The entries of extra_pod_config that are known, or that place a pod.
 
-    One whose key isn't written out may be any: of the scheduler, too.
+    An entry whose key isn't written out may be any, also the scheduler's.
     """
     items = items_of(value)
     if items is None:
         items = [(ANY, NOT_READ)]
-    found: dict[str, object] = {}
+    entries: dict[str, object] = {}
     for name, item in items:
         known = _known("", item, is_sure=is_sure and name != ANY)
         key = camel_case(name)
         if name == ANY:
-            found |= {"schedulerName": UNKNOWN, ANY: UNKNOWN}
+            entries |= {"schedulerName": UNKNOWN, ANY: UNKNOWN}
         elif known != UNKNOWN or key in POD_KEYS:
-            found[key] = known
-    return found
+            entries[key] = known
+    return entries

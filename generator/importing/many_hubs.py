@@ -130,7 +130,7 @@ class ManyHubs:
         lines += [str(fault) for fault in self.faults]
         return "".join(f"{one_line(line)}\n" for line in (*lines, *self._table()))
 
-    def _grouped(self, what: str, lines_of: Callable[[ImportResult], Iterable[str]]) -> list[str]:
+    def _grouped(self, prefix: str, lines_of: Callable[[ImportResult], Iterable[str]]) -> list[str]:
         """Lines of hubs' results, each once, with the hubs that have it."""
         names: dict[str, list[str]] = {}
         for hub in self.hubs:
@@ -141,7 +141,7 @@ class ManyHubs:
         grouped = []
         for line, having in names.items():
             whose = "all hubs" if len(having) == len(self.hubs) else some(having)
-            grouped.append(f"{what}: {line} ({whose})")
+            grouped.append(f"{prefix}: {line} ({whose})")
         return grouped
 
     def _table(self) -> Iterator[str]:
@@ -173,8 +173,8 @@ class ManyHubs:
 
 
 def _show_placeholders(hub_values: Values, in_release: Counter[str]) -> str:
-    """The number of a hub's placeholders; where its pools have more in the release, also that one:
-    "5 of 20 shared".
+    """The number of a hub's placeholders; with more in its pools in the release, as "5 of 20
+    shared".
 
     in_release: how many the release has, by pool.
     """
@@ -253,19 +253,21 @@ def _keep_on(hubs: Iterable[ImportedHub], part: str, key: str) -> None:
 def _put_most(many: ManyHubs, path: HubPath, defaults: Values) -> None:
     """Put what most hubs have at a path, and note what changes for the others."""
     values = {hub.name: child(hub.values, *path) for hub in many.hubs}
-    counted = Counter(map(to_json, values.values()))
-    default = child(defaults, *path)
+    # By hub, and comparable.
+    texts = {name: to_json(value) for name, value in values.items()}
+    default = to_json(child(defaults, *path))
+    hubs_with = Counter(texts.values())
     # Of values that equally many hubs have, Roost's default.
-    best = max(counted, key=lambda text: (counted[text], text == to_json(default)))
-    first = next(hub for hub in many.hubs if to_json(values[hub.name]) == best)
+    most = max(hubs_with, key=lambda text: (hubs_with[text], text == default))
+    first = next(hub for hub in many.hubs if texts[hub.name] == most)
     chosen = values[first.name]
-    if best != to_json(default):
+    if most != default:
         put_at(many.values, path, chosen)
         comments = first.result.comments.get(path)
         if comments:
             many.comments[path] = list(comments)
     for name, value in values.items():
-        if to_json(value) != best:
+        if texts[name] != most:
             many.differences.setdefault(name, []).append(
                 f"{show_key(path)}: {_short(value)} -> {_short(chosen)}"
             )
@@ -453,12 +455,12 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
 
 def _placeholders_by_pool(values: Values) -> Counter[str]:
     """How many placeholders there are for each kind of node."""
-    found: Counter[str] = Counter()
+    placeholders: Counter[str] = Counter()
     for entry in values["placeholders"]:
         placeholder_set = complete_placeholder_set(entry, values["placeholder"]["defaults"])
         pool = to_json([placeholder_set.get(key) for key in NODE_KEYS])
-        found[pool] += int(entry.get("replicas") or 0)
-    return found
+        placeholders[pool] += int(entry.get("replicas") or 0)
+    return placeholders
 
 
 def _images_by_nodes(values: Values) -> dict[str, set[str]]:

@@ -102,7 +102,7 @@ class WindowStarts:
 
     @classmethod
     def read(cls, query: Query) -> Self:
-        """Kinds of pods first: the busiest ones are counted."""
+        """Read the window's starts: first their kinds, as only the busiest are counted."""
         kinds = {row.id: row for row in _kinds(query)}
         pods: Counter[tuple[str, str]] = Counter()
         for kind in kinds.values():
@@ -238,18 +238,23 @@ def _phases() -> Iterator[tuple[str, sa.ColumnElement[int], sa.ColumnElement[int
     yield WHOLE, whole_from, whole_to
 
 
+def _kind_and_step(span_us: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
+    """A start's kind and the step index of a span, in one number: a million rows are sorted by it,
+    four times.
+    """
+    return sa.cast(schema.start.c.kind_id, sa.BigInteger) * INDEXES + step_index(span_us)
+
+
 def _starts(query: Query) -> Rows:
     """Phases of the pods created: phase, key (kind and step index in one), number, sum_us."""
     start = schema.start.c
     counts = []
     for phase, from_us, to_us in _phases():
-        # One small number for all that spans are counted by: a million rows are sorted by it, four
-        # times.
-        key = sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)
+        key = _kind_and_step(to_us - from_us).label("key")
         rows = kept_apart(
             # A time in whole seconds may seem to come before an exact one that it follows: such
             # spans count as 0.
-            sa.select(key.label("key"), bounded(to_us - from_us).label("span_us")).where(
+            sa.select(key, bounded(to_us - from_us).label("span_us")).where(
                 query.within(start.created_us, start.pod_uid),
                 is_peoples,
                 from_us.is_not(None),
@@ -280,10 +285,8 @@ def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
     pod = schema.pod.c
     by_hub: Groups = {}
     for phase, from_us, to_us in _phases():
-        key = (sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)).label(
-            "key"
-        )
-        for row in query.rows(
+        key = _kind_and_step(to_us - from_us).label("key")
+        rows = query.rows(
             sa.select(pod.hub, key, count(), total(bounded(to_us - from_us)).label("sum_us"))
             .join(schema.pod, pod.uid == start.pod_uid)
             .where(
@@ -293,7 +296,8 @@ def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
                 to_us.is_not(None),
             )
             .group_by(pod.hub, key)
-        ):
+        )
+        for row in rows:
             kind_id, index = divmod(row.key, INDEXES)
             pod_class = classes[kind_id]
             if row.hub and pod_class not in ("", PLACEHOLDER):
@@ -336,19 +340,18 @@ class PhaseRow(NamedTuple):
     spans: Spans
 
 
-def phase_fields(what: str) -> tuple[Field[PhaseRow], ...]:
-    """The columns of one phase. what: what is counted."""
+def phase_fields(counted: str) -> tuple[Field[PhaseRow], ...]:
+    """The columns of one phase. counted: "pods" or "nodes"."""
     return (
         Field("phase", "phase", Unit.PHASE, lambda row: row.phase),
-        Field(what, what, Unit.COUNT, lambda row: row.spans.count),
+        Field(counted, counted, Unit.COUNT, lambda row: row.spans.count),
         *percentile_fields(lambda row: row.spans),
-        Field(
-            "mean_seconds",
-            "mean",
-            Unit.SECONDS,
-            lambda row: None if row.spans.mean_us is None else row.spans.mean_us / US,
-        ),
+        Field("mean_seconds", "mean", Unit.SECONDS, _mean_seconds),
     )
+
+
+def _mean_seconds(row: PhaseRow) -> float | None:
+    return None if row.spans.mean_us is None else row.spans.mean_us / US
 
 
 def phase_rows(
@@ -375,13 +378,13 @@ class _Point(NamedTuple):
     hover: str
 
 
-def _percentile_point(spans: Spans, place: float, what: str) -> _Point:
+def _percentile_point(spans: Spans, place: float, label: str) -> _Point:
     """The median, with a line to the 95th percentile."""
     middle_us = spans.percentile_us(0.5) or 0
     high_us = spans.percentile_us(0.95) or 0
     amounts = f"p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
     line = _drawn(high_us) - _drawn(middle_us)
-    return _Point(_drawn(middle_us), place, line, f"{what}{spans.count:,}\n{amounts}")
+    return _Point(_drawn(middle_us), place, line, f"{label}{spans.count:,}\n{amounts}")
 
 
 def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str]) -> Figure | None:
@@ -397,37 +400,22 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
         stack.name(full, plural(spans[WHOLE].count, "pod") if WHOLE in spans else "")
         for row in phase_rows(spans, PHASES):
             place = stack.bar()
-            what = f"{full}\n{PHASE_NAMES[row.phase]}: "
+            label = f"{full}\n{PHASE_NAMES[row.phase]}: "
             if row.spans.count < FEWEST:
                 dots[row.phase] += [
-                    _Point(_drawn(edge_us), place, 0, f"{what}{show(edge_us / US, Unit.SECONDS)}")
+                    _Point(_drawn(edge_us), place, 0, f"{label}{show(edge_us / US, Unit.SECONDS)}")
                     for edge_us in row.spans.counts
                 ]
             else:
-                points[row.phase].append(_percentile_point(row.spans, place, what))
+                points[row.phase].append(_percentile_point(row.spans, place, label))
         stack.end()
-    data = [
-        {
-            "type": "scatter",
-            "x": [point.seconds for point in of_phase],
-            "y": [point.place for point in of_phase],
-            "error_x": {"array": [point.line for point in of_phase]},
-            "marker": {"color": f"--{phase}", "size": size},
-            "hovertext": [point.hover for point in of_phase],
-        }
-        for of_kind, size in ((points, 8), (dots, 5))
-        for phase, of_phase in of_kind.items()
-        if of_phase
+    data = [*_scatter(points, size=8), *_scatter(dots, size=5)]
+    ends = [
+        point.seconds + point.line
+        for of_phase in (*points.values(), *dots.values())
+        for point in of_phase
     ]
-    longest = max(
-        (
-            point.seconds + point.line
-            for of_kind in (points, dots)
-            for of_phase in of_kind.values()
-            for point in of_phase
-        ),
-        default=1.0,
-    )
+    longest = max(ends, default=1.0)
     drawn = [phase for phase in PHASES if points[phase] or dots[phase]]
     legend = tuple(Mark(f"--{phase}", PHASE_NAMES[phase], "point") for phase in drawn)
     caption = (
@@ -443,8 +431,22 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
     )
 
 
+def _scatter(points: Mapping[str, Sequence[_Point]], *, size: int) -> Iterator[dict[str, Any]]:
+    """What is drawn of the points of each phase."""
+    for phase, of_phase in points.items():
+        if of_phase:
+            yield {
+                "type": "scatter",
+                "x": [point.seconds for point in of_phase],
+                "y": [point.place for point in of_phase],
+                "error_x": {"array": [point.line for point in of_phase]},
+                "marker": {"color": f"--{phase}", "size": size},
+                "hovertext": [point.hover for point in of_phase],
+            }
+
+
 def _drawn(span_us: float) -> float:
-    """The seconds at which it is drawn."""
+    """The seconds at which a span is drawn."""
     return max(MIN_SECONDS, span_us / US)
 
 
@@ -459,8 +461,10 @@ def starts_section(
     drawn: int | None = None,
     full_name: Callable[[tuple[str, ...]], str] = ", ".join,
 ) -> Section:
-    """A section of start phases. by: its key; heading: of what; groups: the starts of each; drawn:
-    at most so many.
+    """A section of start phases.
+
+    by: the end of its table's key; heading: what starts are grouped by, in words; groups: the
+    starts of each group; drawn: at most so many groups.
     """
     key = f"starts_by_{by}"
     title = f"Start phases by {heading}"

@@ -226,7 +226,7 @@ def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
     starting = [
         row["image"] for row in pods if _is_bound(row, at_us) and not _has_started(row, at_us)
     ]
-    return list(dict.fromkeys((*_chips(pods), *filter(None, starting))))
+    return list(dict.fromkeys((*_chips(pods), *(image for image in starting if image))))
 
 
 def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None) -> ClusterMoment:
@@ -250,25 +250,28 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
     gated = {uid for uid, row in reasons.items() if row["is_gate"]}
     changes = sorted(_changes(rows), key=lambda change: -change.at_us)
     return ClusterMoment(
-        at_us,
-        at_us if begin_us is None else begin_us,
-        at_us if end_us is None else end_us,
-        sorted(nodes, key=lambda node: (node.created_us <= 0, node.created_us, node.name)),
-        chips,
-        [
+        at_us=at_us,
+        begin_us=at_us if begin_us is None else begin_us,
+        end_us=at_us if end_us is None else end_us,
+        nodes=sorted(nodes, key=lambda node: (node.created_us <= 0, node.created_us, node.name)),
+        chips=chips,
+        pending=[
             PodBox(
-                *(pod["uid"], _full_name(pod), _kind(pod["pod_class"]), pod["created_us"]),
+                uid=pod["uid"],
+                name=_full_name(pod),
+                kind=_kind(pod["pod_class"]),
+                created_us=pod["created_us"],
                 reason=texts.get(pod["uid"], "")[:MAX_REASON],
             )
             for pod in pending[:MAX_PENDING]
         ],
-        len(pending),
-        _waits(pending),
-        changes[:MAX_CHANGES],
-        Counter(change.kind for change in changes),
-        _notes(rows, nodes),
-        rows.wait,
-        sum(pod["uid"] in gated and _kind(pod["pod_class"]) == USER for pod in pending),
+        pending_count=len(pending),
+        waits=_waits(pending),
+        changes=changes[:MAX_CHANGES],
+        change_counts=Counter(change.kind for change in changes),
+        notices=_notes(rows, nodes),
+        wait=rows.wait,
+        gated_users=sum(pod["uid"] in gated and pod["pod_class"] == USER for pod in pending),
     )
 
 
@@ -288,13 +291,14 @@ def _notes(rows: Rows, nodes: Sequence[NodeBox]) -> list[str]:
 
 
 def _waits(pending: Sequence[Row]) -> dict[str, tuple[int, int]]:
-    """pending: the oldest first."""
+    """By kind: how many pods wait, and when the oldest was created. pending: the oldest first."""
     counts = Counter(_kind(pod["pod_class"]) for pod in pending)
     oldest_us = {_kind(pod["pod_class"]): pod["created_us"] for pod in reversed(pending)}
     return {kind: (count, oldest_us[kind]) for kind, count in counts.items()}
 
 
 def _chips(pods: Sequence[Row]) -> dict[str, int]:
+    """The images that most users run -> how many users."""
     users = Counter(pod["image"] for pod in pods if pod["pod_class"] == USER and pod["image"])
     return dict(sorted(users.items(), key=lambda item: (-item[1], item[0]))[:MAX_CHIPS])
 
@@ -312,7 +316,7 @@ def _kind(pod_class: str | None) -> str:
 
 
 def _full_name(row: Row) -> str:
-    return "/".join(filter(None, (row["namespace"], row["name"])))
+    return "/".join(part for part in (row["namespace"], row["name"]) if part)
 
 
 def _nodes(
@@ -322,24 +326,24 @@ def _nodes(
     earlier: dict[str, dict[str, str]] = {}
     for row in rows.later_changes:
         earlier.setdefault(row["node_uid"], {})[row["field"]] = row["old"]
-    held: dict[str, set[str]] = {}
+    images_by_node: dict[str, set[str]] = {}
     for row in rows.images:
-        held.setdefault(row["node_uid"], set()).add(normalise_reference(row["image"]))
+        images_by_node.setdefault(row["node_uid"], set()).add(normalise_reference(row["image"]))
     pulls: dict[str, list[Row]] = {}
     for row in rows.pulls:
         pulls.setdefault(row["pod_uid"], []).append(row)
     uids = {row["name"]: row["uid"] for row in rows.nodes}
     # A binding may be recorded before its node.
-    by_uid: dict[str, list[Row]] = {}
+    pods_by_node: dict[str, list[Row]] = {}
     for key, pods in bound.items():
-        by_uid.setdefault(uids.get(key, key), []).extend(pods)
+        pods_by_node.setdefault(uids.get(key, key), []).extend(pods)
     warm = Counter(
         pod["warm_target"] for pod in rows.pods if pod["created_us"] > rows.at_us - WARM_US
     )
     known = {row["uid"] for row in rows.nodes}
     unknown = [
         {"uid": uid, "name": pods[0]["node_name"]}
-        for uid, pods in by_uid.items()
+        for uid, pods in pods_by_node.items()
         if uid not in known
     ]
     for row in (*rows.nodes, *unknown):
@@ -347,25 +351,27 @@ def _nodes(
         node = _at_that_time(row, earlier.get(uid, {}))
         allocatable = json.loads(node.get("allocatable") or "{}")
         count = rows.image_counts.get(uid)
-        here = sorted(by_uid.get(uid, ()), key=lambda pod: (pod["created_us"], pod["name"]))
-        images = held.get(uid, set()) if count else None
+        node_pods = sorted(
+            pods_by_node.get(uid, ()), key=lambda pod: (pod["created_us"], pod["name"])
+        )
+        images = images_by_node.get(uid, set()) if count else None
         gates = _image_labels(node["labels"])
         boxes = [
             _pod_box(pod, _pod_state(pod, rows.at_us, pulls.get(pod["uid"], ()), images))
-            for pod in here
+            for pod in node_pods
             if pod["pod_class"]
         ]
-        has = {box.image for box in boxes if box.state in (PodState.RUNNING, PodState.LOADING)}
-        has |= {image for image in chips if normalise_reference(image) in (images or ())}
-        has |= {image for image in chips if gates.get(_label_name(image)) == HELD}
-        lacks = {
+        held = {box.image for box in boxes if box.state in (PodState.RUNNING, PodState.LOADING)}
+        held |= {image for image in chips if normalise_reference(image) in (images or ())}
+        held |= {image for image in chips if gates.get(_label_name(image)) == HELD}
+        missing = {
             box.awaits or box.image
             for box in boxes
             if box.state in (PodState.PULLING, PodState.FAILING)
         }
-        # A shorter list has all of them.
+        # The kubelet lists all of a node's images, if they are fewer than it may list.
         if count is not None and 0 < count < LISTED_IMAGES:
-            lacks |= set(chips)
+            missing |= set(chips)
         yield NodeBox(
             uid=uid,
             name=row["name"],
@@ -374,13 +380,13 @@ def _nodes(
             attracts=_attracted_sets(node["labels"]),
             warm=warm[row["name"]],
             pods=boxes,
-            others=sum(not pod["pod_class"] for pod in here),
-            held=frozenset(has & chips.keys()),
+            others=sum(not pod["pod_class"] for pod in node_pods),
+            held=frozenset(held & chips.keys()),
             pulling=frozenset(image for image in chips if gates.get(_label_name(image)) == PULLING),
-            missing=frozenset(lacks & chips.keys() - has),
+            missing=frozenset(missing & chips.keys() - held),
             images=count,
-            cpu_millicores=(sum(pod["cpu_millicores"] for pod in here), allocatable.get(CPU)),
-            memory_bytes=(sum(pod["memory_bytes"] for pod in here), allocatable.get(MEMORY)),
+            cpu_millicores=(sum(pod["cpu_millicores"] for pod in node_pods), allocatable.get(CPU)),
+            memory_bytes=(sum(pod["memory_bytes"] for pod in node_pods), allocatable.get(MEMORY)),
         )
 
 
@@ -402,10 +408,8 @@ def _attracted_sets(labels: Iterable[str]) -> list[str]:
 
 
 def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | None) -> PodState:
-    """images: those of its node, normalised; None: not recorded.
-
-    The cluster itself says it in `state`.
-    """
+    """How far a pod on a node is. images: of its node, normalised; None: not recorded."""
+    # Live, the cluster says it.
     if "state" in pod:
         return PodState(pod["state"])
     if _has_started(pod, at_us):
@@ -416,15 +420,12 @@ def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | No
             is_pulled |= row["image"] == pod["image"]
         elif not row["warm"] and row["at_us"] - (row["pull_and_wait_us"] or 0) <= at_us:
             return PodState.PULLING
-    is_known = is_pulled or any(row["at_us"] > at_us for row in pulls)
-    if (
-        not is_known
-        and images is not None
-        and pod["image"]
-        and normalise_reference(pod["image"]) not in images
-    ):
-        return PodState.PULLING
-    return PodState.STARTING
+    if is_pulled or any(row["at_us"] > at_us for row in pulls):
+        return PodState.STARTING
+    if images is None or not pod["image"]:
+        return PodState.STARTING
+    has_image = normalise_reference(pod["image"]) in images
+    return PodState.STARTING if has_image else PodState.PULLING
 
 
 def _at_that_time(row: Row, earlier: Mapping[str, str]) -> dict[str, Any]:
@@ -451,25 +452,23 @@ def _node_state(node: Row) -> NodeState:
         return NodeState.UNKNOWN
     if not node["is_ready"]:
         return NodeState.NOT_READY
-    if any(
-        taint.partition("=")[0] in LEAVING_TAINTS for taint in (node["taints"] or "").split(", ")
-    ):
+    taints = (node["taints"] or "").split(", ")
+    if any(taint.partition("=")[0] in LEAVING_TAINTS for taint in taints):
         return NodeState.LEAVING
     return NodeState.CORDONED if node["is_unschedulable"] else NodeState.READY
 
 
 def _image_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """The gate's labels: the part of the key that names the image -> value; of several hubs, one
-    that closes.
+    """The image gate's labels: the part of the key that names the image -> value. If several hubs
+    have a label for an image, PULLING counts.
     """
-    found: dict[str, str] = {}
+    gates: dict[str, str] = {}
     for key, value in labels.items():
         if key.startswith(PULLED_LABEL_PREFIX):
             name = key.partition("/")[2]
-            is_closed = found.get(name) == PULLING
-            if not is_closed:
-                found[name] = value
-    return found
+            if gates.get(name) != PULLING:
+                gates[name] = value
+    return gates
 
 
 def _label_name(image: str) -> str:
@@ -488,13 +487,13 @@ def _changes(rows: Rows) -> Iterator[PodChange]:
         if before is not None:
             moved.add(before["uid"])
         yield PodChange(
-            row["at_us"],
-            ChangeKind.PLACED if before is None else ChangeKind.MOVED,
-            row["uid"],
-            _full_name(row),
-            _kind(row["pod_class"]),
-            "" if before is None else before["node_name"],
-            row["node_name"],
+            at_us=row["at_us"],
+            kind=ChangeKind.PLACED if before is None else ChangeKind.MOVED,
+            uid=row["uid"],
+            name=_full_name(row),
+            pod_kind=_kind(row["pod_class"]),
+            from_node="" if before is None else before["node_name"],
+            to_node=row["node_name"],
         )
     for row in rows.removals:
         # A move has its own line.
@@ -502,28 +501,27 @@ def _changes(rows: Rows) -> Iterator[PodChange]:
             continue
         is_known = row["by_name"] is not None
         yield PodChange(
-            row["at_us"],
-            ChangeKind.PREEMPTED if row["kind"] == "preempted" else ChangeKind.EVICTED,
-            row["uid"],
-            "/".join(filter(None, (row["namespace"], row["name"]))) or "a pod that isn't recorded",
-            _kind(row["pod_class"]),
-            row["node_name"],
-            "",
-            (row["by_uid"] or "") if is_known else "",
-            f"{row['by_namespace']}/{row['by_name']}" if is_known else "",
+            at_us=row["at_us"],
+            kind=ChangeKind.PREEMPTED if row["kind"] == "preempted" else ChangeKind.EVICTED,
+            uid=row["uid"],
+            name=_full_name(row) or "a pod that isn't recorded",
+            pod_kind=_kind(row["pod_class"]),
+            from_node=row["node_name"],
+            to_node="",
+            by_uid=(row["by_uid"] or "") if is_known else "",
+            by_name=f"{row['by_namespace']}/{row['by_name']}" if is_known else "",
         )
 
 
 def _is_successor(binding: Row, removal: Row) -> bool:
     """Whether the pod has the name of one that was removed before."""
-    is_same = (binding["namespace"], binding["name"]) == (removal["namespace"], removal["name"])
-    return (
-        is_same and binding["uid"] != removal["uid"] and bool(binding["at_us"] >= removal["at_us"])
-    )
+    if _full_name(binding) != _full_name(removal) or binding["uid"] == removal["uid"]:
+        return False
+    return bool(binding["at_us"] >= removal["at_us"])
 
 
 def tell_moment(moment: ClusterMoment) -> str:
-    """How many users wait, and for what: "3 of 41 users wait: 2 for a node that boots, 1 for an
+    """How many users wait, and for what, such as "3 of 41 users wait: 2 for a node, 1 for an
     image.".
     """
     is_booting = any(
@@ -544,13 +542,13 @@ def tell_moment(moment: ClusterMoment) -> str:
     number = sum(waits.values())
     if not number:
         return f"None of {plural(users, 'user')} waits." if users else "No users."
-    parts = ", ".join(f"{count:,} {what}" for what, count in waits.items() if count)
+    parts = ", ".join(f"{count:,} {reason}" for reason, count in waits.items() if count)
     return f"{number:,} of {plural(users, 'user')} {'waits' if number == 1 else 'wait'}: {parts}."
 
 
 def as_json(moment: ClusterMoment) -> JSONObject:
-    """For the page: times in µs since 1970, images as indexes into `images`, names also in
-    short.
+    """The moment for the page: times in µs since 1970, images as indexes into `images`, names also
+    shortened.
     """
     images = list(
         dict.fromkeys((*moment.chips, *(pod.image for node in moment.nodes for pod in node.pods)))

@@ -92,13 +92,11 @@ class Store:
         only_reads: an SQLite file's settings are not changed either.
         """
         try:
-            # A path is not a URL: %, ? and # stand for themselves.
-            is_url = "://" in url
-            parsed = (
-                sa.make_url(url)
-                if is_url
-                else sa.URL.create(SQLITE, database=str(Path(url).absolute()))
-            )
+            if "://" in url:
+                parsed = sa.make_url(url)
+            else:
+                # A path is not parsed as a URL: in it, %, ? and # stand for themselves.
+                parsed = sa.URL.create(SQLITE, database=str(Path(url).absolute()))
             return cls(cls._engine(parsed, only_reads))
         except (sa.exc.ArgumentError, ValueError, TypeError):
             # Their messages may contain a part of the password.
@@ -459,9 +457,8 @@ def _merged(
     after = new[column.name]
     first = sa.func.coalesce(before, after)
     last = sa.func.coalesce(after, before)
-    is_empty = (
-        before == sa.literal_column("''") if isinstance(before.type, sa.String) else sa.false()
-    )
+    is_text = isinstance(before.type, sa.String)
+    is_empty = before == sa.literal_column("''") if is_text else sa.false()
     match merge:
         case Merge.FIRST:
             return first
@@ -469,8 +466,10 @@ def _merged(
             return last
         case Merge.MIN | Merge.MAX:
             # SQLite's min of NULL is NULL.
-            least, greatest = ("least", "greatest") if dialect == POSTGRESQL else ("min", "max")
-            return sa.Function(least if merge is Merge.MIN else greatest, first, last)
+            function = "min" if merge is Merge.MIN else "max"
+            if dialect == POSTGRESQL:
+                function = "least" if merge is Merge.MIN else "greatest"
+            return sa.Function(function, first, last)
         case Merge.FINER:
             is_earlier = (new.resolution_us == old.resolution_us) & (new.at_us < old.at_us)
             is_better = (new.resolution_us < old.resolution_us) | is_earlier
@@ -482,22 +481,21 @@ def _merged(
             is_wanted = after < before if merge is Merge.BETTER_MIN else is_empty
             is_better = (new.source > old.source) | ((new.source == old.source) & is_wanted)
         case Merge.END:
-            is_imported = (new.source == old.source) & (
-                old.source != sa.literal_column(f"'{PodSource.WATCH}'")
-            )
-            is_preferred = (new.source > old.source) | (
-                is_imported & (new.deleted_us < old.deleted_us)
-            )
+            was_watched = old.source == sa.literal_column(f"'{PodSource.WATCH}'")
+            both_imported = (new.source == old.source) & sa.not_(was_watched)
+            is_earlier = both_imported & (new.deleted_us < old.deleted_us)
+            is_preferred = (new.source > old.source) | is_earlier
             is_better = old.deleted_us.is_(None) | (new.deleted_us.is_not(None) & is_preferred)
     return sa.case((is_better, after), else_=before)
 
 
 def _is_misparsed(url: sa.URL) -> bool:
     """Whether an unescaped @ in a password was parsed as a part of host or database."""
-    places = (url.host, None if url.get_backend_name() == SQLITE else url.database)
-    return any("@" in (place or "") for place in places) or (
-        "@" in (url.username or "") and "?" in str(url.password or "")
-    )
+    # The name of an SQLite file may have one.
+    database = "" if url.get_backend_name() == SQLITE else url.database
+    if "@" in (url.host or "") or "@" in (database or ""):
+        return True
+    return "@" in (url.username or "") and "?" in str(url.password or "")
 
 
 def _shown(url: sa.URL) -> str:

@@ -570,7 +570,7 @@ class StoredState:
 
     # uid -> creation time.
     pods: Mapping[str, int] = field(default_factory=dict)
-    # Uids of those of them that seating asked for.
+    # Uids of the pods that seating asked for.
     seated: Set[str] = frozenset()
     nodes: Mapping[str, NodeRecord] = field(default_factory=dict)
     # Node uid -> image -> when it was first seen.
