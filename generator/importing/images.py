@@ -79,8 +79,8 @@ def _map_image(draft: Draft, hub: HubSection, traits: SetTraits, *, is_binder: b
 
 
 def _image_of_spawner(traits: SetTraits) -> tuple[str, HubPath] | None:
-    """The image's reference that the spawner itself is told, and its key; None: it is told none, or
-    none that is known here.
+    """The image's reference that the spawner's own setting names, and its key; None: it names none,
+    or none that is known here.
     """
     for trait in ("image", "image_spec"):
         reference, keys = traits.get(trait, UNSET)
@@ -110,12 +110,12 @@ def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[obje
     profiles, keys = _listed_profiles(draft, hub, traits)
     # Where only a function knows which profiles there are, none is the usual one.
     of_spawner, _ = traits.get("profile_list", UNSET)
-    known = [] if of_spawner == UNKNOWN else profiles
-    marked = (profile for profile in known if child(profile, "default"))
-    usual = next(marked, known[0] if known else None)
-    is_first_usual = bool(known) and usual is profiles[0]
+    known_profiles = [] if of_spawner == UNKNOWN else profiles
+    marked = [profile for profile in known_profiles if child(profile, "default")]
+    usual = next(iter([*marked, *known_profiles]), None)
+    is_first_usual = bool(known_profiles) and usual is profiles[0]
     known_lists = {trait: known_of(traits, trait) for trait in LISTS}
-    base = {trait: found[0] for trait, found in known_lists.items() if found is not None}
+    base = {trait: known.value for trait, known in known_lists.items() if known is not None}
     kept = {}
     for place, profile in enumerate(profiles):
         images = profile_images(profile, base, is_usual=profile is usual)

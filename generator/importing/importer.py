@@ -83,9 +83,9 @@ def import_layers(
     file or is encrypted, or when they hold no hub of zero-to-jupyterhub's or BinderHub's, or
     several.
     """
-    read = [_load(name, text) for name, text in layers]
-    loaded = [file for found in read for file in found.files]
-    releases_in_files = [found.release for found in read if found.release]
+    unwrapped = [_load(name, text) for name, text in layers]
+    loaded = [file for layer in unwrapped for file in layer.files]
+    releases_in_files = [layer.release for layer in unwrapped if layer.release]
     is_release_known = bool(release or releases_in_files)
     release_name = release or next(iter(releases_in_files), usual_release)
     values = values_of(loaded)
@@ -101,12 +101,12 @@ def import_layers(
         release=release_name,
     )
     draft.notes += [
-        f"{name}: {key} isn't read here, and may say otherwise: {_whole(found.kind)}"
-        for (name, _), found in zip(layers, read, strict=True)
-        for key in found.unread
+        f"{name}: {key} isn't read here, and may say otherwise: {_whole(layer.kind)}"
+        for (name, _), layer in zip(layers, unwrapped, strict=True)
+        for key in layer.unread
     ]
-    draft.repeated = [warning for found in read for warning in found.repeated]
-    if len(loaded) == 1 and read[0].kind != MADE_BY_CHART:
+    draft.repeated = [warning for layer in unwrapped for warning in layer.repeated]
+    if len(loaded) == 1 and unwrapped[0].kind != MADE_BY_CHART:
         draft.notes.append(_LAYERS)
     if "values" in charts.hub.path and not is_release_known:
         draft.notes.append(
@@ -159,13 +159,12 @@ def _whole(kind: str) -> str:
 
 
 def _load(name: str, text: str | bytes) -> Unwrapped:
-    found = read_hub_file(name, text)
-    if any(isinstance(file.values.get("sops"), Mapping) for file in found.files):
-        what = "a file encrypted by SOPS"
-        raise ValuesError(
-            [Fault(name, 1, "sops", what, "readable values", "Decrypt it first: sops -d FILE")]
-        )
-    return found
+    unwrapped = read_hub_file(name, text)
+    if any(isinstance(file.values.get("sops"), Mapping) for file in unwrapped.files):
+        found = "a file encrypted by SOPS"
+        fix = "Decrypt it first: sops -d FILE"
+        raise ValuesError([Fault(name, 1, "sops", found, "readable values", fix)])
+    return unwrapped
 
 
 def _chosen_hub(
@@ -178,7 +177,7 @@ def _chosen_hub(
         is_top = hub == source.show_key(())
         chosen = () if is_top else tuple(part for part in hub.split(".") if part)
         if source.kind_of(child(values, *chosen)) != "mapping":
-            known_hubs = " or ".join(map(source.show_key, hubs)) or "no hub"
+            known_hubs = " or ".join(source.show_key(path) for path in hubs) or "no hub"
             found = f"no values below {hub}"
             fault = Fault(filename, 0, "", found, known_hubs, "Name that with --hub.")
             raise ValuesError([fault])
@@ -200,9 +199,8 @@ def _chosen_hub(
         + source.show_key(hubs[0])
         + "."
     )
-    raise ValuesError(
-        [Fault(filename, 0, "", f"{len(hubs)} hubs: {' and '.join(named)}", "one hub", fix)]
-    )
+    found = f"{len(hubs)} hubs: {' and '.join(named)}"
+    raise ValuesError([Fault(filename, 0, "", found, "one hub", fix)])
 
 
 def _spawn_page_note(hub: source.HubSection) -> str:
@@ -223,12 +221,12 @@ def _refuse_own(values: Mapping[str, object], filename: str) -> None:
 
     A chart around a hub may have a key of the same name.
     """
-    found = sorted(_OWN_KEYS & set(values))
+    own_keys = sorted(_OWN_KEYS & set(values))
     has_hub_below = any(source.find_hubs(values))
-    if found and not has_hub_below and not set(values) & NEVER_OURS:
+    if own_keys and not has_hub_below and not set(values) & NEVER_OURS:
         fix = f"They need no import: roost validate -f {filename}."
-        what = f"Roost's own values ({', '.join(found)})"
-        raise ValuesError([Fault(filename, 1, found[0], what, _ACCEPTED, fix)])
+        found = f"Roost's own values ({', '.join(own_keys)})"
+        raise ValuesError([Fault(filename, 1, own_keys[0], found, _ACCEPTED, fix)])
 
 
 def _refuse_other_hub(charts: source.Charts | None, filename: str, places: Places) -> None:
@@ -238,10 +236,11 @@ def _refuse_other_hub(charts: source.Charts | None, filename: str, places: Place
     keys = set(charts.hub.data)
     if keys and not keys & source.CHART_KEYS:
         at = charts.hub.path
-        what = f"no key of a hub ({', '.join(sorted(map(str, keys))[:4])})"
+        first_keys = sorted(str(key) for key in keys)[:4]
+        found = f"no key of a hub ({', '.join(first_keys)})"
         fix = "Import what Helm made of all: helm get values RELEASE --all -n NAMESPACE -o yaml."
         where = places.of(at) if at else (filename, 1)
-        raise ValuesError([Fault(*where, source.show_key(at), what, _ACCEPTED, fix)])
+        raise ValuesError([Fault(*where, source.show_key(at), found, _ACCEPTED, fix)])
 
 
 def _charts(
@@ -340,7 +339,8 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
     worth having.
     """
     pieces = list(draft.pieces)
-    while faults := _faults(pieces, defaults):
+    faults = _faults(pieces, defaults)
+    while faults:
         refused = pieces.pop(_guilty(faults[0], pieces, defaults))
         sound = _sound_entries(draft, refused, defaults)
         if sound is None:
@@ -352,6 +352,7 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
                 pieces.append(Piece(refused.path, [], (why,), refused.source))
         else:
             pieces.append(sound)
+        faults = _faults(pieces, defaults)
     return pieces
 
 
@@ -367,15 +368,17 @@ def _sound_entries(draft: Draft, piece: Piece, defaults: Mapping[str, object]) -
     """
     if not isinstance(piece.value, list) or piece.path == ("placeholders",):
         return None
-    faults = [_faults([replace(piece, value=[entry])], defaults) for entry in piece.value]
-    if all(faults) or not any(faults):
+    faults_of_entries = [
+        _faults([replace(piece, value=[entry])], defaults) for entry in piece.value
+    ]
+    if all(faults_of_entries) or not any(faults_of_entries):
         return None
     sound: list[object] = []
     sound_positions: list[int] = []
     positions = piece.positions or range(len(piece.value))
-    for entry, position, found in zip(piece.value, positions, faults, strict=True):
-        if found:
-            draft.refuse((*piece.source, position), entry, _reason(found[0]))
+    for entry, position, faults in zip(piece.value, positions, faults_of_entries, strict=True):
+        if faults:
+            draft.refuse((*piece.source, position), entry, _reason(faults[0]))
         else:
             sound.append(entry)
             sound_positions.append(position)
@@ -383,8 +386,8 @@ def _sound_entries(draft: Draft, piece: Piece, defaults: Mapping[str, object]) -
 
 
 def _reason(fault: Fault) -> str:
-    what = f"found {fault.found}, expected {fault.expected}" if fault.expected else fault.found
-    return f"Roost rejects it as {fault.key}: {what}"
+    reason = f"found {fault.found}, expected {fault.expected}" if fault.expected else fault.found
+    return f"Roost rejects it as {fault.key}: {reason}"
 
 
 def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:

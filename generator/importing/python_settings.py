@@ -234,14 +234,14 @@ def _is_single_label(line: ast.stmt) -> bool:
 
 def _is_made_by_spawner(value: ast.expr | None, given: Collection[str]) -> bool:
     """Whether an expression calls KubeSpawner's own method, with what this one was given."""
-    return (
-        isinstance(value, ast.Call)
-        and isinstance(value.func, ast.Attribute)
-        and ast.unparse(value.func.value) == "super()"
-        and value.func.attr in _LABEL_MAKERS
-        and not value.keywords
-        and all(isinstance(argument, ast.Name) and argument.id in given for argument in value.args)
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return False
+    method = value.func
+    is_spawners = ast.unparse(method.value) == "super()" and method.attr in _LABEL_MAKERS
+    passes_on = all(
+        isinstance(argument, ast.Name) and argument.id in given for argument in value.args
     )
+    return is_spawners and passes_on and not value.keywords
 
 
 def _set_by_call(call: ast.Call) -> Iterator[Setting]:
@@ -338,23 +338,24 @@ def _is_same(value: ast.expr, name: str) -> bool:
 
 
 def _arguments_of(call: ast.Call) -> list[ast.expr]:
-    """Positional ones, the object of a method first."""
+    """A call's positional arguments, after the object of a method."""
     owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
     return [*owner, *call.args]
 
 
 def _holds_traits(steps: Sequence[str]) -> bool:
-    """Whether it is the configuration, or a spawner's."""
-    return steps[0] == "c" and (
-        len(steps) == 1 or (len(steps) == 2 and steps[1].endswith("Spawner"))
-    )
+    """Whether these steps name the configuration, or a spawner's section of it."""
+    return steps[0] == "c" and (len(steps) == 1 or _is_spawner(steps))
+
+
+def _is_spawner(steps: Sequence[str]) -> bool:
+    return len(steps) == 2 and steps[1].endswith("Spawner")
 
 
 def _set_by_use(steps: list[str], own_names: Collection[str]) -> Iterator[Setting]:
     """Any trait, if what is used is the whole configuration, or a function that sets any name."""
-    is_config = steps[0] == "c" and "c" not in own_names
-    is_spawner = len(steps) == 2 and steps[1].endswith("Spawner")
-    if (is_config and (steps == ["c"] or is_spawner)) or steps[0] in _SETS_ANY:
+    is_config = "c" not in own_names
+    if (is_config and _holds_traits(steps)) or steps[0] in _SETS_ANY:
         yield Setting(ANY_TRAIT, NOT_READ)
     if is_config and steps in (["c"], JUPYTERHUB):
         yield Setting([*JUPYTERHUB, ANY], NOT_READ)
@@ -406,5 +407,5 @@ def items_of(value: ast.expr) -> list[tuple[str, ast.expr]] | None:
     if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
         return [(keyword.arg or ANY, keyword.value) for keyword in value.keywords]
     if isinstance(value, ast.Dict):
-        return [*zip(map(key_of, value.keys), value.values, strict=True)]
+        return [(key_of(key), item) for key, item in zip(value.keys, value.values, strict=True)]
     return None

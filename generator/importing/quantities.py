@@ -75,3 +75,8 @@ def quantity(amount: object) -> Fraction | None:
         return parse_quantity(amount)
     except ValueError:
         return None
+
+
+def is_less(amount: object, other: object) -> bool:
+    """Whether one quantity is less than another; what is no quantity counts as 0."""
+    return (quantity(amount) or 0) < (quantity(other) or 0)

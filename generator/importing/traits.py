@@ -274,10 +274,10 @@ _CLOSE: Final = 0.6
 
 def known_of(traits: SetTraits, trait: str) -> SetTrait | None:
     """What a trait is set to, and where; None: it isn't, or only a run would show to what."""
-    found = traits.get(trait)
-    if found is None or not is_known(found.value):
+    set_trait = traits.get(trait)
+    if set_trait is None or not is_known(set_trait.value):
         return None
-    return found
+    return set_trait
 
 
 def is_known(value: object) -> bool:
@@ -327,7 +327,7 @@ def snake_case(name: str) -> str:
 
 def camel_case(name: str) -> str:
     """A name as pods have it: node_selector is nodeSelector."""
-    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), name)
 
 
 def entries(value: object) -> list[object] | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from generator.checks.tolerations_and_terms import lint_required_term, lint_toleration
-from generator.importing.quantities import memory_quantity, quantity, user_size
+from generator.importing.quantities import is_less, memory_quantity, quantity, user_size
 from generator.importing.traits import SetTrait, entries_of, pod_config_of
 from generator.values.lookups import child, mapping
 from roost_core.objects.pod import REQUIRED
@@ -73,7 +73,7 @@ def room_of(traits: Traits) -> Room:
     _raise_to_pod(sizes, traits)
     for name, request in sizes["requests"].items():
         limit = sizes["limits"].get(name)
-        if limit is not None and (quantity(limit) or 0) < (quantity(request) or 0):
+        if limit is not None and is_less(limit, request):
             del sizes["limits"][name]
     instead = _pod_config(traits)
     selector = mapping(instead.get("nodeSelector", traits["node_selector"]))

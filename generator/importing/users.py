@@ -13,7 +13,7 @@ from generator.importing.chart_resources import kubernetes_resources
 from generator.importing.chart_traits import PURPOSE_TERM
 from generator.importing.object_names import is_of_an_old_chart
 from generator.importing.pull_secrets import map_pull_secrets
-from generator.importing.quantities import SIZE_EXPECTED, quantity, user_size
+from generator.importing.quantities import SIZE_EXPECTED, is_less, quantity, user_size
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection
 from generator.importing.summary import MOST_PLACEHOLDERS
@@ -90,9 +90,10 @@ def map_users(draft: Draft, charts: Charts, set_traits: SetTraits) -> Traits:
     # Traits that are set beside the chart's keys -> where.
     sources: dict[str, HubPath] = {}
     for trait in (*SIZES, *EXTRA_RESOURCES.values()):
-        found = known_of(set_traits, trait)
-        if found is not None:
-            traits[trait], sources[trait] = found
+        known = known_of(set_traits, trait)
+        if known is not None:
+            traits[trait] = known.value
+            sources[trait] = known.at
     for trait, (_, kind, key) in SIZES.items():
         dotted = f"singleuser.{kind}.{key}"
         source = sources.get(trait, tuple(dotted.split(".")))
@@ -304,10 +305,11 @@ def containers_of(
     key = camel_case(trait)
     source: HubPath = ("singleuser", key)
     listed = hub.items(f"singleuser.{key}") or []
-    found = known_of(set_traits, trait)
-    if found is not None and entries(found[0]) is not None:
-        listed = entries_of(found[0])
-        source = found[1]
+    known = known_of(set_traits, trait)
+    containers = None if known is None else entries(known.value)
+    if known is not None and containers is not None:
+        listed = containers
+        source = known.at
     return listed, (*hub.path, *source)
 
 
@@ -319,14 +321,14 @@ def node_selector(hub: HubSection, set_traits: SetTraits) -> tuple[dict[str, obj
     hub.tick_off("singleuser.extraPodConfig.nodeSelector")
     selector = hub.mapping("singleuser.nodeSelector")
     source: HubPath = ("singleuser", "nodeSelector")
-    found = known_of(set_traits, "node_selector")
-    if found is not None and isinstance(found[0], Mapping):
-        selector = found[0]
-        source = found[1]
+    known = known_of(set_traits, "node_selector")
+    if known is not None and isinstance(known.value, Mapping):
+        selector = known.value
+        source = known.at
     in_pod = pod_config_of(set_traits).get("nodeSelector")
     if isinstance(in_pod, Mapping):
         selector = in_pod
-        source = (*set_traits["extra_pod_config"][1], "nodeSelector")
+        source = (*set_traits["extra_pod_config"].at, "nodeSelector")
     labels = {key: item for key, item in selector.items() if item is not None}
     return labels, (*hub.path, *source)
 
@@ -371,10 +373,10 @@ def _tolerations(
     extra = hub.items("singleuser.extraTolerations") or []
     source: HubPath = ("singleuser", "extraTolerations")
     hub.tick_off("singleuser.extraPodConfig.tolerations")
-    found = known_of(set_traits, "tolerations")
-    listed = None if found is None else entries(found[0])
-    if found is not None and listed is not None:
-        source = found[1]
+    known = known_of(set_traits, "tolerations")
+    listed = None if known is None else entries(known.value)
+    if known is not None and listed is not None:
+        source = known.at
         begins_as_usual = listed[: len(usual)] == usual
         if begins_as_usual:
             extra = listed[len(usual) :]
@@ -383,7 +385,7 @@ def _tolerations(
             usual = []
     in_pod = pod_config_of(set_traits).get("tolerations")
     if isinstance(in_pod, list):
-        source = (*set_traits["extra_pod_config"][1], "tolerations")
+        source = (*set_traits["extra_pod_config"].at, "tolerations")
         extra = in_pod
         usual = []
     return usual, extra, (*hub.path, *source)
@@ -405,12 +407,12 @@ def _required_terms(
     if isinstance(affinity, Mapping):
         # extra_pod_config's affinity takes the place of all that the chart says of affinity.
         terms = child(affinity, "nodeAffinity", REQUIRED, "nodeSelectorTerms")
-        source = (*set_traits["extra_pod_config"][1], "affinity")
+        source = (*set_traits["extra_pod_config"].at, "affinity")
         return _terms_in(terms), (*hub.path, *source)
-    found = known_of(set_traits, "node_affinity_required")
-    listed = None if found is None else entries(found[0])
-    if found is not None and listed is not None:
-        return _terms_in(listed), (*hub.path, *found[1])
+    known = known_of(set_traits, "node_affinity_required")
+    listed = None if known is None else entries(known.value)
+    if known is not None and listed is not None:
+        return _terms_in(listed), (*hub.path, *known.at)
     if purpose == "require" and own:
         draft.notes.append(
             f"{hub.show('singleuser.extraNodeAffinity.required')} and matchNodePurpose: require are"
@@ -433,7 +435,7 @@ def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, str]
         requests.setdefault(name, value)
     raised: list[str] = []
     for name, least in user.items():
-        if (quantity(requests.get(name, 0)) or 0) < (quantity(least) or 0):
+        if is_less(requests.get(name, 0), least):
             if name in requests:
                 raised.append(
                     f"{name} raised from {requests[name]} to {least}, what one user requests (K, M,"
@@ -443,6 +445,6 @@ def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, str]
             if "/" in name:
                 # Kubernetes wants the same number of an extended resource in both.
                 limits[name] = least
-        if name in limits and (quantity(limits[name]) or 0) < (quantity(requests[name]) or 0):
+        if name in limits and is_less(limits[name], requests[name]):
             limits[name] = requests[name]
     return raised

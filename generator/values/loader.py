@@ -190,19 +190,7 @@ class _Builder:
     def build(self, node: Node, path: KeyPath = ()) -> object:
         self._count += 1
         if self._count > MAX_VALUES:
-            found = f"more than {MAX_VALUES} values once aliases are written out"
-            raise ValuesError(
-                [
-                    Fault(
-                        self.name,
-                        node.start_mark.line + 1,
-                        "",
-                        found,
-                        "fewer",
-                        "Remove nested aliases.",
-                    )
-                ]
-            )
+            raise self._too_many(node, f"{MAX_VALUES} values", "Remove nested aliases.")
         if isinstance(node, ScalarNode):
             self._weigh(node)
             return self._scalar(node, path)
@@ -226,11 +214,12 @@ class _Builder:
     def _weigh(self, node: ScalarNode) -> None:
         self._characters += len(node.value)
         if self._characters > MAX_CHARACTERS:
-            found = f"more than {MAX_CHARACTERS} characters once aliases are written out"
-            line = node.start_mark.line + 1
-            raise ValuesError(
-                [Fault(self.name, line, "", found, "fewer", "Name long texts by fewer aliases.")]
-            )
+            most = f"{MAX_CHARACTERS} characters"
+            raise self._too_many(node, most, "Name long texts by fewer aliases.")
+
+    def _too_many(self, node: Node, most: str, fix: str) -> ValuesError:
+        found = f"more than {most} once aliases are written out"
+        return ValuesError([Fault(self.name, node.start_mark.line + 1, "", found, "fewer", fix)])
 
     def _check_tag(self, node: Node, path: KeyPath, kind: str) -> None:
         if node.tag != f"{_TAG}{kind}":
@@ -370,9 +359,8 @@ def _resolve(text: str) -> str | int | float | bool | None:
     integer = _INTEGER.fullmatch(plain)
     if integer is not None:
         sign, hexadecimal, binary, octal, decimal = integer.groups()
-        digits, base = next(
-            (d, b) for d, b in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d
-        )
+        by_base = {16: hexadecimal, 2: binary, 8: octal, 10: decimal}
+        base, digits = next(item for item in by_base.items() if item[1])
         # Go's ParseInt, and without a sign ParseUint. Larger decimals are floats, others text.
         if len(digits) <= _MOST_DIGITS:
             number = int(digits, base)
@@ -430,47 +418,29 @@ def _too_deep(name: str, line: int, key: str) -> Fault:
 
 
 def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    context = getattr(error, "context_mark", None)
+    mark = getattr(error, "problem_mark", None) or context
     line = mark.line + 1 if mark is not None else 1
     problem = str(
         getattr(error, "problem", None) or getattr(error, "reason", None) or "invalid YAML"
     )
     lines = text.split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
+    indent = shown[: len(shown) - len(shown.lstrip())]
+    stops_at_tab = mark is not None and shown[mark.column :].startswith("\t")
     if "but found another document" in problem or "expected a single document" in str(error):
-        return Fault(
-            name,
-            line,
-            "",
-            "a second document (---)",
-            "one document",
-            "Give each as a file of its own.",
-        )
-    if "\t" in shown[: len(shown) - len(shown.lstrip())] or (
-        mark is not None and shown[mark.column :][:1] == "\t"
-    ):
+        fix = "Give each as a file of its own."
+        return Fault(name, line, "", "a second document (---)", "one document", fix)
+    if "\t" in indent or stops_at_tab:
         return Fault(name, line, "", "a tab", "spaces", "YAML is indented with spaces.")
     if "undefined alias" in problem:
-        return Fault(
-            name,
-            line,
-            "",
-            "an alias (*name)",
-            "its anchor (&name) above it",
-            "Define it in the same file.",
-        )
-    context = getattr(error, "context_mark", None)
+        expected = "its anchor (&name) above it"
+        fix = "Define it in the same file."
+        return Fault(name, line, "", "an alias (*name)", expected, fix)
     if not shown.strip() and context is not None and context.line < min(line, len(lines)):
         begun = describe(lines[context.line].strip())
-        return Fault(
-            name,
-            context.line + 1,
-            "",
-            f"{begun}, which nothing closes ({problem})",
-            "YAML",
-            _QUOTES_HINT,
-        )
+        found = f"{begun}, which nothing closes ({problem})"
+        return Fault(name, context.line + 1, "", found, "YAML", _QUOTES_HINT)
     place = describe(shown.strip()) if shown.strip() else "the end of the file"
-    return Fault(
-        name, line, "", f"{place}, where the YAML parser stops ({problem})", "YAML", _QUOTES_HINT
-    )
+    found = f"{place}, where the YAML parser stops ({problem})"
+    return Fault(name, line, "", found, "YAML", _QUOTES_HINT)

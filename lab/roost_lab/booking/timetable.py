@@ -155,7 +155,9 @@ def busiest(starts: Iterable[tuple[int, int]], minutes: int) -> tuple[int, int]:
     starts: when events begin, in minutes from any moment on, and how many people come. minutes: how
     long room is kept for an event.
     """
-    most = most_at = total = 0
+    most = 0
+    most_at = 0
+    total = 0
     kept: deque[tuple[int, int]] = deque()
     for start, people in sorted(starts):
         kept.append((start, people))
@@ -249,7 +251,7 @@ class _Draft:
     weekdays: Sequence[int]
     # Hour and minute.
     clock: tuple[int, int]
-    # The one that is written, else by days and time; "": these are faulty.
+    # As it is written, else of days and time; "": these are faulty.
     name: str
     has_own_name: bool
 
@@ -328,7 +330,8 @@ def _read_draft(line: _Line) -> _Draft:
     own_name = " ".join(line.cell("name").split())
     name = own_name
     if not name and weekdays and clock:
-        name = f"{'/'.join(map(_short, weekdays))} {clock[0]:02}:{clock[1]:02}"
+        days = "/".join(_short(day) for day in weekdays)
+        name = f"{days} {clock[0]:02}:{clock[1]:02}"
     return _Draft(line, weekdays or [0], clock or (0, 0), name, bool(own_name))
 
 
@@ -404,7 +407,7 @@ def _months(first: date | None, last: date | None) -> str:
     if not 0 < count < 12:
         return "*"
     months = sorted((first.month - 1 + index) % 12 + 1 for index in range(count))
-    return ",".join(map(str, months))
+    return ",".join(str(month) for month in months)
 
 
 def _refuse_past(line: _Line, start: str, until: date, rules: TimetableRules) -> None:

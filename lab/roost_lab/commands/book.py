@@ -76,11 +76,7 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     room = bookings.seats(event.set_name)
     if room.per_node:
         nodes = -(-seats // room.per_node)
-        come, none = (f"{nodes * minutes / 60:.1f}" for minutes in (lead, lead + SETTLE_MINUTES))
-        text += (
-            f": about {nodes} nodes ({room.per_node} a node), {come} node-hours more if all come,"
-            f" {none} if nobody does"
-        )
+        text += f": about {nodes} nodes ({room.per_node} a node), {_node_hours(nodes, lead)}"
     # Who is seated comes to no start.
     limits = events if event.seated is None else {**events, "concurrentSpawnLimit": 0}
     misfits = [*hub_limits(event.people, limits)]
@@ -92,6 +88,13 @@ def _meaning(bookings: Bookings, event: Event, start: int) -> str:
     )
 
 
+def _node_hours(nodes: int, lead_minutes: int) -> str:
+    """What these nodes cost: they leave when the class begins, or later if nobody comes."""
+    if_all = nodes * lead_minutes / 60
+    if_nobody = nodes * (lead_minutes + SETTLE_MINUTES) / 60
+    return f"{if_all:.1f} node-hours more if all come, {if_nobody:.1f} if nobody does"
+
+
 def _seated(event: Event, bookings: Bookings) -> str:
     """A sentence on whose servers are started beforehand."""
     if event.seated is None:
@@ -101,19 +104,16 @@ def _seated(event: Event, bookings: Bookings) -> str:
     if seated.users:
         listed.append(f"{len(seated.users)} users")
     profile = f" with profile {seated.profile}" if seated.profile else ""
-    if bookings.has_seating and not bookings.seats_people:
-        return (
-            f"  Nobody's server is started before, of {' and '.join(listed)} either: seating reads"
-            f" ConfigMap {bookings.document['seating'].get('bookings')} alone (docs/seated.md).\n"
-        )
+    people = " and ".join(listed)
     if not bookings.seats_people:
-        return (
-            f"  Nobody's server is started before, of {' and '.join(listed)} either: the operator"
-            " sets seating.enabled to true (docs/seated.md).\n"
-        )
+        why = "the operator sets seating.enabled to true"
+        if bookings.has_seating:
+            name = bookings.document["seating"].get("bookings")
+            why = f"seating reads ConfigMap {name} alone"
+        return f"  Nobody's server is started before, of {people} either: {why} (docs/seated.md).\n"
     return (
-        f"  Servers of {' and '.join(listed)}, at most {event.people}, are started"
-        f" before{profile}. Those of people who don't come are stopped.\n"
+        f"  Servers of {people}, at most {event.people}, are started before{profile}. Those of"
+        " people who don't come are stopped.\n"
     )
 
 
@@ -202,15 +202,17 @@ def command(
     roost book --calendar course.ics
     """
     is_listing = people is None and not when
+    is_file = bool(timetable or calendar)
     texts = {**words, "name": name, "cancel": cancel, "users": users_file}
-    if timetable or calendar:
+    if is_file:
         _refuse_beside_file(timetable, calendar, texts, is_listing=is_listing)
     elif first:
         raise UsageError("found --from without --timetable or --calendar, expected both")
     if not is_listing and cancel:
         raise UsageError("found --cancel beside PEOPLE and WHEN, expected one of them")
     users = read_users(read_file(users_file, MOST_BYTES), users_file) if users_file else []
-    if is_listing and (users or words["group"]) and not (timetable or calendar):
+    names_users = bool(users or words["group"])
+    if names_users and is_listing and not is_file:
         raise UsageError("found --group or --users without PEOPLE and WHEN, expected both")
     new = {} if is_listing else entry_of(people, when, name=name, users=users, **words)
     data = read_file(timetable, MOST_BYTES) if timetable else b""
@@ -259,16 +261,20 @@ def _refuse_beside_file(
     texts: what was given by each option that takes a text; "": it wasn't.
     """
     given = {key for key, text in texts.items() if text}
-    if timetable and (calendar or not is_listing or given - {"zone"}):
+    if not is_listing:
+        given |= {"people", "when"}
+    if calendar:
+        given.add("calendar")
+    if timetable and given - {"zone"}:
         raise UsageError("found --timetable beside what the file says, expected the file alone")
-    if calendar and (not is_listing or given - {"zone", "until", "name"}):
+    if calendar and given - {"calendar", "zone", "until", "name"}:
         raise UsageError("found --calendar beside what its events say, expected the calendar alone")
 
 
 def _cancel(bookings: Bookings, name: str) -> str:
     """Take a booking back. Raises UsageError when there is none of that name, ClusterError."""
     if bookings.entries.pop(name, None) is None:
-        known = ", ".join(map(repr, bookings.entries)) or "none"
+        known = ", ".join(repr(entry) for entry in bookings.entries) or "none"
         raise UsageError(
             f"--cancel: found no booking {name!r}, expected one of ConfigMap {bookings.name}:"
             f" {known}"
@@ -370,7 +376,8 @@ def _book_timetable(bookings: Bookings, classes: _Classes, rules: TimetableRules
     lines: list[str] = []
     for weekly in classes:
         _refuse_calendars(bookings, weekly.event.name, one_line(rules.file))
-    booked = changed = 0
+    booked = 0
+    changed = 0
     for weekly in classes:
         before = bookings.entries.get(weekly.event.name)
         verdict = "As before"
@@ -419,8 +426,7 @@ def _week(bookings: Bookings, classes: _Classes) -> str:
             for weekly in of_set:
                 class_seats = min(weekly.event.people, most)
                 node_turns += -(-class_seats // room.per_node) * len(weekly.weekdays)
-            come, none = (f"{node_turns * kept / 60:.1f}" for kept in (lead, lead + SETTLE_MINUTES))
-            hours = f"{come} node-hours more if all come, {none} if nobody does"
+            hours = _node_hours(node_turns, lead)
             cost = f": about {nodes} nodes ({room.per_node} a node). A week takes {hours}"
         lines.append(f"{head}, {minute_of_week(minute)}{cost}.\n")
         # Whoever books may lack the right to read quotas and pools.

@@ -39,13 +39,13 @@ def explain(story: PodStory) -> str:
         _doubts(story),
     )
     # Names and messages are the cluster's: none may break a line or command the terminal.
-    texts = ["\n".join(map(show_plain, part)) for part in parts]
+    texts = ["\n".join(show_plain(line) for line in part) for part in parts]
     return "\n\n".join(text for text in texts if text) + "\n"
 
 
 def _head(story: PodStory) -> Iterator[str]:
     pod = story.pod
-    name = "/".join(filter(None, (pod["namespace"], pod["name"])))
+    name = "/".join(part for part in (pod["namespace"], pod["name"]) if part)
     kind = f"a pod of class {pod['pod_class']}" if pod["pod_class"] else "a pod of no class"
     origin = []
     if pod["image"]:
@@ -58,14 +58,13 @@ def _head(story: PodStory) -> Iterator[str]:
     started_us = story.at(Phase.STARTED)
     failure = story.failure
     created = f"Created {show_time(pod['created_us'])}"
-    gone = pod["deleted_us"]
-    answer = story.wait_us(Phase.ASKED, Phase.ANSWERED) or story.wait_us(
-        Phase.CREATED, Phase.ANSWERED
-    )
+    answer = story.wait_us(Phase.ASKED, Phase.ANSWERED)
+    if answer is None:
+        answer = story.wait_us(Phase.CREATED, Phase.ANSWERED)
     is_seated = story.at(Phase.SEATED) is not None
     if answer is not None:
-        who = "seating" if is_seated else "its user"
-        yield f"{created}; it answered {show_range(*answer)} after {who} had asked for it."
+        asker = "seating" if is_seated else "its user"
+        yield f"{created}; it answered {show_range(*answer)} after {asker} had asked for it."
     elif failure is not None:
         how = "it was gone before it had answered its hub"
         if failure is Phase.FAILED:
@@ -82,10 +81,11 @@ def _head(story: PodStory) -> Iterator[str]:
         # All three times are in whole seconds.
         span_us = ready_us - pod["created_us"]
         is_probed = ready_us - (started_us or ready_us) > US
-        what = "its containers ran" if pod["pod_class"] == USER_CLASS and not is_probed else "ready"
+        is_user = pod["pod_class"] == USER_CLASS
+        reached = "its containers ran" if is_user and not is_probed else "ready"
         later = f"{show_span(span_us)} later" if span_us >= US else "within the same second"
-        yield f"{created}, {what} {later}."
-    elif gone:
+        yield f"{created}, {reached} {later}."
+    elif pod["deleted_us"]:
         yield f"{created}; it never became ready."
     else:
         until = ""
@@ -121,13 +121,11 @@ def _where(story: PodStory) -> Iterator[str]:
         yield f"Where it went: node {bind['node_name']}, bound{by} {after} after its creation."
         chosen = story.chosen
         if chosen is not None:
-            had_image = (
-                "already had the image" if chosen["has_image"] else "did not have the image yet"
-            )
+            image = "already had the image" if chosen["has_image"] else "did not have the image yet"
             yield (
                 f"  The node then ran {plural(chosen['users'], 'user')},"
                 f" {plural(chosen['placeholders'], 'placeholder')} and"
-                f" {plural(chosen['builds'], 'build')}; it {had_image}."
+                f" {plural(chosen['builds'], 'build')}; it {image}."
             )
         yield from _node_lines(story, bind)
         yield from (f"  {sentence}" for sentence in deciding_rule(story))
@@ -153,10 +151,8 @@ def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
     images = ""
     if filled_us is not None:
         span = show_span(abs(bind["at_us"] - filled_us))
-        images = (
-            f", and had all images of the hub {span}"
-            f" {'earlier' if filled_us <= bind['at_us'] else 'later'}"
-        )
+        order = "earlier" if filled_us <= bind["at_us"] else "later"
+        images = f", and had all images of the hub {span} {order}"
     age_us = bind["at_us"] - node["created_us"]
     age = show_range(max(0, age_us - US * (bind["resolution_us"] < US)), age_us)
     yield f"  The node had joined {age} earlier{images}."
@@ -168,37 +164,24 @@ def _image(story: PodStory) -> Iterator[str]:
     image = story.pod["image"]
     if not image or not story.nodes or any(row["warm"] for row in story.pulls):
         return
-    if (
-        bind is not None
-        and (not story.pulls or bind["node_name"] in story.holders)
-        and story.at(Phase.READY)
-    ):
-        return
-    number = len(story.nodes)
+    if bind is not None and story.at(Phase.READY):
+        needed_no_pull = not story.pulls or bind["node_name"] in story.holders
+        if needed_no_pull:
+            return
+    nodes = plural(len(story.nodes), "node")
     if story.holders:
         named = ", ".join(story.holders[:MAX_CANDIDATES])
-        more = (
-            f" and {len(story.holders) - MAX_CANDIDATES} more"
-            if len(story.holders) > MAX_CANDIDATES
-            else ""
-        )
-        yield (
-            f"Where its image was: on {named}{more} ({len(story.holders)} of"
-            f" {plural(number, 'node')})."
-        )
+        hidden = len(story.holders) - MAX_CANDIDATES
+        more = f" and {hidden} more" if hidden > 0 else ""
+        yield f"Where its image was: on {named}{more} ({len(story.holders)} of {nodes})."
     else:
-        yield (
-            f"Where its image was: on none of {plural(number, 'node')}, as far as they report their"
-            " images."
-        )
+        yield f"Where its image was: on none of {nodes}, as far as they report their images."
     earlier = story.earlier_pulls
     if earlier is not None:
-        median, least, most = (
-            show_span(earlier[f"{name}_us"]) for name in ("median", "min", "max")
-        )
+        pulls = plural(earlier["count"], "pull")
         yield (
-            f"  Its {plural(earlier['count'], 'pull')} of the week before took {median} (median;"
-            f" {least} to {most})."
+            f"  Its {pulls} of the week before took {show_span(earlier['median_us'])} (median;"
+            f" {show_span(earlier['min_us'])} to {show_span(earlier['max_us'])})."
         )
 
 
@@ -225,18 +208,13 @@ def _alternatives(story: PodStory) -> Iterator[str]:
     others = story.others
     if not others or bind is None:
         return
-    is_counted = bind["nodes_feasible"] is not None and bind["nodes_total"] is not None
-    feasible = (
-        f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes were feasible)"
-        if is_counted
-        else ""
-    )
+    feasible = ""
+    if bind["nodes_feasible"] is not None and bind["nodes_total"] is not None:
+        feasible = f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes were feasible)"
     yield f"Other nodes{feasible}:"
     for row in others[:MAX_CANDIDATES]:
-        room = (
-            f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])}"
-            " free"
-        )
+        memory = show_bytes(row["free_memory_bytes"])
+        room = f"{row['free_cpu_millicores'] / 1000:g} CPU and {memory} free"
         image = "has the image" if row["has_image"] else "lacks the image"
         verdict = f"rejected: {row['refused']}" if row["refused"] else _compare(chosen, row)
         yield f"  {row['node_name']}: {plural(row['users'], 'user')}, {room}, {image}; {verdict}"
@@ -250,21 +228,17 @@ def _compare(chosen: Row | None, other: Row) -> str:
     behind = chosen["score_total"] - other["score_total"]
     if behind == 0:
         return "same score"
-    return (
-        f"{'lower' if behind > 0 else 'higher'} score, mostly by {decisive_plugin(chosen, other)}"
-    )
+    lower = "lower" if behind > 0 else "higher"
+    return f"{lower} score, mostly by {decisive_plugin(chosen, other)}"
 
 
 def _waits(story: PodStory) -> Iterator[str]:
     yield "What it waited for:"
     asked = story.wait_us(Phase.ASKED, Phase.CREATED)
     if asked is not None and asked[1] >= US // 10:
-        what = (
-            "until its first Event"
-            if story.pod["source"] == PodSource.EVENT
-            else "for its hub to create it"
-        )
-        yield f"  {show_range(*asked)} {what}"
+        is_by_events = story.pod["source"] == PodSource.EVENT
+        waited_for = "until its first Event" if is_by_events else "for its hub to create it"
+        yield f"  {show_range(*asked)} {waited_for}"
     yield from _waits_for_a_node(story)
     after = story.after_binding
     waits = after.waits if after is not None else ()
@@ -325,7 +299,7 @@ def _steps_after_binding(story: PodStory, after: AfterBinding | None) -> Iterato
     initialized_us = story.at(Phase.INITIALIZED)
     started_us = story.at(Phase.STARTED)
     ready_us = story.at(Phase.READY)
-    for what, from_us, to_us in (
+    for step, from_us, to_us in (
         ("for the kubelet to accept it", scheduled_us, accepted_us),
         ("for init containers", accepted_us, initialized_us),
         ("for its containers to start", initialized_us, started_us),
@@ -341,7 +315,7 @@ def _steps_after_binding(story: PodStory, after: AfterBinding | None) -> Iterato
         is_unknown = to_us <= (started_us or 0) and span_us >= WORTH_ASKING_US
         if span_us >= US:
             why = ", for nothing that was recorded" if is_unknown else _probe_failed(story, to_us)
-            yield f"  about {show_span(span_us)} {what}{why}"
+            yield f"  about {show_span(span_us)} {step}{why}"
     are_steps_known = accepted_us is not None or initialized_us is not None
     if after is not None and not (are_steps_known and after.is_over):
         yield from _rest(story, after)
@@ -380,17 +354,19 @@ def _gates(names: Sequence[str]) -> str:
     if not names:
         return ""
     gates = "its scheduling gate" if len(names) == 1 else "its scheduling gates"
-    named = ", ".join(filter(None, names))
+    named = ", ".join(name for name in names if name)
     return f"{gates} {named}" if named else gates
 
 
-def _some(lines: Sequence[str], what: str) -> Iterator[str]:
-    """The first lines and the last one: how it began, and the current state."""
+def _some(lines: Sequence[str], kind: str) -> Iterator[str]:
+    """The first lines and the last one: how it began, and the current state. kind: of which lines
+    some are hidden.
+    """
     for line in lines[: MAX_FAILURES - 1]:
         yield f"    {line}"
     hidden = len(lines) - MAX_FAILURES
     if hidden > 0:
-        yield f"    … {hidden} more {what} …"
+        yield f"    … {hidden} more {kind} …"
     for line in lines[MAX_FAILURES - 1 :][-1:]:
         yield f"    {line}"
 
@@ -409,10 +385,8 @@ def _reasons(row: Row) -> str:
     reasons = json.loads(row["reasons"])
     if not reasons:
         return row["message"] or "no reason given"
-    listed = ", ".join(
-        f"{count} {reason}"
-        for reason, count in sorted(reasons.items(), key=lambda reason: -reason[1])
-    )
+    most_first = sorted(reasons.items(), key=lambda item: -item[1])
+    listed = ", ".join(f"{count} {reason}" for reason, count in most_first)
     of_all = f"of {row['nodes_total']} nodes: " if row["nodes_total"] is not None else ""
     return f"{of_all}{listed}"
 
@@ -451,11 +425,9 @@ def _end(story: PodStory) -> Iterator[str]:
 def _preemptor(row: Row | None) -> str:
     if row is None:
         return "a pod of higher priority"
-    return (
-        f"{row['namespace']}/{row['name']}"
-        if row["name"]
-        else f"a pod that isn't recorded (uid {row['uid']})"
-    )
+    if not row["name"]:
+        return f"a pod that isn't recorded (uid {row['uid']})"
+    return f"{row['namespace']}/{row['name']}"
 
 
 def _doubts(story: PodStory) -> Iterator[str]:

@@ -22,6 +22,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.requests import CPU
 from roost_lab.pages.dates import MAX_US, as_date
 from roost_lab.recorder.answers.pod_story import Row
@@ -143,11 +144,13 @@ def read_lines(lines: Iterable[str], counts: Counts, file: str) -> Iterator[Reco
         reason = _read_line(line, pods, nodes)
         if reason:
             counts.skip(reason, f"{file}:{number}")
-    counts.used["pods"], counts.used["nodes"] = sum(map(len, pods.values())), len(nodes)
+    counts.used["pods"] = sum(len(lives) for lives in pods.values())
+    counts.used["nodes"] = len(nodes)
     yield from nodes.values()
     for name, lives in pods.items():
         for number, pod in enumerate(lives, start=1):
-            yield from _pod_records(_uid(name if number == 1 else f"{name}#{number}"), pod)
+            uid = _uid(name if number == 1 else f"{name}#{number}")
+            yield from _pod_records(uid, pod)
 
 
 def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeRecord]) -> str:
@@ -159,11 +162,9 @@ def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeReco
     except (ValueError, RecursionError):
         # RecursionError: deeply nested brackets.
         return "not valid JSON"
-    texts = (
-        {key: text for key, text in entry.items() if isinstance(text, str)}
-        if isinstance(entry, dict)
-        else {}
-    )
+    texts = {}
+    if isinstance(entry, dict):
+        texts = {key: text for key, text in entry.items() if isinstance(text, str)}
     if not texts.get("name"):
         return "not an object with a name"
     for key in ("name", "node", "reason"):
@@ -185,11 +186,12 @@ def _life(texts: Mapping[str, str], at: Step | None, lives: list[_Pod]) -> _Pod:
     """The pod that a line is about: a new one of that name when the last one has ended and the line
     is a beginning.
     """
+    is_new = not lives
     is_begin = texts.get("endpoint") == _DECIDED or texts.get("event") == _PENDING
-    last = lives[-1] if lives else None
-    if last is None or (
-        is_begin and at is not None and last.end_reason is not None and at.at_us >= last.last_us
-    ):
+    if lives and is_begin and at is not None:
+        last = lives[-1]
+        is_new = last.end_reason is not None and at.at_us >= last.last_us
+    if is_new:
         lives.append(_Pod(texts["name"]))
     return lives[-1]
 
@@ -219,9 +221,8 @@ def _read_pod(texts: Mapping[str, str], at: Step | None, pod: _Pod) -> str:
     elif endpoint in _ENDPOINTS or texts.get("reason") != "PodCompleted":
         # `PodCompleted` sets conditions again, after the start. Of two times the finer one counts,
         # then the earlier.
-        pod.phases[phase] = min(
-            at, pod.phases.get(phase, at), key=lambda step: (step.resolution_us, step.at_us)
-        )
+        times = (at, pod.phases.get(phase, at))
+        pod.phases[phase] = min(times, key=lambda step: (step.resolution_us, step.at_us))
     return ""
 
 
@@ -230,8 +231,11 @@ def _is_before(at: Step, other: Step) -> bool:
     earlier.
     """
     coarse = max(at.resolution_us, other.resolution_us)
-    keys = [(step.at_us // coarse, step.resolution_us, step.at_us) for step in (at, other)]
-    return keys[0] < keys[1]
+
+    def order(step: Step) -> tuple[int, int, int]:
+        return step.at_us // coarse, step.resolution_us, step.at_us
+
+    return order(at) < order(other)
 
 
 def _read_node(
@@ -240,21 +244,11 @@ def _read_node(
     name = texts["name"]
     before = nodes.get(name) or NodeRecord(uid=_uid(name), name=name)
     if isinstance(extra, dict):
-        capacity, allocatable = (
-            amounts_text(
-                {
-                    key.removeprefix(kind): amount
-                    for key, amount in extra.items()
-                    if key.startswith(kind)
-                }
-            )
-            for kind in ("capacity-", "allocatable-")
-        )
         # A line whose amounts can't be read changes none.
         before = replace(
             before,
-            capacity=capacity or before.capacity,
-            allocatable=allocatable or before.allocatable,
+            capacity=_amounts_of(extra, "capacity-") or before.capacity,
+            allocatable=_amounts_of(extra, "allocatable-") or before.allocatable,
         )
     elif at is None:
         return "no time"
@@ -268,6 +262,14 @@ def _read_node(
         before = replace(before, gone_us=before.gone_us or at.at_us)
     nodes[name] = before
     return ""
+
+
+def _amounts_of(extra: JSONObject, prefix: str) -> str | None:
+    """The amounts of the keys with this prefix, as records have them; None: none can be read."""
+    amounts = {
+        key.removeprefix(prefix): amount for key, amount in extra.items() if key.startswith(prefix)
+    }
+    return amounts_text(amounts)
 
 
 def _uid(name: str) -> str:
@@ -411,12 +413,13 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
         at_us = row["at_us"]
         # A binding whose time is in whole seconds is from the pod's condition: no scheduler
         # has told of it.
-        if phase in _LINES and not (phase == Phase.SCHEDULED and row["resolution_us"] >= SECOND_US):
+        is_condition = phase == Phase.SCHEDULED and row["resolution_us"] >= SECOND_US
+        if phase in _LINES and not is_condition:
             yield line(*_LINES[Phase(phase)], at_us, row["resolution_us"])
         if phase in _RUNS and reached.keys().isdisjoint(_RUNS):
             yield _line(**about, endpoint="podUpdate", event=_RUNNING)
-        if condition := _CONDITIONS.get(phase):
-            yield line("podUpdate", condition, at_us)
+        if phase in _CONDITIONS:
+            yield line("podUpdate", _CONDITIONS[phase], at_us)
         reached[phase] = at_us
     ended_us = pod["deleted_us"]
     reason = pod["end_reason"]

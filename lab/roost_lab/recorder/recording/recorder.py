@@ -174,11 +174,10 @@ class Recording:
             threading.Thread(
                 target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True
             ).start()
-        while not stop.wait(0.02) and not (
-            self._namespaces.synced or self._namespaces.is_forbidden
-        ):
-            # A pod's class may depend on its namespace's labels.
-            pass
+        # A pod's class may depend on its namespace's labels.
+        while not self._namespaces.synced and not self._namespaces.is_forbidden:
+            if stop.wait(0.02):
+                break
         threads = [
             threading.Thread(
                 target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True
@@ -226,11 +225,7 @@ class Recording:
         while len(self._rows) < MAX_ROWS:
             wait_seconds = until - time.monotonic()
             try:
-                notice = (
-                    self._queue.get(timeout=wait_seconds)
-                    if wait_seconds > 0
-                    else self._queue.get_nowait()
-                )
+                notice = self._queue.get(block=wait_seconds > 0, timeout=wait_seconds)
             except queue.Empty:
                 return
             changes = {**self._namespaces.take_changes(), **self._device_classes.take_changes()}
@@ -308,7 +303,7 @@ class Recording:
         self._wrong_clocks = set(behind)
 
     def _changes(self, notice: WatchEvent, now_us: int) -> Sequence[Change]:
-        """What a stream's notice says has changed."""
+        """What has changed, by a stream's notice."""
         assembler = self._assembler
         kind = notice.kind
         key = notice.key
@@ -388,9 +383,9 @@ class Recording:
 def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
     def read_any(item: JSONObject) -> Any:  # noqa: ANN401 - see WatchEvent.item
         try:
-            found = read(item)
+            result = read(item)
         except Exception:  # noqa: BLE001 - one bad object must not block those that come after it
-            found = None
-        return reading.malformed(item) if found is None else found
+            result = None
+        return reading.malformed(item) if result is None else result
 
     return read_any

@@ -1,11 +1,11 @@
 """Model what a node's kubelet does with images: queue pulls, keep images on disk, collect and
 report them.
 
-Machines without a clock: whoever drives them gives each call its moment, never an earlier one than
-before, and is told when the next thing happens. Layers that images share are fetched once and lie
-on the disk once: a base, which other repositories have too, and the environment, which later
-commits may keep. Sources: kubelet's image_manager.go, image_gc_manager.go and
-nodestatus/setters.go, Kubernetes v1.36; what a layer costs is `Assumptions`.
+Nothing here reads a clock: each call is given its moment, never an earlier one than before. A layer
+that several images share is fetched once and lies on the disk once: a base, which other
+repositories have too, and the environment, which later commits may keep. Sources: kubelet's
+image_manager.go, image_gc_manager.go and nodestatus/setters.go, Kubernetes v1.36. What a layer
+costs is in `Assumptions`.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class Images:
         image = self._known.get(name)
         if image is None:
             repository = image_repository(name)
-            image = self._next_commit(
-                name, disk_bytes, self._commits.get(repository)
-            ) or self._make(name, disk_bytes)
-            self._known[name] = self._commits[repository] = image
+            before = self._commits.get(repository)
+            image = self._next_commit(name, disk_bytes, before) or self._make(name, disk_bytes)
+            self._known[name] = image
+            self._commits[repository] = image
         return image
 
     def _next_commit(self, name: str, disk_bytes: int | None, before: Image | None) -> Image | None:
@@ -84,11 +84,9 @@ class Images:
         if self._chance.uniform("environment changed", name) < world.build_changed_share:
             return None
         *kept, files = before.layers
-        file_bytes = (
-            files.disk_bytes
-            if disk_bytes is None
-            else disk_bytes - sum(layer.disk_bytes for layer in kept)
-        )
+        file_bytes = files.disk_bytes
+        if disk_bytes is not None:
+            file_bytes = disk_bytes - sum(layer.disk_bytes for layer in kept)
         if file_bytes <= 0:
             return None
         return Image(name, (*kept, self._layer(name, file_bytes)))
@@ -104,11 +102,9 @@ class Images:
         shared: list[Layer] = []
         if 0 < self._base_bytes < own_bytes:
             # Others are too small to have a base.
-            family = (
-                chance.below("base family", name, world.base_families)
-                if world.base_families > 1
-                else 0
-            )
+            family = 0
+            if world.base_families > 1:
+                family = chance.below("base family", name, world.base_families)
             shared.append(self._shared_layer(f"base {family}", self._base_bytes))
             own_bytes -= self._base_bytes
         return Image(name, (*shared, *self._own_layers(name, own_bytes)))
@@ -133,7 +129,8 @@ class Images:
     def _shared_layer(self, key: str, disk_bytes: int) -> Layer:
         layer = self._shared.get(key)
         if layer is None:
-            layer = self._shared[key] = self._layer(key, disk_bytes)
+            layer = self._layer(key, disk_bytes)
+            self._shared[key] = layer
         return layer
 
     def _layer(self, key: str, disk_bytes: int) -> Layer:
@@ -166,6 +163,17 @@ class Pull(NamedTuple):
     bytes: int
     # The image was neither on the node nor on its way.
     is_cold: bool
+
+
+class _Arrival(NamedTuple):
+    """An image on its way to the node."""
+
+    finish: float
+    # In the order of the requests.
+    number: int
+    image: Image
+    # What it adds to the disk.
+    added_bytes: int
 
 
 @dataclass(slots=True)
@@ -205,11 +213,11 @@ class NodeImages:
         self._used_since: dict[str, float] = {}
         # Layer -> images on the node or on their way that have it.
         self._layers: dict[str, int] = {}
-        # Images on their way: (finish, order of request, image, bytes that it adds to the disk),
-        # and finish by name.
-        self._arrivals: list[tuple[float, int, Image, int]] = []
+        # A heap: what arrives first.
+        self._arrivals: list[_Arrival] = []
+        # When images arrive, by name.
         self._coming: dict[str, float] = {}
-        self._asked = 0
+        self._requests = 0
         # When each of the parallel pulls ends; empty: no limit.
         self._pull_slots = [since] * assumptions.parallel_pulls
         # (-size, name) of all images, and the first of them as reported.
@@ -220,7 +228,7 @@ class NodeImages:
 
     def has(self, name: str, now: float | None = None) -> bool:
         """Whether the image is on the node; without `now`, as of the last call that had a time."""
-        if now is not None and self._arrivals and self._arrivals[0][0] <= now:
+        if now is not None and self._arrivals and self._arrivals[0].finish <= now:
             self.settle(now)
         return name in self._held
 
@@ -231,13 +239,13 @@ class NodeImages:
         """
         arrivals = self._arrivals
         names = []
-        while arrivals and arrivals[0][0] <= now:
-            finish, _, image, added_bytes = heappop(arrivals)
-            name = image.name
+        while arrivals and arrivals[0].finish <= now:
+            arrival = heappop(arrivals)
+            name = arrival.image.name
             del self._coming[name]
-            self._held[name] = _HeldImage(image, finish)
-            self.disk_bytes += added_bytes
-            place = (-image.compressed_bytes, name)
+            self._held[name] = _HeldImage(arrival.image, arrival.finish)
+            self.disk_bytes += arrival.added_bytes
+            place = (-arrival.image.compressed_bytes, name)
             if self._is_reported(place):
                 self._status = None
             insort(self._by_size, place)
@@ -309,7 +317,8 @@ class NodeImages:
             pull = Pull(begin, max(begin, coming) + overhead, 0, False)
         else:
             image = self._catalogue.get(name)
-            missing_bytes = added_bytes = 0
+            missing_bytes = 0
+            added_bytes = 0
             layers = self._layers
             for key, compressed_bytes, disk_bytes in image.layers:
                 known = layers.get(key, 0)
@@ -320,9 +329,9 @@ class NodeImages:
             # Parallel pulls share the network; each unpacks by itself, one layer after the other.
             rate = min(self._fetch_rate / at_work, self._unpack_rate)
             pull = Pull(begin, begin + missing_bytes / rate + overhead, missing_bytes, True)
-            self._asked += 1
+            self._requests += 1
             self._coming[name] = pull.finish
-            heappush(self._arrivals, (pull.finish, self._asked, image, added_bytes))
+            heappush(self._arrivals, _Arrival(pull.finish, self._requests, image, added_bytes))
             self._count(missing_bytes, in_background=in_background)
         if self._pull_slots:
             heapreplace(self._pull_slots, pull.finish)
@@ -369,13 +378,12 @@ class NodeImages:
         disk_bytes = self.disk_bytes
         if disk_bytes >= limit:
             return now
-        if self._arrivals and disk_bytes + sum(added for _, _, _, added in self._arrivals) >= limit:
-            for finish, _, _, added_bytes in sorted(
-                self._arrivals, key=lambda arrival: arrival[:2]
-            ):
-                disk_bytes += added_bytes
-                if disk_bytes >= limit:
-                    return finish
+        if disk_bytes + sum(arrival.added_bytes for arrival in self._arrivals) < limit:
+            return inf
+        for arrival in sorted(self._arrivals):
+            disk_bytes += arrival.added_bytes
+            if disk_bytes >= limit:
+                return arrival.finish
         return inf
 
     def _old_from(self, now: float) -> float:
@@ -424,10 +432,9 @@ class NodeImages:
     def _collect_full(self, now: float) -> list[str]:
         """Remove images if the disk is too full.
 
-        Those that no pod uses go: first those that the kubelet never saw used, then by last use,
-        then by when they came. None of the last two minutes goes. It ends when so much is freed as
-        brings the disk down to the low mark. What counts as freed is the size that the runtime
-        tells.
+        Images that no pod uses go: first those that the kubelet never saw used, then by last use,
+        then by when they came. None of the last two minutes goes. It ends when the sizes that the
+        runtime tells add up to what brings the disk down to the low mark.
         """
         world = self._world
         size = world.node_disk_bytes
@@ -463,8 +470,6 @@ class NodeImages:
 
     def _is_reported(self, place: tuple[int, str]) -> bool:
         limit = self._world.status_images
-        return (
-            limit < 0
-            or len(self._by_size) < limit
-            or (limit > 0 and place < self._by_size[limit - 1])
-        )
+        if limit < 0 or len(self._by_size) < limit:
+            return True
+        return limit > 0 and place < self._by_size[limit - 1]

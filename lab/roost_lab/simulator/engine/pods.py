@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from roost_core.objects.pod import Pod, PodSpec
     from roost_core.placement.nodes import Nodes
     from roost_core.release.pod_classes import PodClass
-    from roost_core.release.release_settings import ReleaseSettings
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import PlaceholderStatefulSet, Policy
 
@@ -83,6 +82,15 @@ _PREFERS_USER_NODES: Final = {
 _PLACED: Final = (ReviewResult.PATCHED, ReviewResult.UNCHANGED)
 
 
+class _WarmPod(NamedTuple):
+    """A pod whose warm nodes are still to be chosen."""
+
+    # As it was posted.
+    body: PodBody
+    pod_class: PodClass
+    needs: WarmNeeds
+
+
 class _PodTemplate(NamedTuple):
     """The last pod of one kind, and the facts that it depends on."""
 
@@ -92,9 +100,8 @@ class _PodTemplate(NamedTuple):
     nodes: Nodes | None = None
     # The webhook's patch.
     operations: Sequence[Operation] = ()
-    # The pod as it was posted, its class, and what it says of its warm nodes, if these are still to
-    # be chosen.
-    met: tuple[PodBody, PodClass, WarmNeeds] | None = None
+    # None: it has all its terms.
+    warm: _WarmPod | None = None
     # The same pod where no warm set is used, if it then gets other terms.
     cold: Pod | None = None
 
@@ -224,24 +231,24 @@ class PodMaker:
             return None
         # Pods of one kind share their labels.
         key = (id(state.labels), state.namespace)
-        known = self._classes.get(key)
-        if known is None:
+        if key not in self._classes:
             if len(self._classes) > _KEPT:
                 self._classes.clear()
-            found = self._rulebook.classes.classify(state.labels, state.namespace, self.namespaces)
+            pod_class = self._rulebook.classes.classify(
+                state.labels, state.namespace, self.namespaces
+            )
             # The labels are kept, so that this id stays their own.
-            known = self._classes[key] = (state.labels, found)
-        _, pod_class = known
-        return pod_class
+            self._classes[key] = (state.labels, pod_class)
+        return self._classes[key][1]
 
     def _user_body(self, attempt: Attempt, name: str) -> JSONObject:
         assumed = self._assumptions
-        cpu = (
-            assumed.user_cpu_millicores
-            if attempt.cpu_millicores is None
-            else attempt.cpu_millicores
-        )
-        memory = assumed.user_memory_bytes if attempt.memory_bytes is None else attempt.memory_bytes
+        cpu = attempt.cpu_millicores
+        if cpu is None:
+            cpu = assumed.user_cpu_millicores
+        memory = attempt.memory_bytes
+        if memory is None:
+            memory = assumed.user_memory_bytes
         spec: JSONObject = {
             "affinity": _PREFERS_USER_NODES,
             "containers": [
@@ -272,13 +279,14 @@ class PodMaker:
         *,
         kind: tuple[object, ...] = (),
     ) -> Pod:
-        """A pod. key: of pods that differ in names alone; kind: of those that differ in images and
-        environment too.
+        """A pod. key: the same for pods that differ in names alone; kind: the same for pods that
+        differ in images and environment, too.
         """
         known = self._kept.get(key)
         if known is None or not known.holds(facts):
             before = known or self._last_of_kind.get(kind)
-            known = self._kept[key] = self._admit(body(), before, facts, created)
+            known = self._admit(body(), before, facts, created)
+            self._kept[key] = known
             if kind:
                 if len(self._last_of_kind) > _KEPT:
                     self._last_of_kind.clear()
@@ -286,9 +294,9 @@ class PodMaker:
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
-        if known.met is None:
+        if known.warm is None:
             return replace(known.state, name=name, uid=name, created=created)
-        return self._with_warm_nodes(known, known.met, facts, name, created)
+        return self._with_warm_nodes(known, known.warm, facts, name, created)
 
     def _admit(
         self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float
@@ -309,43 +317,47 @@ class PodMaker:
                 spec = replace(state.spec, images=images)
                 state = replace(state, spec=self._specs.setdefault(spec, spec))
         else:
-            state = self.read(
-                jsonpatch.apply_patch(body, decision.operations) if decision.operations else body
-            )
-        nodes = facts.nodes if Reads.NODES in decision.reads else None
-        pod_class = self._rulebook.settings.classes.get(decision.pod_class or "")
-        met = cold = None
+            # Without a patch, the body itself.
+            patched = body
+            if decision.operations:
+                patched = jsonpatch.apply_patch(body, decision.operations)
+            state = self.read(patched)
+        settings = self._rulebook.settings
+        pod_class = settings.classes.get(decision.pod_class or "")
+        warm = None
+        cold = None
         if pod_class is not None and pod_class.warm is not None and decision.result in _PLACED:
-            case = self._case(pod, pod_class, self._rulebook.settings, facts, now)
-            met = (pod, pod_class, read_warm_needs(case))
-            if joins_unless_warm(self._rulebook.settings, pod_class):
+            case = Case(pod, pod_class, settings, facts, now)
+            warm = _WarmPod(pod, pod_class, read_warm_needs(case))
+            if joins_unless_warm(settings, pod_class):
                 joins = [verdict for verdict in pods_to_join(case) if not isinstance(verdict, Note)]
                 operations = patch_for(pod, [*decision.changes, *joins])
                 cold = self.read(jsonpatch.apply_patch(body, operations))
-        return _PodTemplate(state, decision.reads, nodes, decision.operations, met, cold)
+        return _PodTemplate(
+            state=state,
+            reads=decision.reads,
+            nodes=facts.nodes if Reads.NODES in decision.reads else None,
+            operations=decision.operations,
+            warm=warm,
+            cold=cold,
+        )
 
     def _with_warm_nodes(
-        self,
-        known: _PodTemplate,
-        met: tuple[PodBody, PodClass, WarmNeeds],
-        facts: Facts,
-        name: str,
-        now: float,
+        self, known: _PodTemplate, warm: _WarmPod, facts: Facts, name: str, now: float
     ) -> Pod:
         """A pod created now, with the terms and annotations of the webhook's rule of warm sets."""
-        pod, pod_class, needs = met
         state = known.state
         changes: dict[str, Any] = {"name": name, "uid": name, "created": now}
         if self._rulebook is not None:
             # The rule alone: what `decide` adds, a patch above all, is known from the first pod of
             # its kind.
-            choice = self.choose_warm_nodes(
-                self._case(pod, pod_class, self._rulebook.settings, facts, now), needs
-            )
+            case = Case(warm.body, warm.pod_class, self._rulebook.settings, facts, now)
+            choice = self.choose_warm_nodes(case, warm.needs)
             if isinstance(choice, NoWarmSet):
                 state = known.cold or state
             elif choice is not None and choice.nodes:
-                terms = (*state.spec.preferred_node_terms, *map(self._named_term, choice.nodes))
+                named = [self._named_term(name, weight) for name, weight in choice.nodes]
+                terms = (*state.spec.preferred_node_terms, *named)
                 changes["spec"] = replace(state.spec, preferred_node_terms=terms)
                 changes["annotations"] = {
                     **state.annotations,
@@ -353,20 +365,15 @@ class PodMaker:
                 }
         return replace(state, **changes)
 
-    def _case(
-        self, pod: PodBody, pod_class: PodClass, settings: ReleaseSettings, facts: Facts, now: float
-    ) -> Case:
-        return Case(pod, pod_class, settings, facts, now)
-
-    def _named_term(self, wanted: tuple[str, int]) -> tuple[int, NodeTerm]:
+    def _named_term(self, name: str, weight: int) -> tuple[int, NodeTerm]:
         """The preference for a node of that name with that weight; the same object each time."""
-        term = self._named.get(wanted)
+        term = self._named.get((name, weight))
         if term is None:
             if len(self._named) > _KEPT:
                 self._named.clear()
-            name, weight = wanted
             fields = (Requirement("metadata.name", "In", frozenset((name,))),)
-            term = self._named[wanted] = (weight, NodeTerm((), fields))
+            term = (weight, NodeTerm((), fields))
+            self._named[name, weight] = term
         return term
 
     def read(self, body: JSONObject) -> Pod:
@@ -383,7 +390,7 @@ class PodMaker:
 
 @lru_cache(maxsize=65536)
 def _normalised(images: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(normalise_reference, images))
+    return tuple(normalise_reference(image) for image in images)
 
 
 def _reads_no_warm_pods(rule: Rule) -> bool:
@@ -396,12 +403,9 @@ def image_reference(image: str) -> str:
 
     As BinderHub's, it has the repository in its name and the commit in its tag.
     """
-    if (
-        "/" in image
-        and ":" in image.rpartition("/")[2]
-        and " " not in image
-        and not image.startswith("http")
-    ):
+    _, slash, name = image.rpartition("/")
+    is_address = " " in image or image.startswith("http")
+    if slash and ":" in name and not is_address:
         return image
     commit = _COMMIT.search(image)
     if commit is None:

@@ -78,11 +78,9 @@ class World(Cluster):
             HubRelease(self, own, labels, kubelets=self.kubelets, pods=self) for own in policies
         ]
         # By namespace; without several hubs the first is everybody's.
-        self._releases = (
-            {release.policy.namespace: release for release in self.releases}
-            if len(policies) > 1
-            else {}
-        )
+        self._releases: dict[str, HubRelease] = {}
+        if len(policies) > 1:
+            self._releases = {release.policy.namespace: release for release in self.releases}
         self.bounds = BoundsMeter(
             users_per_node(assumptions),
             assumptions.min_nodes,
@@ -231,11 +229,9 @@ class World(Cluster):
 
     def release_of(self, attempt: Attempt) -> HubRelease:
         """The release of a launch's hub. Raises KeyError for one that isn't of this replay."""
-        return (
-            self._releases[attempt.hub or self.policy.namespace]
-            if self._releases
-            else self.releases[0]
-        )
+        if not self._releases:
+            return self.releases[0]
+        return self._releases[attempt.hub or self.policy.namespace]
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder is evicted; its StatefulSet creates another."""
