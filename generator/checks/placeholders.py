@@ -44,11 +44,9 @@ class ListedSet(NamedTuple):
 
     def path(self, key: str) -> KeyPath:
         """The path at which the value of `key` is written."""
-        return (
-            ("placeholders", self.position, key)
-            if self.named.get(key) is not None
-            else (*DEFAULTS, key)
-        )
+        if self.named.get(key) is None:
+            return (*DEFAULTS, key)
+        return ("placeholders", self.position, key)
 
 
 def placeholder_sets(report: LintReport) -> Iterator[ListedSet]:
@@ -65,17 +63,15 @@ def is_gpu(device: str) -> bool:
 
 def is_wanted(placeholder_set: ListedSet) -> bool:
     """Whether the set has pods at any time."""
-    return is_wanted_unlearned(placeholder_set) or (
-        number(child(placeholder_set.value("learn"), "max")) > 0
-    )
+    learned = number(child(placeholder_set.value("learn"), "max"))
+    return learned > 0 or is_wanted_unlearned(placeholder_set)
 
 
 def is_wanted_unlearned(placeholder_set: ListedSet) -> bool:
     """Whether the set has pods at any time if nothing is learned."""
-    return number(placeholder_set.value("replicas")) > 0 or any(
-        number(child(window, "replicas")) > 0
-        for window in listing(placeholder_set.value("windows"))
-    )
+    windows = listing(placeholder_set.value("windows"))
+    numbers = [child(window, "replicas") for window in windows]
+    return any(number(replicas) > 0 for replicas in (placeholder_set.value("replicas"), *numbers))
 
 
 def check(report: LintReport, _release: Release) -> None:
@@ -162,12 +158,12 @@ def _lint_learning_alike(report: LintReport) -> None:
         before.append(placeholder_set)
 
 
-def _share_nodes(one: ListedSet, other: ListedSet) -> bool:
-    """Whether all nodes of the one are surely the other's, too, or the other way round."""
-    selector = mapping(one.value("nodeSelector")).items()
+def _share_nodes(placeholder_set: ListedSet, other: ListedSet) -> bool:
+    """Whether all nodes of one set are surely the other's, too."""
+    selector = mapping(placeholder_set.value("nodeSelector")).items()
     others_selector = mapping(other.value("nodeSelector")).items()
     are_alike = all(
-        listing(one.value(key)) == listing(other.value(key))
+        listing(placeholder_set.value(key)) == listing(other.value(key))
         for key in ("requiredNodeTerms", "tolerations")
     )
     return are_alike and (selector <= others_selector or others_selector <= selector)
@@ -218,7 +214,8 @@ def _lint_learning_prices(report: LintReport, placeholder_set: ListedSet) -> Non
     if placeholder_set.named.get("learn") is None:
         return
     prices = mapping(placeholder_set.value("prices"))
-    waiting, node = number(prices.get("waitingHour")), number(prices.get("nodeHour"))
+    waiting = number(prices.get("waitingHour"))
+    node = number(prices.get("nodeHour"))
     if node > 2 * waiting > 0:
         reason = (
             f"an hour of waiting is worth {waiting:g}, and a node-hour costs {node:g} (prices):"
@@ -308,12 +305,12 @@ def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
     # it learns of nobody, and so has no pods.
     if placeholder_set.named.get("tolerations") is None or not is_wanted_unlearned(placeholder_set):
         return
-    own_tolerations = listing(placeholder_set.named.get("tolerations"))
-    dropped = [
-        show_toleration(mapping(toleration))
-        for toleration in listing(child(report.values, *DEFAULTS, "tolerations"))
-        if not any(covers(mapping(other), mapping(toleration)) for other in own_tolerations)
-    ]
+    own_tolerations = [mapping(entry) for entry in listing(placeholder_set.named["tolerations"])]
+    dropped: list[str] = []
+    for entry in listing(child(report.values, *DEFAULTS, "tolerations")):
+        toleration = mapping(entry)
+        if not any(covers(own, toleration) for own in own_tolerations):
+            dropped.append(show_toleration(toleration))
     if dropped:
         reason = (
             f"leaves out {' and '.join(dropped)} of placeholder.defaults.tolerations: these"

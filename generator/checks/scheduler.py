@@ -69,9 +69,8 @@ def check(report: LintReport, release: Release) -> None:
 
 
 def _lint_strategy(report: LintReport, path: KeyPath, profile: dict[str, object]) -> None:
-    if profile.get("strategy") is None and not (
-        profile.get("plugins") and profile.get("pluginConfig")
-    ):
+    has_plugins = bool(profile.get("plugins") and profile.get("pluginConfig"))
+    if profile.get("strategy") is None and not has_plugins:
         expected = "one of imageFirst, pack, spread, sticky"
         fix = "Or give both plugins and pluginConfig."
         report.error((*path, "strategy"), Phrase("nothing"), expected, fix)
@@ -118,22 +117,16 @@ def _lint_name(report: LintReport, path: KeyPath, name: str, point: str, minor: 
     if name not in PLUGINS:
         image = text(child(report.values, "scheduler", "image", "name"))
         if image.rpartition("/")[2] == "kube-scheduler":
-            fix = "kube-scheduler would not start."
-            report.error(
-                path, name, "a plugin of kube-scheduler", f"{fix} {_nearest(name)}".rstrip()
-            )
+            fix = f"kube-scheduler would not start. {_nearest(name)}".rstrip()
+            report.error(path, name, "a plugin of kube-scheduler", fix)
         else:
             report.warn(path, f"{name} is not a plugin of kube-scheduler: {image} must include it.")
     elif minor < PLUGINS[name].since:
         expected = f"a plugin of kube-scheduler 1.{minor}: it came with 1.{PLUGINS[name].since}"
         report.error(path, name, expected, "kube-scheduler would not start.")
     elif point != "multiPoint" and name not in names_at(point, minor):
-        report.error(
-            path,
-            name,
-            f"a plugin with the extension point {point}",
-            "kube-scheduler would not start.",
-        )
+        expected = f"a plugin with the extension point {point}"
+        report.error(path, name, expected, "kube-scheduler would not start.")
 
 
 def _lint_since(
@@ -165,18 +158,16 @@ def _lint_plugins(
     for point, entry in plugins.items():
         plugin_set = mapping(entry)
         _lint_since(report, (*path, point), point, _POINTS_SINCE, minor)
-        _lint_enabled(
-            report, (*path, point, "enabled"), point, listing(plugin_set.get("enabled")), minor
-        )
+        enabled_path = (*path, point, "enabled")
+        _lint_enabled(report, enabled_path, point, listing(plugin_set.get("enabled")), minor)
         for index, name in enumerate(_names(plugin_set.get("enabled"))):
             if name not in PLUGINS:
                 continue
             closed = [gate for gate in PLUGINS[name].gates if not is_on(gate, minor, gates)]
             if closed:
                 reason = f"{name} is behind the feature gate {closed[0]}, which is off."
-                report.warn(
-                    (*path, point, "enabled", index), reason, "Set it in scheduler.featureGates."
-                )
+                fix = "Set it in scheduler.featureGates."
+                report.warn((*enabled_path, index), reason, fix)
         for index, name in enumerate(_names(plugin_set.get("disabled"))):
             if name != "*" and name not in PLUGINS:
                 _warn_unknown(report, (*path, point, "disabled", index), name)
@@ -231,23 +222,18 @@ def _lint_pre_score(
 ) -> None:
     """Check that no plugin scores whose preScore is disabled."""
     kept = _names(plugins, "preScore", "enabled")
+    scoring = [plugin for plugin in SCORES_NEED_PRE_SCORE if plugin in scored]
     for index, name in enumerate(_names(plugins, "preScore", "disabled")):
-        broken = [
-            plugin
-            for plugin in SCORES_NEED_PRE_SCORE
-            if name in {plugin, "*"} and plugin in scored and plugin not in kept
-        ]
+        broken = [plugin for plugin in scoring if name in {plugin, "*"} and plugin not in kept]
         if not broken:
             continue
         if len(broken) == 1:
             fault = "still scores, and fails for every pod without its preScore."
         else:
             fault = "still score, and fail for every pod without their preScore."
-        report.refuse(
-            (*path, "preScore", "disabled", index),
-            f"{', '.join(broken)} {fault}",
-            "Disable it under score instead.",
-        )
+        reason = f"{', '.join(broken)} {fault}"
+        fix = "Disable it under score instead."
+        report.refuse((*path, "preScore", "disabled", index), reason, fix)
 
 
 def _lint_pre_filter(report: LintReport, path: KeyPath, plugins: dict[str, object]) -> None:
@@ -262,16 +248,15 @@ def _lint_pre_filter(report: LintReport, path: KeyPath, plugins: dict[str, objec
                 f"{', '.join(broken)} still filter, and fail every pod without what preFilter"
                 " leaves behind."
             )
-            report.refuse(
-                (*path, "preFilter", "disabled", index), reason, "Disable it under filter too."
-            )
+            fix = "Disable it under filter too."
+            report.refuse((*path, "preFilter", "disabled", index), reason, fix)
 
 
 def _lint_without_multi_point(
     report: LintReport, path: KeyPath, plugins: dict[str, object]
 ) -> None:
     """Check that the plugins are there without which kube-scheduler doesn't start."""
-    for point, plugin, what in (
+    for point, plugin, kind in (
         ("queueSort", "PrioritySort", "queue sort"),
         ("bind", "DefaultBinder", "bind"),
     ):
@@ -279,12 +264,11 @@ def _lint_without_multi_point(
         if is_there or _names(plugins, point, "enabled"):
             continue
         reason = (
-            f"with all of multiPoint disabled there is no {what} plugin, and kube-scheduler"
+            f"with all of multiPoint disabled there is no {kind} plugin, and kube-scheduler"
             " doesn't start."
         )
-        report.refuse(
-            (*path, "multiPoint", "disabled"), reason, f"Enable {plugin} under multiPoint."
-        )
+        fix = f"Enable {plugin} under multiPoint."
+        report.refuse((*path, "multiPoint", "disabled"), reason, fix)
 
 
 def _enabled_scores(plugins: dict[str, object]) -> set[str]:
@@ -319,9 +303,8 @@ def _lint_plugin_config(
     entries = listing(profile.get("pluginConfig"))
     names = _names(entries)
     for index, name in repeated(names):
-        report.error(
-            (*path, index, "name"), name, "each plugin once", "kube-scheduler would not start."
-        )
+        fix = "kube-scheduler would not start."
+        report.error((*path, index, "name"), name, "each plugin once", fix)
     for index, name in enumerate(names):
         here = (*path, index)
         if name not in PLUGINS:
@@ -363,13 +346,10 @@ def _lint_arguments(
         _lint_resources(report, path, arguments)
     elif name == "PodTopologySpread":
         constraints = listing(arguments.get("defaultConstraints"))
-        pairs = (
+        pairs = [
             (text(child(constraint, "topologyKey")), text(child(constraint, "whenUnsatisfiable")))
             for constraint in constraints
-        )
+        ]
         for index, pair in repeated(pairs):
-            report.error(
-                (*path, "defaultConstraints", index),
-                pair,
-                "each topologyKey and whenUnsatisfiable once",
-            )
+            expected = "each topologyKey and whenUnsatisfiable once"
+            report.error((*path, "defaultConstraints", index), pair, expected)

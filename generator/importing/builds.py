@@ -148,13 +148,13 @@ def _read_python(section: HubSection, classes: Collection[str] = _BUILD_CLASSES)
     codes: list[tuple[HubPath, object]] = [(("extraConfig",), config)]
     if isinstance(config, Mapping):
         codes = [(("extraConfig", str(name)), code) for name, code in sorted(config.items())]
-    found: dict[tuple[str, str], SetTrait] = {}
+    set_traits: dict[tuple[str, str], SetTrait] = {}
     for at, code in codes:
         if not isinstance(code, str) or not code.strip():
             continue
         for class_name, trait, value in class_settings(code, classes):
-            found[class_name, trait] = SetTrait(value, at)
-    return found
+            set_traits[class_name, trait] = SetTrait(value, at)
+    return set_traits
 
 
 def _note_python(draft: Draft, section: HubSection, set_traits: _Set) -> None:
@@ -163,8 +163,8 @@ def _note_python(draft: Draft, section: HubSection, set_traits: _Set) -> None:
         is_unknown = trait == ANY or value == UNKNOWN or trait not in _READ
         if trait not in _DECIDES or not is_unknown:
             continue
-        what = f"Python ({value})" if trait == ANY else f"c.{class_name}.{trait}, set in Python"
-        _note_unknown_builds(draft, section, at, what)
+        cause = f"Python ({value})" if trait == ANY else f"c.{class_name}.{trait}, set in Python"
+        _note_unknown_builds(draft, section, at, cause)
     if set_traits:
         where = section.show(("extraConfig",))
         draft.notes.append(f"{where} is Python: what it writes out about builds was read.")
@@ -234,10 +234,10 @@ def _quotas(section: HubSection, traits: Collection[tuple[str, str]], *, least: 
     return found
 
 
-def _note_unknown_builds(draft: Draft, section: HubSection, at: HubPath, what: str) -> None:
-    """Name what decides which pods builds are. at: its key; what: in words."""
+def _note_unknown_builds(draft: Draft, section: HubSection, at: HubPath, cause: str) -> None:
+    """Name what decides which pods builds are. at: its key; cause: in words."""
     reason = (
-        f"{what}: Roost doesn't know which pods builds are then; set podClasses.build.match to"
+        f"{cause}: Roost doesn't know which pods builds are then; set podClasses.build.match to"
         " their labels and namespace"
     )
     draft.reject(section, at, reason)

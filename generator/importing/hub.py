@@ -108,9 +108,8 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         if value is not None and value != CHART_DEFAULTS.get((*at, key)):
             draft.put(f"scheduler.{key}", value, (*source, key))
     for key in ("nodeSelector", "labels", "annotations"):
-        draft.put(
-            f"scheduler.{key}", hub.mapping(f"scheduling.userScheduler.{key}"), (*source, key)
-        )
+        entries = hub.mapping(f"scheduling.userScheduler.{key}")
+        draft.put(f"scheduler.{key}", entries, (*source, key))
     resources = hub.mapping("scheduling.userScheduler.resources")
     amounts = kubernetes_resources(draft, hub, (*at, "resources"), resources)
     # Roost's default request could be above a limit that stands alone.
@@ -141,10 +140,11 @@ def _map_disruption(draft: Draft, hub: HubSection) -> None:
     draft.put("scheduler.pdb.enabled", enabled, (*hub.path, *at, "enabled"))
     most = hub.get("scheduling.userScheduler.pdb.maxUnavailable", "any")
     least = hub.get("scheduling.userScheduler.pdb.minAvailable", "any")
+    reason = "Roost's budget lets one pod go at a time"
     if least is not None and enabled:
-        draft.reject(hub, (*at, "minAvailable"), "Roost's budget lets one pod go at a time")
+        draft.reject(hub, (*at, "minAvailable"), reason)
     if most not in (None, 1) and enabled:
-        draft.reject(hub, (*at, "maxUnavailable"), "Roost's budget lets one pod go at a time")
+        draft.reject(hub, (*at, "maxUnavailable"), reason)
 
 
 def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:
@@ -156,9 +156,8 @@ def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:
     if name and not is_of_an_old_chart(name):
         draft.put("scheduler.image.name", name, (*source, "name"))
     if policy:
-        draft.reject(
-            hub, (*at, "pullPolicy"), "image.pullPolicy holds for every image that Roost runs"
-        )
+        reason = "image.pullPolicy holds for every image that Roost runs"
+        draft.reject(hub, (*at, "pullPolicy"), reason)
     if tag:
         reason = (
             "Roost takes the kube-scheduler of the cluster's minor; scheduler.image.tag would"
@@ -297,8 +296,8 @@ def _map_puller_priority(draft: Draft, hub: HubSection, source: HubPath) -> None
     """
 
     def priority(key: str) -> int:
-        given = hub.get(f"scheduling.podPriority.{key}", "integer")
-        return given if isinstance(given, int) else _CHART_PRIORITIES[key]
+        own = hub.get(f"scheduling.podPriority.{key}", "integer")
+        return own if isinstance(own, int) else _CHART_PRIORITIES[key]
 
     puller = priority("imagePullerPriority")
     user = priority("defaultPriority")

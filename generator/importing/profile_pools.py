@@ -109,7 +109,7 @@ def pool_sets(
     _, default_traits = default_kind(usual, profiles)
     by_pool.pop(_pool_of(room_of(default_traits)), None)
     names = set(taken)
-    found = []
+    sets = []
     for pool, users in by_pool.items():
         name = free_name(slugs[pool], names, "pool", _MAX_NAME)
         names.add(name)
@@ -127,8 +127,8 @@ def pool_sets(
         if room["resources"]:
             entry["resources"] = room["resources"]
         entry |= nodes_unlike(room, usual_room)
-        found.append((entry, why))
-    return found
+        sets.append((entry, why))
+    return sets
 
 
 def learning(device: str, most: int = LEARN["max"], zone: str = LEARN["timeZone"]) -> Room:
@@ -177,10 +177,9 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
     listed = list(named_profiles(profiles))
     if not listed:
         return (), usual
-    marked = (named for named in listed if child(named[1], "default"))
-    name, profile = next(marked, listed[0])
-    first, *_ = kinds_of(usual, profile, name, _pool_and_size, 1)
-    return first
+    marked = [named for named in listed if child(named[1], "default")]
+    name, profile = [*marked, *listed][0]
+    return kinds_of(usual, profile, name, _pool_and_size, 1)[0]
 
 
 def mark_defaults(profiles: object) -> None:
@@ -189,11 +188,8 @@ def mark_defaults(profiles: object) -> None:
     """
     for profile in listing(profiles) or by_key(profiles):
         for option in by_key(child(profile, "profile_options")):
-            choices = [
-                choice
-                for choice in mapping(child(option, "choices")).values()
-                if isinstance(choice, dict)
-            ]
+            listed = mapping(child(option, "choices")).values()
+            choices = [choice for choice in listed if isinstance(choice, dict)]
             if choices and not any(choice.get("default") for choice in choices):
                 choices[0]["default"] = True
 
@@ -224,15 +220,15 @@ def kinds_of(
         may_build = child(option, "dynamic_image_building", "enabled") is True
         if may_type or may_build:
             choices.append((UNLISTED, child(option, "unlisted_choice")))
-        found: dict[KindKey, Kind] = {}
+        kind_of_key: dict[KindKey, Kind] = {}
         for choice_name, choice in choices:
             for title, before in kinds[: max(1, most // len(choices))]:
                 traits = overridden_by(before, choice)
                 key = key_of(traits)
                 is_named = key.naming != key_of(before).naming
                 new_title = (*title, str(choice_name)) if is_named else title
-                found.setdefault(key, (new_title, traits))
-        kinds = list(found.values()) or kinds
+                kind_of_key.setdefault(key, (new_title, traits))
+        kinds = list(kind_of_key.values()) or kinds
     return kinds
 
 
@@ -294,18 +290,16 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
         reasons.append("more than 64 GiB of memory")
     if reasons:
         return " and ".join(reasons)
-    own = [
-        part
-        for key in NODE_KEYS
-        for part in _parts(child(entry, key))
-        if part not in _parts(usual.get(key))
-    ]
+    own: list[str] = []
+    for key in NODE_KEYS:
+        usual_parts = _parts(usual.get(key))
+        own += [part for part in _parts(child(entry, key)) if part not in usual_parts]
     return "a GPU" if is_gpu(" ".join(own)) else ""
 
 
 def _parts(nodes: object) -> list[str]:
-    """Each label of a node selector, or each toleration or term of a list; not what it keeps pods
-    away from.
+    """Each label of a node selector, or each toleration or term of a list; without what keeps pods
+    off nodes.
     """
     labels = [to_json({key: item}) for key, item in mapping(nodes).items() if not _is_false(item)]
     terms = [to_json(_without_negations(term)) for term in listing(nodes)]
@@ -328,5 +322,6 @@ def _is_false(value: object) -> bool:
 def _is_negation(expression: object) -> bool:
     operator = child(expression, "operator")
     values = listing(child(expression, "values"))
-    is_false = operator == "In" and all(map(_is_false, values))
-    return is_false or operator in ("NotIn", "DoesNotExist")
+    if operator == "In":
+        return all(_is_false(value) for value in values)
+    return operator in ("NotIn", "DoesNotExist")

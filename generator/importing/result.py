@@ -90,26 +90,26 @@ class ImportResult:
     # With the price of a node-hour, shares of node-hours are also said in money. None: they aren't.
     node_hour_price: float | None = None
 
-    def judge(self, values: Mapping[str, object], seen: TrialFindings | None = None) -> None:
+    def judge(self, values: Mapping[str, object], trial: TrialFindings | None = None) -> None:
         """Sum up what whole values do for the hub, and keep on there what Roost won't do.
 
-        seen: how made pods fared with the values; None: none was tried.
+        trial: how made pods fared with the values; None: none was tried.
         """
-        if seen is not None and seen.names_unknown:
+        if trial is not None and trial.names_unknown:
             # What was read names the key that sets it; the trial only knows that something does.
-            seen = seen._replace(unplaced=self.places_users_once)
-        unplaced = self.places_users_once if seen is None else seen.unplaced
-        self.tried = [] if seen is None else seen.lines
-        self.not_known = [] if seen is None else seen.not_known
+            trial = trial._replace(unplaced=self.places_users_once)
+        unplaced = self.places_users_once if trial is None else trial.unplaced
+        self.tried = [] if trial is None else trial.lines
+        self.not_known = [] if trial is None else trial.not_known
         self.summary = summary_of(
             values,
             self.places_users_once,
-            seen,
+            trial,
             has_builds=self.has_builds,
             builds_unknown=self.builds_unknown,
             node_hour_price=self.node_hour_price,
         )
-        self._keep_on_what_is_not_promised(unplaced, was_tried=seen is not None)
+        self._keep_on_what_is_not_promised(unplaced, was_tried=trial is not None)
 
     def _keep_on_what_is_not_promised(self, unplaced: Sequence[str], *, was_tried: bool) -> None:
         """Have the hub keep each part of which the summary doesn't promise that Roost does it.
@@ -146,7 +146,7 @@ class ImportResult:
 
     @property
     def verdict(self) -> list[str]:
-        """Whether users are placed at all, if not, and how they fare."""
+        """Lines that say that users aren't placed, if so, and how they fare."""
         return [*self.summary.verdict, *self.tried]
 
     def to_yaml(self) -> str:
@@ -170,7 +170,8 @@ class ImportResult:
         first week.
         """
         # What isn't known is never among the lines that are left out.
-        lines = [*self.summary.will, *self.not_known, *map(str, self.repeated)]
+        lines = [*self.summary.will, *self.not_known]
+        lines += [str(fault) for fault in self.repeated]
         lines += [f"switch off there: {line}" for line in self.switch_off]
         lines += [f"keep it on there: {line}" for line in self.keep]
         lines += [line for line in self.tried if line not in self.not_known]
@@ -280,7 +281,8 @@ def put_at(values: dict[str, Any], path: HubPath, value: object) -> None:
     for key in path[:-1]:
         below = values.get(key)
         if not isinstance(below, dict):
-            below = values[key] = {}
+            below = {}
+            values[key] = below
         values = below
     values[path[-1]] = value
 

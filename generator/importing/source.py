@@ -159,11 +159,11 @@ class HubSection:
         tells an absent list from an empty or deleted one.
         """
         named = child(self.data, *dotted.split("."))
-        if isinstance(named, Mapping) and all(
-            item is None or isinstance(item, Mapping) for item in named.values()
-        ):
-            self.tick_off(dotted)
-            return [named[name] for name in sorted(named, key=str) if named[name] is not None]
+        if isinstance(named, Mapping):
+            items = [named[name] for name in sorted(named, key=str) if named[name] is not None]
+            if all(isinstance(item, Mapping) for item in items):
+                self.tick_off(dotted)
+                return items
         value = self.get(dotted, "list")
         if self.is_deleted(dotted):
             return []
@@ -196,7 +196,8 @@ class HubSection:
 
     def show(self, keys: HubPath | str) -> str:
         """The full name of a key of this section in the file."""
-        return show_key((*self.path, *(keys.split(".") if isinstance(keys, str) else keys)))
+        below = keys.split(".") if isinstance(keys, str) else keys
+        return show_key((*self.path, *below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,11 +288,8 @@ def _is_named(values: Mapping[str, object], path: HubPath) -> bool:
 def _looks_like_hub(values: Mapping[str, object], path: HubPath) -> bool:
     """Whether a mapping holds a hub's values: two known keys, or one that no other chart has."""
     values = mapping(child(values, *path))
-    known = {
-        key
-        for key in HUB_KEYS & set(values)
-        if values[key] is None or isinstance(values[key], Mapping)
-    }
+    named = HUB_KEYS & set(values)
+    known = {key for key in named if isinstance(values[key], Mapping | None)}
     if len(known) > 1 or known & {"scheduling", "singleuser", "prePuller"}:
         return True
     return any(_KEYS_OF_HUB.fullmatch(str(key)) for key in mapping(values.get("hub")))

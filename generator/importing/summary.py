@@ -38,9 +38,10 @@ class TrialFindings(NamedTuple):
     not_known: list[str]
     # What must be so before Roost's scheduler gets users that the hub's had.
     unplaced: list[str]
-    # Whether a line of `unplaced` names something that the hub's Python sets to nobody knows what.
+    # Whether a line of `unplaced` names what the hub's Python sets, and only a run would show to
+    # what.
     names_unknown: bool
-    # Whether of none of the pods anybody knows how much room it takes.
+    # Whether it isn't known of any of the pods how much room it takes.
     room_is_unknown: bool
 
 
@@ -68,7 +69,7 @@ class _Part(NamedTuple):
 def summary_of(
     values: Mapping[str, object],
     conditions: Sequence[str] = (),
-    seen: TrialFindings | None = None,
+    trial: TrialFindings | None = None,
     *,
     has_builds: bool = True,
     builds_unknown: str = "",
@@ -76,18 +77,19 @@ def summary_of(
 ) -> HubSummary:
     """What values do.
 
-    conditions: what must be true before users are placed, as far as the hub's values say. seen:
+    conditions: what must be true before users are placed, as far as the hub's values say. trial:
     what trial pods showed; a promise that none showed isn't made. None: none was tried. has_builds:
     whether the hub makes any. builds_unknown: the key that decides which pods builds are, if nobody
     knows to what. node_hour_price: for money beside node-hours.
     """
     unmet = conditions
-    if seen is not None and child(values, "scheduler", "target") != "none":
-        unmet = [] if PLACE in seen.promises else seen.unplaced
-    promises, part = _promised(values, seen, is_placing=not unmet)
+    if trial is not None and child(values, "scheduler", "target") != "none":
+        unmet = [] if PLACE in trial.promises else trial.unplaced
+    promises, part = _promised(values, trial, is_placing=not unmet)
     will = part.will
     wont = part.wont
-    if _learns_from_none(values) and not (seen is not None and seen.room_is_unknown):
+    room_is_known = trial is None or not trial.room_is_unknown
+    if room_is_known and _learns_from_none(values):
         will.append(
             "keep placeholders from the third day on, as many as earlier days needed"
             f"{_at_most(values)}, for {node_hours(*_LEARNING_COSTS, 'more', node_hour_price)};"
@@ -111,12 +113,12 @@ def summary_of(
 
 
 def _promised(
-    values: Mapping[str, object], seen: TrialFindings | None, *, is_placing: bool
+    values: Mapping[str, object], trial: TrialFindings | None, *, is_placing: bool
 ) -> tuple[frozenset[str], _Part]:
     """The promises that hold for these users, and what all parts of Roost do."""
     not_shown: set[str] = set()
-    if seen is not None:
-        not_shown = _PARTS.keys() - seen.promises
+    if trial is not None:
+        not_shown = _PARTS.keys() - trial.promises
         if child(values, "scheduler", "target") == "none":
             # Without Roost's scheduler there is no pod to show it.
             not_shown.discard(PLACE)
@@ -211,9 +213,8 @@ def _images(values: Mapping[str, object]) -> _Part:
 
 def _gate(values: Mapping[str, object]) -> _Part:
     mode = child(values, "imageGate", "mode")
-    has_images = any(
-        group.images for group in puller_groups(values.get("singleuser"), values.get("prePuller"))
-    )
+    groups = puller_groups(values.get("singleuser"), values.get("prePuller"))
+    has_images = any(group.images for group in groups)
     if mode == "requireLabel" and has_images and child(values, "prePuller", "enabled") is True:
         line = (
             "keep users off nodes that are still being brought their image, while another node"
@@ -242,7 +243,9 @@ def _placeholders(values: Mapping[str, object]) -> _Part:
 
 
 def _builds(values: Mapping[str, object], unknown: str) -> _Part:
-    """unknown: the key that decides which pods builds are; "": that is known."""
+    """What Roost does for builds. unknown: the key that decides which pods these are, if its value
+    isn't known; else "".
+    """
     build = child(values, "podClasses", "build")
     if build is None:
         return _Part([], [])
@@ -261,20 +264,16 @@ def _at_most(values: Mapping[str, object]) -> str:
         entry for entry in listing(values.get("placeholders")) if mapping(child(entry, "learn"))
     ]
     most = sum(int(number(child(entry, "learn", "max"))) for entry in learning)
-    least = max(
-        least_ceiling(
-            number(child(entry, "prices", "waitingHour") or child(usual, "waitingHour")),
-            number(child(entry, "prices", "nodeHour") or child(usual, "nodeHour")),
-        )
-        for entry in learning
-    )
-    who = "they" if len(learning) == 1 else "each entry"
-    whose = "their" if len(learning) == 1 else "its"
-    share = f"{100 * CEILING_SHARE:.0f} % of what {whose} nodes cost"
-    return (
-        f" (at most {most}; {who} may cost at most {share}, or {least:g} a month if that is more:"
-        " prices)"
-    )
+    ceilings: list[float] = []
+    for entry in learning:
+        waiting_hour = child(entry, "prices", "waitingHour") or child(usual, "waitingHour")
+        node_hour = child(entry, "prices", "nodeHour") or child(usual, "nodeHour")
+        ceilings.append(least_ceiling(number(waiting_hour), number(node_hour)))
+    costs = "they may cost at most {} of what their nodes cost"
+    if len(learning) > 1:
+        costs = "each entry may cost at most {} of what its nodes cost"
+    share = costs.format(f"{100 * CEILING_SHARE:.0f} %")
+    return f" (at most {most}; {share}, or {max(ceilings):g} a month if that is more: prices)"
 
 
 def _first_week(values: Mapping[str, object]) -> list[str]:
@@ -310,9 +309,8 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
 def _learns_from_none(values: Mapping[str, object]) -> bool:
     """Whether placeholders are learned, and there are none until then."""
     sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
-    return any(placeholder_set.get("learn") for placeholder_set in sets) and not any(
-        placeholder_set.get("replicas") for placeholder_set in sets
-    )
+    has_replicas = any(placeholder_set.get("replicas") for placeholder_set in sets)
+    return not has_replicas and any(placeholder_set.get("learn") for placeholder_set in sets)
 
 
 # Promise -> the part of Roost's work that keeps it.

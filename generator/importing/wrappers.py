@@ -1,7 +1,7 @@
-"""Read a file that holds a hub's values in whatever installs the hub's chart: objects of Argo CD,
-Flux, Crossplane and k3s, alone or among others, Rancher Fleet, helmfile, kustomize. And in what the
-chart makes: the hub's own Secret, alone or among all of its objects.
+"""Read a hub's values from a file of whatever installs the hub's chart.
 
+Objects of Argo CD, Flux, Crossplane and k3s may stand alone or among others. Rancher Fleet,
+helmfile and kustomize are read, too, and the Secret that the hub's chart makes.
 What makes the values itself (Nebari), or has them in other files, is refused by name, with the
 command that gives plain values. So is a template that isn't filled in. Source: the tools'
 documentation of 2026; zero-to-jupyterhub 4.4, templates/hub/secret.yaml.
@@ -95,12 +95,11 @@ def _refuse_template(name: str, content: str | bytes, error: ValuesError) -> Non
     """Say that a file is a template, where it stops being YAML at what a tool will fill in."""
     written = content.decode(errors="replace") if isinstance(content, bytes) else content
     lines = ["", *written.split("\n")]
-    at = [fault.line for fault in error.faults if fault.line < len(lines)]
-    marked = [line for line in at if _TEMPLATE.search(lines[line])]
-    if marked:
-        fix = f"Give what its tool makes of it, or what Helm made of all: {_PLAIN}"
-        fault = Fault(name, marked[0], "", "a template", "it filled in", fix)
-        raise ValuesError([fault]) from error
+    for fault in error.faults:
+        if fault.line < len(lines) and _TEMPLATE.search(lines[fault.line]):
+            fix = f"Give what its tool makes of it, or what Helm made of all: {_PLAIN}"
+            template = Fault(name, fault.line, "", "a template", "it filled in", fix)
+            raise ValuesError([template]) from error
 
 
 def _read(name: str, content: str | bytes, repeated: list[Fault]) -> Unwrapped:
@@ -113,16 +112,17 @@ def _read(name: str, content: str | bytes, repeated: list[Fault]) -> Unwrapped:
     hubs = [holder for holder in holders if find_charts(values_of(holder.files)) is not None]
     if len(hubs) > 1:
         names = " and ".join(f"{hub.kind or 'values'} {hub.release}".strip() for hub in hubs)
+        found = f"{len(hubs)} hubs: {names}"
         fix = "Give the one of this hub as a file of its own."
-        raise ValuesError([Fault(name, 1, "", f"{len(hubs)} hubs: {names}", "one hub", fix)])
+        raise ValuesError([Fault(name, 1, "", found, "one hub", fix)])
     if hubs:
         return _with_values(hubs[0], name)
     if len(holders) == 1:
         return _with_values(holders[0], name)
     kinds = [text(file.values.get("kind")) or "a document" for file in objects]
-    listed = ", ".join(dict.fromkeys(kinds))
+    found = f"no hub in {', '.join(dict.fromkeys(kinds))}"
     fix = f"Give the one that holds the hub's values, or what Helm made of all: {_PLAIN}"
-    raise ValuesError([Fault(name, 1, "", f"no hub in {listed}", "one with a hub's values", fix)])
+    raise ValuesError([Fault(name, 1, "", found, "one with a hub's values", fix)])
 
 
 def _documents(name: str, content: str | bytes, repeated: list[Fault]) -> list[LoadedFile]:
@@ -137,7 +137,7 @@ def _documents(name: str, content: str | bytes, repeated: list[Fault]) -> list[L
     has_directive = written.lstrip().startswith("%")
     if not marks or has_directive:
         return [load(encoded, name, repeated)]
-    found: list[LoadedFile] = []
+    documents: list[LoadedFile] = []
     # The first document may begin without a mark.
     for begin, end in pairwise([0, *marks, len(written)]):
         body = _DOCUMENT.sub("", written[begin:end], count=1)
@@ -146,8 +146,8 @@ def _documents(name: str, content: str | bytes, repeated: list[Fault]) -> list[L
         lines_above = "\n" * written.count("\n", 0, begin)
         lines = [line.strip() for line in body.splitlines()]
         if any(line and not line.startswith("#") for line in lines):
-            found.append(load((lines_above + body).encode(), name, repeated))
-    return found or [load(b"", name)]
+            documents.append(load((lines_above + body).encode(), name, repeated))
+    return documents or [load(b"", name)]
 
 
 def _parts_of(file: LoadedFile) -> Iterator[LoadedFile]:
@@ -185,19 +185,19 @@ def _unwrapped(file: LoadedFile, others: Sequence[LoadedFile]) -> Unwrapped:
     return Unwrapped([file], _release_beside(file.values))
 
 
-def _with_values(found: Unwrapped, name: str) -> Unwrapped:
-    """What was found, unless an object holds no values at all: then they are elsewhere."""
-    if not found.kind or values_of(found.files):
-        return found
-    what = f"{found.kind} without a hub's values in it"
+def _with_values(unwrapped: Unwrapped, name: str) -> Unwrapped:
+    """The same. Raises ValuesError if an object holds no values at all: they are elsewhere."""
+    if not unwrapped.kind or values_of(unwrapped.files):
+        return unwrapped
+    found = f"{unwrapped.kind} without a hub's values in it"
     expected = "values in it, not elsewhere"
-    if found.unread:
-        expected += f" ({', '.join(found.unread)})"
+    if unwrapped.unread:
+        expected += f" ({', '.join(unwrapped.unread)})"
     whole = f"what Helm made of all: {_PLAIN}"
-    if found.kind in WITHOUT_RELEASE:
+    if unwrapped.kind in WITHOUT_RELEASE:
         whole = f"the Secret that the chart made of all: {FROM_CLUSTER}"
     fix = f"Give the files that it names, or {whole}"
-    raise ValuesError([Fault(name, 1, "", what, expected, fix)])
+    raise ValuesError([Fault(name, 1, "", found, expected, fix)])
 
 
 class _Reader(NamedTuple):
@@ -236,7 +236,7 @@ def _fleet(file: LoadedFile) -> Unwrapped:
 
 def _helmfile(file: LoadedFile) -> Unwrapped:
     """The one release of a hub's chart; its values that aren't in other files."""
-    found: list[Unwrapped] = []
+    hubs: list[Unwrapped] = []
     for place, release in enumerate(listing(file.values.get("releases"))):
         values = child(release, "values")
         at: KeyPath = ("releases", place)
@@ -252,21 +252,20 @@ def _helmfile(file: LoadedFile) -> Unwrapped:
             elsewhere = any(isinstance(entry, str) for entry in listing(values))
             more = [show_path((*at, "values"))] if elsewhere else []
             more += _keys(release, at, "secrets", "set", "valuesTemplate")
-            found.append(Unwrapped(inline, text(child(release, "name")), "helmfile", more))
-    if len(found) > 1:
-        names = " and ".join(release.release for release in found)
+            hubs.append(Unwrapped(inline, text(child(release, "name")), "helmfile", more))
+    if len(hubs) > 1:
+        names = " and ".join(hub.release for hub in hubs)
         command = "helmfile -l name=NAME write-values --output-file-template values.yaml"
         fix = f"Write those of one to a file: {command}"
-        what = f"helmfile with {len(found)} hubs: {names}"
-        raise ValuesError([Fault(file.source.name, 1, "releases", what, "one hub", fix)])
-    if not found or not values_of(found[0].files):
+        found = f"helmfile with {len(hubs)} hubs: {names}"
+        raise ValuesError([Fault(file.source.name, 1, "releases", found, "one hub", fix)])
+    if not hubs or not values_of(hubs[0].files):
         command = "helmfile write-values --output-file-template values.yaml"
         fix = f"Let helmfile write them, and import that: {command}"
-        what = "helmfile without a hub's values in it"
-        raise ValuesError(
-            [Fault(file.source.name, 1, "releases", what, "values in it, not in other files", fix)]
-        )
-    return found[0]
+        found = "helmfile without a hub's values in it"
+        expected = "values in it, not in other files"
+        raise ValuesError([Fault(file.source.name, 1, "releases", found, expected, fix)])
+    return hubs[0]
 
 
 def _kustomize(file: LoadedFile) -> Unwrapped:
@@ -278,19 +277,19 @@ def _kustomize(file: LoadedFile) -> Unwrapped:
     if not charts:
         # A HelmChartInflationGenerator is a chart itself.
         charts.append(((), file.values))
-    found: list[Unwrapped] = []
+    hubs: list[Unwrapped] = []
     for at, chart in charts:
         is_hub = any(word in text(child(chart, "name")) for word in _CHARTS)
         if is_hub or find_charts(mapping(child(chart, "valuesInline"))) is not None:
             files = [mapping_at(file, (*at, "valuesInline"))]
             release = text(child(chart, "releaseName"))
             more = _keys(chart, at, "valuesFile", "additionalValuesFiles")
-            found.append(Unwrapped(files, release, KUSTOMIZE, more))
-    if len(found) == 1:
-        return found[0]
-    what = f"{KUSTOMIZE} with {len(found) or 'no'} hubs"
+            hubs.append(Unwrapped(files, release, KUSTOMIZE, more))
+    if len(hubs) == 1:
+        return hubs[0]
+    found = f"{KUSTOMIZE} with {len(hubs) or 'no'} hubs"
     fix = f"Give the values of one, as valuesFile names them, or: {FROM_CLUSTER}"
-    raise ValuesError([Fault(file.source.name, 1, "helmCharts", what, "one hub's chart", fix)])
+    raise ValuesError([Fault(file.source.name, 1, "helmCharts", found, "one hub's chart", fix)])
 
 
 def _hub_secret(file: LoadedFile) -> Unwrapped:
@@ -362,10 +361,8 @@ _READERS: Final = (
 
 def _refuse_nebari(file: LoadedFile) -> None:
     values = file.values
-    is_nebari = "nebari_version" in values or (
-        "project_name" in values and any(key in values for key in _NEBARI)
-    )
-    if is_nebari:
+    is_project = "project_name" in values and any(key in values for key in _NEBARI)
+    if is_project or "nebari_version" in values:
         fix = f"Nebari makes the hub's values of it: {_PLAIN}"
         found = "Nebari's configuration"
         expected = "values of zero-to-jupyterhub or BinderHub"

@@ -154,12 +154,12 @@ def _overridden(use: _Use, holder: object) -> _Use:
     for key in CONTAINER_TRAITS:
         containers = with_images(containers, _items(override, key))
     return _Use(
-        image,
-        _merged(use.node_selector, override.get("node_selector")),
-        use.tolerations if tolerations is None else tolerations,
-        use.required_terms if terms is None else terms,
-        extended,
-        containers,
+        image=image,
+        node_selector=_merged(use.node_selector, override.get("node_selector")),
+        tolerations=use.tolerations if tolerations is None else tolerations,
+        required_terms=use.required_terms if terms is None else terms,
+        extended=extended,
+        containers=containers,
     )
 
 
@@ -189,17 +189,17 @@ def _default_use(singleuser: object) -> _Use:
     containers = with_images((), [*own, {"image": network_tools}, *extra])
     required = child(singleuser, "extraNodeAffinity", "required")
     return _Use(
-        _named_image(mapping(child(singleuser, "image"))),
-        _merged({}, mapping(child(singleuser, "nodeSelector"))),
-        _objects(child(singleuser, "extraTolerations")) or (),
-        _objects(required) or (),
-        extended,
-        containers,
+        image=_named_image(mapping(child(singleuser, "image"))),
+        node_selector=_merged({}, mapping(child(singleuser, "nodeSelector"))),
+        tolerations=_objects(child(singleuser, "extraTolerations")) or (),
+        required_terms=_objects(required) or (),
+        extended=extended,
+        containers=containers,
     )
 
 
 def _bytes_of(uses: list[_Use]) -> int:
-    """How long they are as JSON, as Helm would print them: with the names of the fields."""
+    """How long uses are as JSON, as Helm would print them: with the names of the fields."""
     return len(to_json([use._asdict() for use in uses]).encode())
 
 
@@ -258,10 +258,10 @@ def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
 
 def _each_once(references: Iterable[str]) -> tuple[str, ...]:
     """The references of different images, by their normalised form."""
-    found: dict[str, str] = {}
+    by_normalised: dict[str, str] = {}
     for reference in references:
-        found.setdefault(normalise_reference(reference), reference)
-    return tuple(found.values())
+        by_normalised.setdefault(normalise_reference(reference), reference)
+    return tuple(by_normalised.values())
 
 
 def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
@@ -325,7 +325,7 @@ def profile_seats(
         )
         if rules not in set_of:
             set_of[rules] = placeholder_set["name"]
-    found: list[dict[str, object]] = []
+    seats: list[dict[str, object]] = []
     for profile in _items(singleuser, "profileList"):
         use = _overridden(usual, profile)
         for option in _items(profile, "profile_options"):
@@ -337,8 +337,8 @@ def profile_seats(
                 use = _overridden(use, choice)
         rules = to_json([use.node_selector, use.tolerations, use.required_terms])
         names = [child(profile, "display_name"), child(profile, "slug")]
-        found.append({"names": names, "image": use.image, "set": set_of.get(rules)})
-    return found
+        seats.append({"names": names, "image": use.image, "set": set_of.get(rules)})
+    return seats
 
 
 def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:

@@ -120,21 +120,23 @@ def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]
     any case and with any signs between words.
     """
     event = dict(entry)
-    wanted = event.pop("profile", "")
-    if not wanted:
+    name = event.pop("profile", "")
+    if not name:
         return event
-    fit = [profile for profile in profiles if profile["set"] or "set" in event]
-    by_name = {_slug(str(name)): profile for profile in fit for name in profile["names"] if name}
-    found = by_name.get(_slug(wanted))
-    if found is None:
-        known = ", ".join(repr(profile["names"][0] or profile["names"][1]) for profile in fit)
+    bookable = [profile for profile in profiles if profile["set"] or "set" in event]
+    by_slug: dict[str, Mapping[str, Any]] = {}
+    for profile in bookable:
+        by_slug |= {_slug(str(own_name)): profile for own_name in profile["names"] if own_name}
+    chosen = by_slug.get(_slug(name))
+    if chosen is None:
+        known = ", ".join(repr(profile["names"][0] or profile["names"][1]) for profile in bookable)
         known = known or "singleuser.profileList of Roost's values shows none"
-        raise UnknownProfileError(wanted, f"one whose nodes have placeholders: {known}")
+        raise UnknownProfileError(name, f"one whose nodes have placeholders: {known}")
     for key in ("image", "set"):
-        if found[key]:
-            event.setdefault(key, found[key])
+        if chosen[key]:
+            event.setdefault(key, chosen[key])
     if event.get("group") or event.get("users"):
-        event["profile"] = _slug_of(found["names"])
+        event["profile"] = _slug_of(chosen["names"])
     return event
 
 
@@ -180,10 +182,11 @@ def _slug(name: str) -> str:
 def read_zone(zone: str) -> str:
     """A zone's name; without one, this machine's. Raises UsageError."""
     if not zone:
-        own = (os.environ.get("TZ", "").lstrip(":"), str(Path("/etc/localtime").resolve()))
-        return next(
-            filter(is_time_zone, (re.sub(".*/zoneinfo[^/]*/", "", place) for place in own)), "UTC"
-        )
+        for place in (os.environ.get("TZ", "").lstrip(":"), str(Path("/etc/localtime").resolve())):
+            name = re.sub(".*/zoneinfo[^/]*/", "", place)
+            if is_time_zone(name):
+                return name
+        return "UTC"
     if is_time_zone(zone):
         return zone
     raise UsageError(f"--zone: found {zone!r}, expected {expected_zone(zone)}")
@@ -282,11 +285,11 @@ def repeats_in_words(start: str, until: str, today: date) -> str:
     weekly, it stays as it is written. until: the last day; "": it goes on.
     """
     weekly = _WEEKLY.fullmatch(start)
-    said = start
+    text = start
     if weekly is not None and _has_no_gap(weekly["months"], until, today):
         clock = f"{int(weekly['hour']):02}:{int(weekly['minute']):02}"
-        said = f"every {_days_in_words(weekly['weekdays'])} {clock}"
-    return f"{said} until {until}" if until else said
+        text = f"every {_days_in_words(weekly['weekdays'])} {clock}"
+    return f"{text} until {until}" if until else text
 
 
 def _days_in_words(field: str) -> str:
@@ -302,7 +305,7 @@ def _days_in_words(field: str) -> str:
 
 
 def _has_no_gap(months: str, until: str, today: date) -> bool:
-    """Whether cron's field of months has each one from its next one to that of the last day."""
+    """Whether cron's field of months has every month from its next one to that of the last day."""
     if months == "*":
         return True
     try:
@@ -325,8 +328,10 @@ def checked(entry: Mapping[str, Any], limits: Limits) -> Event:
     """
     event, faults = read_entry(entry, limits)
     if event is None:
-        options = {fault.key: _OPTIONS.get(fault.key, f"--{fault.key}") for fault in faults}
-        raise UsageError("\n".join(str(replace(fault, key=options[fault.key])) for fault in faults))
+        by_option = [
+            replace(fault, key=_OPTIONS.get(fault.key, f"--{fault.key}")) for fault in faults
+        ]
+        raise UsageError("\n".join(str(fault) for fault in by_option))
     return event
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_DATES: Final = 1000
 # Some programs write a far end for none.
 _LAST_END: Final = 9000
-# More than any two zones, and a day's length.
+# More than any two zones are apart, and a day's length.
 _ZONES_APART: Final = timedelta(days=2)
 _MOMENT: Final = timedelta(microseconds=1)
 _WEEKDAY: Final = re.compile(r"([+-]?[1-9][0-9]?)?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
@@ -228,8 +228,9 @@ def _placed(key: str, moment: object, named: str, zones: Zones) -> datetime:
 
 
 def _all(event: Component, name: str) -> Sequence[Any]:
-    found = event.get(name, [])
-    return found if isinstance(found, list) else [found]
+    """The properties of a name; an event may have several."""
+    value = event.get(name, [])
+    return value if isinstance(value, list) else [value]
 
 
 def ends_before(event: Component, since: datetime) -> bool:
@@ -256,28 +257,32 @@ def _zone_name(prop: Any) -> str:  # noqa: ANN401 - of any type of icalendar's
     return str(prop.params.get("TZID", "")).strip().strip('"')
 
 
-def _shown(found: object) -> str:
-    if isinstance(found, datetime):
-        return f"{found:%Y%m%dT%H%M%S}"
-    if isinstance(found, date):
-        return f"{found:%Y%m%d}"
-    return "" if found is None else str(found)
+def _shown(value: object) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y%m%dT%H%M%S}"
+    if isinstance(value, date):
+        return f"{value:%Y%m%d}"
+    return "" if value is None else str(value)
 
 
 def _moment(event: Component, name: str, zones: Zones) -> datetime:
     """A property's date-time, with its zone. Raises EventFaultError."""
-    found = _all(event, name)
-    if not found or isinstance(found[0], vBroken):
-        raise EventFaultError(name, str(found[0]) if found else "", _TIME)
-    return _placed(name, found[0].dt, _zone_name(found[0]), zones)
+    prop = _first(event, name)
+    return _placed(name, prop.dt, _zone_name(prop), zones)
 
 
 def _moment_or_day(event: Component, name: str, zones: Zones) -> datetime | date:
     """A property's date-time with its zone, or its date. Raises EventFaultError."""
-    found = _all(event, name)
-    if not found or isinstance(found[0], vBroken):
-        raise EventFaultError(name, str(found[0]) if found else "", _TIME)
-    return _day(found[0].dt, found[0]) or _placed(name, found[0].dt, _zone_name(found[0]), zones)
+    prop = _first(event, name)
+    return _day(prop.dt, prop) or _placed(name, prop.dt, _zone_name(prop), zones)
+
+
+def _first(event: Component, name: str) -> Any:  # noqa: ANN401 - as above
+    """The first property of a name. Raises EventFaultError."""
+    properties = _all(event, name)
+    if not properties or isinstance(properties[0], vBroken):
+        raise EventFaultError(name, str(properties[0]) if properties else "", _TIME)
+    return properties[0]
 
 
 def _day(moment: object, prop: Any) -> date | None:  # noqa: ANN401 - as above

@@ -93,14 +93,14 @@ class _CalendarEvent:
     # From 1 on, in the calendar's order.
     number: int
     component: icalendar.Component
-    # "people", "image" and "set", as the description says them.
-    said: Mapping[str, str]
+    # "people", "image" and "set", as far as the description names them.
+    described: Mapping[str, str]
 
     @property
     def is_booked(self) -> bool:
         """Whether it says how many come, and wasn't cancelled."""
         is_cancelled = str(self.component.get("STATUS", "")).strip().upper() == "CANCELLED"
-        return "people" in self.said and not is_cancelled
+        return "people" in self.described and not is_cancelled
 
     @property
     def uid(self) -> str:
@@ -116,7 +116,8 @@ class _CalendarEvent:
     @property
     def words(self) -> tuple[str, ...]:
         """What it books, without when."""
-        return (self.summary, *(self.said.get(word, "") for word in ("people", "image", "set")))
+        described = [self.described.get(word, "") for word in ("people", "image", "set")]
+        return (self.summary, *described)
 
     @property
     def place(self) -> str:
@@ -126,9 +127,9 @@ class _CalendarEvent:
 
 
 def _first(component: icalendar.Component, name: str) -> str:
-    """The text of a property that there should be one of; "" without it."""
-    found = component.get(name, "")
-    return str(found[0] if isinstance(found, list) else found).strip()
+    """The text of a property, the first of several; "" without it."""
+    value = component.get(name, "")
+    return str(value[0] if isinstance(value, list) else value).strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,9 +178,9 @@ class _Reader:
         zones = Zones(blocks, own or self._rules.zone)
         bookings: list[CalendarBooking] = []
         names = set(self._rules.taken)
-        drafts = [
-            draft for series in self._series(calendar) for draft in self._drafts(series, zones)
-        ]
+        drafts: list[_Draft] = []
+        for series in self._series(calendar):
+            drafts += self._drafts(series, zones)
         # Not by when they begin: names would change places as time goes on.
         for draft in sorted(drafts, key=lambda draft: (draft.event.number, draft.zone)):
             name = _free_name(draft.event.summary, names)
@@ -193,9 +194,9 @@ class _Reader:
             found = f"{len(bookings)} events with people that aren't past"
             fix = f"at most {MOST_EVENTS}. Say an earlier --until, or make several calendars of it"
             raise UsageError(f"{self._rules.source}: found {found}, expected {fix}")
-        unread = next((booking for booking in bookings if _UNREAD in booking.event.name), None)
+        unread = [booking.event.name for booking in bookings if _UNREAD in booking.event.name]
         if unread and not _is_utf8(data):
-            found = f"found bytes that aren't UTF-8, as in {unread.event.name}"
+            found = f"found bytes that aren't UTF-8, as in {unread[0]}"
             fix = "Save or export it so. The booking has this name until then."
             source = self._rules.source
             self._faults.append(one_line(f"{source}: {found}, expected a file in UTF-8. {fix}"))
@@ -218,9 +219,8 @@ class _Reader:
             is_second = any(not is_moved(other.component) for other in of_uid)
             if is_second and not is_moved(component):
                 # Of two events with one UID, each would lose what is moved in the other.
-                self._fault(
-                    event, EventFaultError("UID", event.uid, "a UID that no other event has")
-                )
+                fault = EventFaultError("UID", event.uid, "a UID that no other event has")
+                self._fault(event, fault)
                 continue
             of_uid.append(event)
         for events in by_uid.values():
@@ -282,7 +282,7 @@ class _Reader:
             found = f"{len(draft.starts)} occurrences"
             self._fault(event, EventFaultError("RRULE", found, expected))
             return None
-        people = event.said["people"]
+        people = event.described["people"]
         if lacks_colon(people):
             expected = "a colon: people: 120"
             self._fault(event, EventFaultError("people", f"people {people.strip()}", expected))
@@ -295,7 +295,9 @@ class _Reader:
             "start": starts if len(starts) > 1 else starts[0],
             "timeZone": draft.zone,
         }
-        entry |= {word: event.said[word] for word in ("image", "set") if word in event.said}
+        for word in ("image", "set"):
+            if word in event.described:
+                entry[word] = event.described[word]
         entry["calendar"] = self._rules.name
         read, faults = read_entry(entry, self._rules.limits_of(entry))
         for fault in faults:
@@ -358,15 +360,18 @@ def _parse(text: str, source: str) -> icalendar.Calendar:
 def _descriptions(event: icalendar.Component) -> Iterator[str]:
     """What an event's descriptions say: plain, and in HTML as Outlook writes it beside."""
     for name in ("DESCRIPTION", "X-ALT-DESC"):
-        found = event.get(name, [])
-        texts = found if isinstance(found, list) else [found]
+        value = event.get(name, [])
+        texts = value if isinstance(value, list) else [value]
         for text in texts:
             # icalendar doesn't know X-ALT-DESC, and leaves its escapes.
             yield str(text) if name == "DESCRIPTION" else _unescaped(str(text))
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(lambda match: "\n" if match[1] in "nN" else match[1], text)
+    def plain(match: re.Match[str]) -> str:
+        return "\n" if match[1] in "nN" else match[1]
+
+    return _ESCAPE.sub(plain, text)
 
 
 def _free_name(summary: str, names: set[str]) -> str:

@@ -214,7 +214,8 @@ def _slowest(query: Query, chosen: sa.ColumnElement[bool]) -> list[SlowStart]:
 
 def _pulled(query: Query, chosen: sa.ColumnElement[bool]) -> Spans:
     """How long each of the chosen starts waited for its images, all together."""
-    start, pull = schema.start.c, schema.pull.c
+    start = schema.start.c
+    pull = schema.pull.c
     of_pods = (
         sa.select(sa.func.sum(bounded(pull.pull_and_wait_us)).label("span_us"))
         .join(schema.start, start.pod_uid == pull.pod_uid)
@@ -225,29 +226,42 @@ def _pulled(query: Query, chosen: sa.ColumnElement[bool]) -> Spans:
     span_us = sa.cast(of_pods.c.span_us, sa.BigInteger)
     index = step_index(span_us).label("step_index")
     spans = Spans()
-    for row in query.rows(
-        sa.select(index, count(), total(bounded(span_us)).label("sum_us")).group_by(index)
-    ):
+    counts = sa.select(index, count(), total(bounded(span_us)).label("sum_us")).group_by(index)
+    for row in query.rows(counts):
         spans.add(edge_at(row.step_index), row.number, row.sum_us)
     return spans
 
 
-def _steps(report: Report) -> list[tuple[int, Spans | None]]:
-    """Start of each step, and its spans; None where pods may be missing."""
+class _Step(NamedTuple):
+    """A step with the starts that began in it; None: pods may be missing."""
+
+    from_us: int
+    spans: Spans | None
+
+    @property
+    def pods(self) -> int | None:
+        return None if self.spans is None else self.spans.count
+
+    @property
+    def record(self) -> str:
+        return "gap" if self.spans is None else ""
+
+
+def _steps(report: Report) -> list[_Step]:
     steps = zip(
         report.steps.starts(), report[StartTimes].by_step, unseen_steps(report, PODS), strict=False
     )
-    return [(start_us, None if gap else spans) for start_us, spans, gap in steps]
+    return [_Step(from_us, None if gap else spans) for from_us, spans, gap in steps]
 
 
-OVER_TIME: Final = TableOf[tuple[int, Spans | None]](
+OVER_TIME: Final = TableOf[_Step](
     "starts_over_time",
     "Starts over time",
     (
-        Field("from", "from", Unit.TIME, lambda row: row[0]),
-        Field("pods", "pods", Unit.COUNT, lambda row: None if row[1] is None else row[1].count),
-        *percentile_fields(lambda row: row[1]),
-        Field("record", "record", Unit.TEXT, lambda row: "gap" if row[1] is None else ""),
+        Field("from", "from", Unit.TIME, lambda step: step.from_us),
+        Field("pods", "pods", Unit.COUNT, lambda step: step.pods),
+        *percentile_fields(lambda step: step.spans),
+        Field("record", "record", Unit.TEXT, lambda step: step.record),
     ),
     _steps,
 )
@@ -261,7 +275,10 @@ def _drawn(seconds: float | None) -> float | None:
 def _over_time_figure(report: Report) -> Figure | None:
     """In each step a box from the median to the 95th percentile; of few starts, a dot for each."""
     times = report[StartTimes]
-    steps = [spans if spans and spans.count >= FEWEST else None for _, spans in _steps(report)]
+    # None: too few for percentiles, or not known.
+    steps = [
+        step.spans if step.spans and step.spans.count >= FEWEST else None for step in _steps(report)
+    ]
     if not any(times.by_step):
         return None
     middles = [None if spans is None else _drawn(spans.percentile_seconds(0.5)) for spans in steps]

@@ -249,13 +249,14 @@ def synthetic_attempts(
             f"found {days} days of {launches_per_day} launches, accepted are numbers above 0"
         )
     end = begin + days * DAY_SECONDS
-    for number, (moment, _, repository, image) in enumerate(
-        _MadeUpHub(seed, launches_per_day, begin).launches(end)
-    ):
+    launches = _MadeUpHub(seed, launches_per_day, begin).launches(end)
+    for number, (moment, _, repository, image) in enumerate(launches):
         yield Attempt(number, moment, repository, image)
 
 
 class _MadeUpHub:
+    """Draws the launches of one hub."""
+
     def __init__(self, seed: int, launches_per_day: float, begin: float) -> None:
         self._begin = begin
         self._per_second = launches_per_day / DAY_SECONDS
@@ -324,9 +325,8 @@ class _MadeUpHub:
         weekday_part = 10 / (8 + 2 * shape.weekend_ratio)
         part = weekday_part * (shape.weekend_ratio if is_weekend else 1.0)
         hour = int(moment % DAY_SECONDS // HOUR_SECONDS)
-        noise = self._noise(f"{whose} day", day, _DAY_SIGMA) * self._noise(
-            f"{whose} hour", int(moment // HOUR_SECONDS), _HOUR_SIGMA
-        )
+        noise = self._noise(f"{whose} day", day, _DAY_SIGMA)
+        noise *= self._noise(f"{whose} hour", int(moment // HOUR_SECONDS), _HOUR_SIGMA)
         return part * 24 * hours[hour] / sum(hours) * noise
 
     def _noise(self, purpose: str, whose: int, sigma: float) -> float:
@@ -368,7 +368,11 @@ class _MadeUpHub:
             self._push(moment, *names)
 
     def _tail_visit(self, moment: float) -> None:
-        self._visit(moment, *_name("tail", bisect_right(self._tail, self._draw() * self._tail[-1])))
+        self._visit(moment, *self._tail_name())
+
+    def _tail_name(self) -> tuple[str, str]:
+        """Repository and image of the long tail, the popular ones more often."""
+        return _name("tail", bisect_right(self._tail, self._draw() * self._tail[-1]))
 
     def _visit(self, moment: float, repository: str, image: str) -> None:
         self._push(moment, repository, image)
@@ -386,10 +390,8 @@ class _MadeUpHub:
             for _ in range(round(size)):
                 at_once = self._draw() < _CLASS_AT_ONCE
                 uniform = self._draw()
-                self._push(
-                    moment + (-at_once_seconds * log(uniform) if at_once else length * uniform),
-                    *names,
-                )
+                after = -at_once_seconds * log(uniform) if at_once else length * uniform
+                self._push(moment + after, *names)
             if self._draw() >= _CLASS_NEXT_DAY:
                 return
             moment += DAY_SECONDS
@@ -398,7 +400,7 @@ class _MadeUpHub:
         self._born += 1
         names = _name("new", self._born)
         if self._draw() < _NEW_REF_SHARE:
-            repository, _ = _name("tail", bisect_right(self._tail, self._draw() * self._tail[-1]))
+            repository, _ = self._tail_name()
             names = repository, f"{repository}/branch-{self._born}"
         self._visit(moment, *names)
         while self._draw() < _NEW_BACK:

@@ -91,19 +91,21 @@ def find_classes(client: Client, path: str | None = None) -> FoundClasses:
             return FoundClasses(_classes_of(parse_document(text.encode())))
         except SettingsError as error:
             namespace = item["metadata"].get("namespace")
-            why_not = why_not or (
-                f"the release in namespace {namespace} can't be read, perhaps because another"
-                f" version of Roost installed it ({error.one_line()}): {_DEFAULT}"
-            )
+            if not why_not:
+                why_not = (
+                    f"the release in namespace {namespace} can't be read, perhaps because another"
+                    f" version of Roost installed it ({error.one_line()}): {_DEFAULT}"
+                )
     return FoundClasses(_default_classes(), why_not)
 
 
 def _default_classes() -> Classes:
     classes = read_pod_classes(Reader(), read_defaults().values.get("podClasses"))
     # Classes of no release, so in all namespaces.
-    return Classes(
-        "", {name: replace(pod_class, namespace_selector={}) for name, pod_class in classes.items()}
-    )
+    everywhere = {
+        name: replace(pod_class, namespace_selector={}) for name, pod_class in classes.items()
+    }
+    return Classes("", everywhere)
 
 
 def _classes_of(document: Document) -> Classes:
@@ -141,9 +143,9 @@ class LiveCluster:
         for cache in self._caches:
             threading.Thread(target=cache.run, args=(stop,), daemon=True).start()
         deadline = time.monotonic() + SYNC_SECONDS
-        while fault := self.fault:
+        while self.fault:
             if time.monotonic() > deadline:
-                return fault
+                return self.fault
             time.sleep(0.05)
         deadline = time.monotonic() + LOG_SECONDS
         while self._follow_hubs() and time.monotonic() < deadline:
@@ -151,9 +153,7 @@ class LiveCluster:
         return ""
 
     def _follow_hubs(self) -> bool:
-        """Follow the logs of hubs' pods; whether there are any of which nothing has been said
-        yet.
-        """
+        """Follow the logs of hubs' pods. Returns whether any of these logs has said nothing yet."""
         # A page's requests come in several threads.
         with self._lock:
             for pod in self._pods.objects().values():
@@ -163,14 +163,10 @@ class LiveCluster:
     @property
     def fault(self) -> str:
         """What has not been listed yet, and why; "" when everything has."""
-        return next(
-            (
-                cache.fault or f"{cache.kind} not listed yet"
-                for cache in self._caches
-                if not cache.synced
-            ),
-            "",
-        )
+        for cache in self._caches:
+            if not cache.synced:
+                return cache.fault or f"{cache.kind} not listed yet"
+        return ""
 
     def moment(self, at_us: int | None = None) -> ClusterMoment:  # noqa: ARG002 - a Source of server.py, without a past
         """The cluster now, whatever time is asked for."""
@@ -203,19 +199,21 @@ def rows_of(
 ) -> Rows:
     """The rows that a recorder would have of these objects."""
     by_name = {node.state.name: node for node in nodes}
-    here = [pod for pod in pods if not pod.state.is_finished]
-    rows = [_pod_row(pod, by_name.get(pod.state.node_name), classify) for pod in here]
-    known_since = answers.known_since(here)
-    for pod, row in zip(here, rows, strict=True):
+    unfinished = [pod for pod in pods if not pod.state.is_finished]
+    rows = [_pod_row(pod, by_name.get(pod.state.node_name), classify) for pod in unfinished]
+    known_since = answers.known_since(unfinished)
+    for pod, row in zip(unfinished, rows, strict=True):
         if row["state"] is PodState.RUNNING and answers.awaited(pod, known_since, now_us):
             row["state"] = PodState.LOADING
     wanted = {normalise_reference(image) for image in images_of_interest(now_us, rows)}
     removals = [
         {**row, **asdict(record), "by_namespace": None, "by_name": None}
-        for pod, row in zip(here, rows, strict=True)
+        for pod, row in zip(unfinished, rows, strict=True)
         for record in disruptions(None, pod)
         if isinstance(record, PreemptionRecord)
     ]
+    bindings = [{**row, "at_us": row["bound_us"]} for row in rows if row["bound_us"] is not None]
+    users_namespaces = [row["namespace"] for row in rows if row["pod_class"] == USER]
     return Rows(
         at_us=now_us,
         pods=rows,
@@ -229,19 +227,13 @@ def rows_of(
         image_counts={node.state.uid: node.state.image_count for node in by_name.values()},
         reasons=[
             {"pod_uid": pod.state.uid, "text": text, "is_gate": bool(pod.gates)}
-            for pod in here
+            for pod in unfinished
             if not pod.state.node_name
             for text in _reasons(pod)
         ],
-        bindings=[
-            {**row, "at_us": at}
-            for row in rows
-            if (at := row["bound_us"] or 0) > now_us - MINUTE_US
-        ],
+        bindings=[row for row in bindings if row["at_us"] > now_us - MINUTE_US],
         removals=removals,
-        wait=answers.until(
-            (row["namespace"] for row in rows if row["pod_class"] == USER), known_since
-        ),
+        wait=answers.until(users_namespaces, known_since),
     )
 
 
@@ -281,21 +273,20 @@ def _progress(pod: PodReading, node: NodeReading | None) -> tuple[PodState, str]
 
 
 def _next_containers(containers: Iterable[ContainerState]) -> list[ContainerState]:
-    """Containers that the kubelet would start now if it had their image, failed pulls first: init
-    containers by one.
+    """Containers that the kubelet would start now if it had their image, failed pulls first. Init
+    containers start one after the other.
     """
-    init = [
-        container
-        for container in containers
-        if container.init and not (container.terminated or container.running)
-    ]
-    due = init[:1] or [container for container in containers if not container.init]
-    found = [
+    due = [container for container in containers if not container.init]
+    for container in containers:
+        if container.init and not container.terminated and not container.running:
+            due = [container]
+            break
+    waiting = [
         container
         for container in due
         if container.waiting_reason in PULLING_REASONS and not container.image_id
     ]
-    return sorted(found, key=lambda container: container.waiting_reason not in FAILING_REASONS)
+    return sorted(waiting, key=lambda container: container.waiting_reason not in FAILING_REASONS)
 
 
 def _reasons(pod: PodReading) -> list[str]:
@@ -314,18 +305,13 @@ def why_of(moment: ClusterMoment, uid: str) -> str | None:
     for node in moment.nodes:
         for pod in node.pods:
             if pod.uid == uid:
-                awaited = (
-                    f" {pod.awaits or pod.image}"
-                    if pod.state in (PodState.PULLING, PodState.FAILING)
-                    else ""
-                )
+                awaited = ""
+                if pod.state in (PodState.PULLING, PodState.FAILING):
+                    awaited = f" {pod.awaits or pod.image}"
                 seconds = (moment.at_us - pod.created_us) // US
-                text = (
-                    f"{pod.name} is on node {node.name}: {pod.state}{awaited}, created {seconds} s"
-                    " ago.\n"
-                )
                 return (
-                    f"{text}Waits, its answer and why it is there, a record tells: `roost record`,"
+                    f"{pod.name} is on node {node.name}: {pod.state}{awaited}, created {seconds} s"
+                    " ago.\nWaits, its answer and why it is there, a record tells: `roost record`,"
                     " `roost why`.\n"
                 )
     return None

@@ -77,24 +77,22 @@ class PodStory:
     @property
     def chosen(self) -> Row | None:
         """The node that it was bound to, as a candidate."""
-        return next(
-            (
-                row
-                for row in self.candidates
-                if self.bind and row["node_name"] == self.bind["node_name"]
-            ),
-            None,
-        )
+        bind = self.bind
+        if bind is None:
+            return None
+        chosen = (row for row in self.candidates if row["node_name"] == bind["node_name"])
+        return next(chosen, None)
 
     @property
     def pulling(self) -> list[Row]:
         """Phases of images that are being pulled for it now, or whose pull fails."""
+        if self.gone_us is not None or self.at(Phase.READY) is not None:
+            return []
         done = {row["image"] for row in self.pulls}
-        is_over = self.gone_us is not None or self.at(Phase.READY) is not None
         return [
             row
             for row in self.phases
-            if row["phase"] == Phase.PULLING and row["detail"] not in done and not is_over
+            if row["phase"] == Phase.PULLING and row["detail"] not in done
         ]
 
     def pulled_us(self, from_us: int, to_us: int) -> int:
@@ -127,9 +125,10 @@ class PodStory:
     @property
     def scheduled_us(self) -> int | None:
         """When it was bound; None: it isn't."""
-        return self.at(Phase.SCHEDULED) or (
-            int(self.bind["at_us"]) if self.bind is not None else None
-        )
+        scheduled_us = self.at(Phase.SCHEDULED)
+        if not scheduled_us and self.bind is not None:
+            return int(self.bind["at_us"])
+        return scheduled_us
 
     def when(self, phase: Phase) -> tuple[int, int] | None:
         """When it reached a phase, at the earliest and at the latest; None when it did not, or it
@@ -168,8 +167,8 @@ class PodStory:
 
     @property
     def failure(self) -> Phase | None:
-        """How its start failed, given up by its hub or gone before it answered; None: it answered,
-        or nobody said.
+        """How its start failed: given up by its hub, or gone before it answered. None: it answered,
+        or the record doesn't say.
         """
         if self.at(Phase.ANSWERED):
             return None
@@ -215,8 +214,8 @@ def similar_names(store: Store, name: str) -> list[str]:
     first_half = name[: max(3, len(name) // 2)]
     query = sa.select(pod.namespace, pod.name).where(pod.name.contains(first_half, autoescape=True))
     with store.reading() as connection:
-        found = connection.execute(query.order_by(pod.created_us.desc()).limit(_MOST_NAMES))
-        return [f"{row.namespace}/{row.name}" for row in found]
+        rows = connection.execute(query.order_by(pod.created_us.desc()).limit(_MOST_NAMES))
+        return [f"{row.namespace}/{row.name}" for row in rows]
 
 
 def _best_first(candidates: Iterable[Row]) -> list[Row]:
@@ -258,17 +257,20 @@ def read_story(store: Store, pod: Row) -> PodStory:
         waited = rows(schema.waiting, schema.waiting.c.pod_uid == uid)
         tried_us = [row["last_us"] for row in decisions] + [row["at_us"] for row in waited]
         at_us = max([created_us, *tried_us]) if bind is None else bind["at_us"]
-        its_node = (
-            []
-            if bind is None
-            else rows(schema.node, schema.node.c.uid == bind["node_uid"], by="uid")
-        )
+        bound_to: list[Row] = []
+        if bind is not None:
+            bound_to = rows(schema.node, schema.node.c.uid == bind["node_uid"], by="uid")
+        waiting: Row | None = None
+        if waited:
+            waiting = {**waited[0], "nodes": unpack_candidates(waited[0]["nodes"])}
+        earlier_pulls = None
+        if bind is not None and not pulls and not ready_us:
+            earlier_pulls = _earlier_pulls(connection, pod["image"], created_us)
         nodes = _nodes_at(connection, at_us)
-        is_pulling = bind is not None and not pulls and not ready_us
         return PodStory(
-            pod,
-            phases,
-            decisions,
+            pod=pod,
+            phases=phases,
+            decisions=decisions,
             candidates=_best_first(unpack_candidates(packed[0]["nodes"]) if packed else ()),
             pulls=pulls,
             events=rows(schema.pod_event, schema.pod_event.c.pod_uid == uid),
@@ -282,15 +284,11 @@ def read_story(store: Store, pod: Row) -> PodStory:
                 connection, rows(schema.preemption, schema.preemption.c.victim_uid == uid)
             ),
             victims=_victims(connection, decisions),
-            node=its_node[0] if its_node else None,
-            waiting={**waited[0], "nodes": unpack_candidates(waited[0]["nodes"])}
-            if waited
-            else None,
+            node=bound_to[0] if bound_to else None,
+            waiting=waiting,
             nodes=nodes,
             holders=_holders(connection, pod["image"], [row["uid"] for row in nodes], at_us),
-            earlier_pulls=_earlier_pulls(connection, pod["image"], created_us)
-            if is_pulling
-            else None,
+            earlier_pulls=earlier_pulls,
             heard_us=connection.execute(sa.select(sa.func.max(schema.checkpoint.c.at_us))).scalar(),
         )
 
@@ -316,14 +314,16 @@ def _holders(
     node = schema.node.c
     is_there = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
     names: set[str] = set()
-    for start in range(0, len(node_uids) if image else 0, _MANY):
+    if not image:
+        return []
+    for start in range(0, len(node_uids), _MANY):
         of_nodes = held.node_uid.in_(node_uids[start : start + _MANY])
-        query = sa.select(node.name).join(schema.image_on_node, held.node_uid == node.uid)
-        names.update(
-            connection.execute(
-                query.where(of_nodes, held.image.in_(spellings(image)), *is_there)
-            ).scalars()
+        query = (
+            sa.select(node.name)
+            .join(schema.image_on_node, held.node_uid == node.uid)
+            .where(of_nodes, held.image.in_(spellings(image)), *is_there)
         )
+        names.update(connection.execute(query).scalars())
     return sorted(names)
 
 

@@ -43,16 +43,16 @@ _HELP: Final[Mapping[str, tuple[str, str]]] = {
     "": ("fits", _FITS),
     GATE: ("gate", "{names} will take it when the image is there, or when the gate opens: wait."),
     CORDON: ("cordoned", "{names} would take it, but is cordoned: kubectl uncordon {node}"),
-    TAINT: ("taint", "{names} would take it if it tolerated {what}."),
-    LABEL: ("label", "{names} would take it if it did not require {what}."),
-    OTHER: ("other", "{names} would take it but for: {what}."),
+    TAINT: ("taint", "{names} would take it if it tolerated {lacks}."),
+    LABEL: ("label", "{names} would take it if it did not require {lacks}."),
+    OTHER: ("other", "{names} would take it but for: {lacks}."),
 }
 _HELP_NOT_READY: Final = (
     "not-ready",
     "{names} would take it when ready: kubectl describe node {node}",
 )
-# What tells the lacks of one kind apart.
-_WHAT: Final[Mapping[str, str]] = {TAINT: "taint", LABEL: "needs", OTHER: "why"}
+# The field by which lacks of one kind are told apart.
+_LACK_FIELD: Final[Mapping[str, str]] = {TAINT: "taint", LABEL: "needs", OTHER: "why"}
 _IN_PLAIN_WORDS: Final[Mapping[str, str]] = {
     "volume node affinity conflict": (
         "A volume of it can only be used in another zone than the nodes with room: add a "
@@ -85,19 +85,20 @@ def node_lines(story: PodStory) -> Iterator[str]:
     if waiting is None or not waiting["nodes"]:
         return
     nodes = waiting["nodes"]
-    requests = [_amount(*request) for request in _requests(story.pod) if request[1]]
+    requests = [_amount(resource, amount) for resource, amount in _requests(story.pod) if amount]
     asks = f"it asks {' and '.join(requests) or 'for nothing'}"
     yield f"Node by node at its last attempt, {show_time(waiting['at_us'])} ({asks}):"
     for row in nodes[:MAX_NODES]:
-        lacks = "; ".join(map(_lack_words, row["lacks"])) or "it would fit"
+        lacks = "; ".join(_lack_words(lack) for lack in row["lacks"]) or "it would fit"
         yield f"  {row['node_name']}: {lacks}{_stood(row)}"
-    rest = waiting["number"] - MAX_NODES
-    if rest > 0:
-        reasons = Counter(
-            reason for row in nodes[MAX_NODES:] for reason in set(map(_lack_kind, row["lacks"]))
-        )
+    hidden = waiting["number"] - MAX_NODES
+    if hidden > 0:
+        reasons: Counter[str] = Counter()
+        for row in nodes[MAX_NODES:]:
+            reasons.update({_lack_kind(lack) for lack in row["lacks"]})
         most = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(3))
-        yield f"  and {rest} more{f' ({most})' if most else ''}."
+        in_brackets = f" ({most})" if most else ""
+        yield f"  and {hidden} more{in_brackets}."
 
 
 def _amount(resource: str, amount: int) -> str:
@@ -123,31 +124,26 @@ def _lack_words(lack: Row) -> str:
 
 
 def _room_words(lack: Row) -> str:
-    resource, asks, free, has = (lack[key] for key in ("resource", "asks", "free", "has"))
+    resource = lack["resource"]
     if resource == PODS:
-        return f"runs as many pods as it may ({has})"
-    if asks > has:
-        return (
-            f"is too small: asks {_amount(resource, asks)}, the whole node has"
-            f" {_amount(resource, has)}"
-        )
-    return (
-        f"asks {_amount(resource, asks)}, free {_amount(resource, max(0, free))} of"
-        f" {_amount(resource, has)}"
-    )
+        return f"runs as many pods as it may ({lack['has']})"
+    asks = _amount(resource, lack["asks"])
+    has = _amount(resource, lack["has"])
+    if lack["asks"] > lack["has"]:
+        return f"is too small: asks {asks}, the whole node has {has}"
+    return f"asks {asks}, free {_amount(resource, max(0, lack['free']))} of {has}"
 
 
 def _lack_kind(lack: Row) -> str:
     if _is_not_ready(lack):
         return "not ready"
-    return (
-        f"without room for its {lack['resource']}"
-        if lack["kind"] == ROOM
-        else _OF_NODES[lack["kind"]]
-    )
+    if lack["kind"] == ROOM:
+        return f"without room for its {lack['resource']}"
+    return _OF_NODES[lack["kind"]]
 
 
 def _stood(row: Row) -> str:
+    """What a node had then."""
     pods = ", ".join(
         plural(row[f"{kind}s"], kind)
         for kind in ("user", "placeholder", "build")
@@ -165,36 +161,36 @@ def rules(story: PodStory) -> list[str]:
     if story.waiting is None:
         return []
     nodes = story.waiting["nodes"]
-    found = []
-    gated = [row for row in nodes if any(lack["kind"] == GATE for lack in row["lacks"])]
+    sentences = []
+    gated = [row for row in nodes if GATE in {lack["kind"] for lack in row["lacks"]}]
     if gated:
-        found.append(
+        sentences.append(
             f"The image gate keeps it off {names_of(gated)}, still pulling its image. It opens such"
             " a node once the image is there, or when the pod has waited for nothing else for a"
             " while (imageGate.openAfterSeconds)."
         )
     else:
-        found.append("The image gate keeps it off no node.")
+        sentences.append("The image gate keeps it off no node.")
     if story.pod["pod_class"] == "placeholder":
-        return found
+        return sentences
     holders = [row for row in nodes if row["placeholders"]]
     placeholders = sum(row["placeholders"] for row in holders)
     nominated = story.of_kind(DecisionKind.NOMINATE)
     if nominated:
-        found.append(
+        sentences.append(
             "Placeholders, or other pods of lower priority, make room for it on"
             f" {nominated[-1]['node_name']}."
         )
     elif holders:
-        found.append(
+        sentences.append(
             f"{plural(placeholders, 'placeholder')} on {names_of(holders)} did not make room for"
             " it: what they hold is too little, or the pod may not use these nodes, or its"
             " priority is not above theirs."
         )
     elif story.waiting["number"] == len(nodes):
-        found.append("No placeholder is there to make room for it.")
-    found.append("Warm set, home and marks only rank nodes: they keep it off none.")
-    return found
+        sentences.append("No placeholder is there to make room for it.")
+    sentences.append("Warm set, home and marks only rank nodes: they keep it off none.")
+    return sentences
 
 
 # What would help
@@ -203,7 +199,7 @@ def rules(story: PodStory) -> list[str]:
 def advise(story: PodStory) -> list[tuple[str, str]]:
     """Next steps, the most useful first: a stable word for programs, and a sentence."""
     if story.gates and story.at(Phase.UNGATED) is None:
-        named = ", ".join(filter(None, story.gates))
+        named = ", ".join(gate for gate in story.gates if gate)
         return [("scheduling-gate", f"Whatever set its scheduling gate must remove it: {named}.")]
     failures = story.of_kind(DecisionKind.FAIL)
     if not failures and story.waiting is None:
@@ -256,15 +252,15 @@ def _of_nodes(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
         alike: dict[str, list[Row]] = {}
         for row in nodes:
             if {lack["kind"] for lack in row["lacks"]} == only_kind:
-                what = ""
-                if kind in _WHAT:
-                    what = ", ".join(lack[_WHAT[kind]] for lack in row["lacks"])
-                alike.setdefault(what, []).append(row)
-        for what, rows in alike.items():
+                lacks = ""
+                if kind in _LACK_FIELD:
+                    lacks = ", ".join(lack[_LACK_FIELD[kind]] for lack in row["lacks"])
+                alike.setdefault(lacks, []).append(row)
+        for lacks, rows in alike.items():
             code, text = of_kind
-            if kind == TAINT and what.startswith(_NOT_READY):
+            if kind == TAINT and lacks.startswith(_NOT_READY):
                 code, text = _HELP_NOT_READY
-            yield code, text.format(names=names_of(rows), node=rows[0]["node_name"], what=what)
+            yield code, text.format(names=names_of(rows), node=rows[0]["node_name"], lacks=lacks)
 
 
 def _of_reasons(failures: Sequence[Row]) -> Iterator[tuple[str, str]]:
@@ -279,22 +275,25 @@ def _room(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """How much the node lacks that lacks nothing but room, and least of it."""
 
     def distance(row: Row) -> tuple[int, float]:
-        return len(row["lacks"]), sum(
+        shares = [
             (lack["asks"] - (lack["free"] or 0)) / max(1, lack["asks"]) for lack in row["lacks"]
-        )
+        ]
+        return len(shares), sum(shares)
 
     def is_near(row: Row) -> bool:
         return bool(row["lacks"]) and all(
             lack["kind"] == ROOM and lack["asks"] <= lack["has"] for lack in row["lacks"]
         )
 
-    nearest = min(filter(is_near, nodes), key=distance, default=None)
+    nearest = min((row for row in nodes if is_near(row)), key=distance, default=None)
+    if nearest is None:
+        return
     lacking = " and ".join(
         _amount(lack["resource"], lack["asks"] - lack["free"])
-        for lack in (nearest["lacks"] if nearest is not None else ())
+        for lack in nearest["lacks"]
         if lack["free"] is not None and lack["resource"] != PODS
     )
-    if nearest is not None and lacking:
+    if lacking:
         name = nearest["node_name"]
         yield "room", f"It needs a new node, or {lacking} more free on {name}, which comes nearest."
 
@@ -310,10 +309,8 @@ def _autoscaler_says(story: PodStory) -> tuple[str, str]:
     if last["reason"] in _AUTOSCALER_REFUSES:
         return "autoscaler-refuses", f"The autoscaler adds no node ({message})."
     when = show_time(last["last_us"])
-    return (
-        "autoscaler-acts",
-        f"An autoscaler acted for it at {when} ({message}): wait for its node.",
-    )
+    text = f"An autoscaler acted for it at {when} ({message}): wait for its node."
+    return "autoscaler-acts", text
 
 
 def names_of(nodes: Sequence[Row]) -> str:

@@ -120,15 +120,15 @@ class Model:
             decision = self._schedule(pod, known.nominated_node if known is not None else "")
             preferred = decision.node
             verdict, note = self._verdict(decision, pod, binding.node_name)
-            has_just_changed = (
-                self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US
-            )
-            if verdict == Verdict.DIFFERS and has_just_changed:
-                verdict = Verdict.UNKNOWN
-                note = f"{note}, but pods or nodes had just changed"
-            if verdict == Verdict.DIFFERS and self._claims(pod):
-                verdict = Verdict.UNKNOWN
-                note = f"{note}, but it claims devices, which the model leaves out"
+            if verdict == Verdict.DIFFERS:
+                doubt = ""
+                if self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
+                    doubt = "pods or nodes had just changed"
+                elif self._claims(pod):
+                    doubt = "it claims devices, which the model leaves out"
+                if doubt:
+                    verdict = Verdict.UNKNOWN
+                    note = f"{note}, but {doubt}"
             if decision.table is None and not decision.rejections and decision.node is not None:
                 # Only the nominated node was evaluated: evaluate the others too.
                 decision = self._schedule(pod, "")
@@ -208,7 +208,7 @@ class Model:
     ) -> CandidatesRecord:
         table = decision.table
         rejections = decision.rejections
-        totals = dict(zip(table.nodes, table.totals, strict=True)) if table is not None else {}
+        totals = _totals(table)
         rows: Iterable[NodeRow] = self._state.rows.values()
 
         def rank(row: NodeRow) -> tuple[bool, bool, int, str]:
@@ -235,8 +235,7 @@ class Model:
         full_image = normalise_reference(image) if image else ""
         names = [row.name for row in rows]
         counts = [self._by_class.get(name, _NOBODY) for name in names]
-        # The scored nodes' totals, by name.
-        totals = dict(zip(table.nodes, table.totals, strict=True)) if table is not None else {}
+        totals = _totals(table)
         by_plugin = table.points.items() if table is not None else ()
         points = {plugin: dict(zip(totals, scores, strict=True)) for plugin, scores in by_plugin}
         return Candidates(
@@ -261,6 +260,11 @@ class Model:
         )
 
 
+def _totals(table: ScoreTable | None) -> dict[str, int]:
+    """The scored nodes' totals, by name."""
+    return {} if table is None else dict(zip(table.nodes, table.totals, strict=True))
+
+
 def _compare(decision: SchedulingDecision, node_name: str) -> tuple[Verdict, str]:
     """Whether the model, which scores all nodes, agrees with a binding to this node, and why."""
     if decision.node == node_name:
@@ -279,14 +283,15 @@ def _is_same_pod(before: Pod | None, after: Pod | None) -> bool:
     """Whether the two are the same to schedulers."""
     if before is None or after is None:
         return before is after
-    return (
-        before.node_name == after.node_name
-        and before.nominated_node == after.nominated_node
-        and before.leaving == after.leaving
-        and before.priority == after.priority
-        and (before.spec is after.spec or before.spec == after.spec)
-        and before.labels == after.labels
-    )
+    # Specs that are one object need no comparing.
+    if before.spec is not after.spec and before.spec != after.spec:
+        return False
+    return _what_schedulers_read(before) == _what_schedulers_read(after)
+
+
+def _what_schedulers_read(pod: Pod) -> tuple[object, ...]:
+    """Of a pod, besides its spec."""
+    return pod.node_name, pod.nominated_node, pod.leaving, pod.priority, pod.labels
 
 
 def _is_same_node(before: Node | None, after: Node | None) -> bool:

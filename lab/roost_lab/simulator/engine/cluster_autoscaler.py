@@ -66,9 +66,8 @@ def plan_scale_up(
     pods = pods_waiting(unschedulable, AUTOSCALER_CUTOFF)
     if not pods or allowed <= 0:
         return 0
-    rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()] + rooms_coming(
-        template, booting
-    )
+    rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()]
+    rooms += rooms_coming(template, booting)
     left = place(pods, rooms)
     return len(_pack(left, template, allowed)) if left else 0
 
@@ -126,8 +125,9 @@ def _read_node(row: NodeRow) -> _NodeFacts:
         else:
             movable.append(pod)
     utilisation = 0.0
-    # On a node with GPUs only these count.
-    for name in next(((gpu,) for gpu in GPUS if row.allocatable.get(gpu)), (CPU, MEMORY)):
+    # On a node with GPUs only the first kind of these counts.
+    gpus = [gpu for gpu in GPUS if row.allocatable.get(gpu)]
+    for name in gpus[:1] or (CPU, MEMORY):
         allocatable = row.allocatable.get(name, 0)
         if allocatable:
             spare = sum(dict(pod.spec.requests).get(name, 0) for pod in expendable)
@@ -175,9 +175,8 @@ class ClusterAutoscaler(NodeScaler):
         if late:
             self._back_off(now)
         if not self._is_healthy(state, now):
-            return ScalingDecision(
-                0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now)
-            )
+            moments.append(now + world.autoscaler_loop_seconds)
+            return ScalingDecision(0, (), late, self._earliest(moments, now))
         waiting = list(unschedulable)
         room = world.max_nodes - len(state.rows) - len(coming)
         backs_off = now < self._backs_off_until
@@ -222,15 +221,13 @@ class ClusterAutoscaler(NodeScaler):
 
     def _is_healthy(self, state: ClusterState, now: float) -> bool:
         """False while too many old nodes aren't ready; a node with a startup taint isn't ready."""
-        unready = sum(
-            (
-                not row.node.ready
-                or any(taint.key.startswith(STARTUP_PREFIXES) for taint in row.node.taints)
-            )
-            and row.node.created + self._world.give_up_boot_seconds < now
-            for row in state.rows.values()
-            if row.node.taints or not row.node.ready
-        )
+        unready = 0
+        for row in state.rows.values():
+            node = row.node
+            if node.ready and not _has_startup_taint(node):
+                continue
+            if node.created + self._world.give_up_boot_seconds < now:
+                unready += 1
         return unready <= UNREADY_ALLOWED or unready <= UNREADY_SHARE_ALLOWED * len(state.rows)
 
     def _plan_scale_down(
@@ -267,12 +264,12 @@ class ClusterAutoscaler(NodeScaler):
 
     def _find_unneeded(self, state: ClusterState) -> dict[str, bool]:
         """Nodes that can be removed together, and whether each is empty."""
-        found = state.column((ClusterAutoscaler, "node"), _read_node).values
+        by_place = state.column((ClusterAutoscaler, "node"), _read_node).values
         places = state.places
         threshold = self._world.unneeded_utilisation
         candidates: list[tuple[NodeRow, _NodeFacts]] = []
         for name, row in state.rows.items():
-            facts = found[places[name]]
+            facts = by_place[places[name]]
             if not facts.held and facts.utilisation < threshold:
                 candidates.append((row, facts))
         self.room_matters = any(facts.movable for _, facts in candidates)
@@ -299,15 +296,18 @@ class ClusterAutoscaler(NodeScaler):
                         if other.name not in unneeded
                     }
                 room = rooms.pop(row.name)
-                if not place_all(
-                    (*facts.movable, *moved_here), partial(_first, tuple(rooms.values()))
-                ):
+                find_room = partial(_first, tuple(rooms.values()))
+                if not place_all((*facts.movable, *moved_here), find_room):
                     rooms[row.name] = room
                     continue
             elif rooms is not None:
                 del rooms[row.name]
             unneeded[row.name] = not facts.movable
         return unneeded
+
+
+def _has_startup_taint(node: Node) -> bool:
+    return any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints)
 
 
 def _first(rooms: Iterable[Room], pod: Pod) -> Room | None:

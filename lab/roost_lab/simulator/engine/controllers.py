@@ -118,9 +118,11 @@ class Controls:
 
     def node_left(self, node: SimNode) -> None:
         """A node was removed, with the pods there that pull."""
-        for key in [key for key, pod in self._cluster.pods.items() if pod.node_name == node.name]:
-            if key not in self._cluster.sim_pods:
-                del self._cluster.pods[key]
+        cluster = self._cluster
+        there = [key for key, pod in cluster.pods.items() if pod.node_name == node.name]
+        for key in there:
+            if key not in cluster.sim_pods:
+                del cluster.pods[key]
                 self._pulling.pop(key, None)
         self.nodes_changed()
 
@@ -173,15 +175,15 @@ class Controls:
     def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
         """One image of a puller is on the node; its container runs."""
         pod = node.pullers[f"{self._policy.namespace}/{puller.name}-{node.name}"]
-        containers = tuple(
-            replace(state, waiting_reason="", image_id=state.image, running=True, ready=True)
-            if state.name == container
-            else state
-            for state in pod.containers
-        )
-        node.pullers[pod.key] = self._cluster.pods[pod.key] = replace(
-            pod, containers=containers, phase="Running"
-        )
+        containers: list[ContainerState] = []
+        for before in pod.containers:
+            running = replace(
+                before, waiting_reason="", image_id=before.image, running=True, ready=True
+            )
+            containers.append(running if before.name == container else before)
+        pod = replace(pod, containers=tuple(containers), phase="Running")
+        node.pullers[pod.key] = pod
+        self._cluster.pods[pod.key] = pod
         self._plan_soon(GATE)
         self._plan_soon(MOVER)
 
@@ -219,8 +221,8 @@ class Controls:
         self._run(name)
 
     def _run(self, name: str) -> None:
-        cluster = self._cluster
-        self._planned_at[name] = now = cluster.now
+        now = self._cluster.now
+        self._planned_at[name] = now
         moment = Moment(now, now)
         planner = self._planners[name]
         planned = planner.plan(self._snapshot(), moment)
@@ -329,7 +331,9 @@ def _is_on(name: str, document: Mapping[str, Any]) -> bool:
     books = bool((document.get("events") or {}).get("enabled"))
     if name == HEADROOM:
         return books or any(entry.get("windows") or entry.get("learn") for entry in placeholders)
-    return name != POPULAR or books or bool((document.get("popularImages") or {}).get("enabled"))
+    if name == POPULAR:
+        return books or bool((document.get("popularImages") or {}).get("enabled"))
+    return True
 
 
 def _changed(node: Node, action: actions.ChangeNode) -> Node:

@@ -108,11 +108,8 @@ class Hub:
         self.starting += 1
         image = image_reference(attempt.image)
         self._images.get(image, attempt.image_bytes)
-        if (
-            assumed.with_builds
-            and attempt.image not in self._building
-            and self._builds.needs_build(attempt.image)
-        ):
+        is_building = attempt.image in self._building
+        if assumed.with_builds and not is_building and self._builds.needs_build(attempt.image):
             self._post_build(attempt)
         launch = Launch(attempt, image, assumed.retries)
         launch.spent[QUEUE] = self._cluster.now - attempt.moment
@@ -180,7 +177,7 @@ class Hub:
     def _end_wait(self, launch: Launch, parts: Mapping[str, float], *, is_up: bool) -> None:
         """A launch waits no longer.
 
-        Its wait counts though no server came, or starting nobody would be quick.
+        Its wait counts though no server came: a hub that starts nobody isn't quick.
         """
         measures = self._cluster.measures
         waited = measures.waited(parts)
@@ -317,10 +314,8 @@ class Hub:
         return min(seconds, self._until_culled(oldest)) if oldest else seconds
 
     def _until_culled(self, seconds: float) -> float:
-        """From now until the culler's first run after so many seconds; it runs with one phase under
-        all policies.
-
-        Servers whose users have gone leave in groups so.
+        """From now until the culler's first run after so many seconds. So servers whose users have
+        gone leave in groups. The culler has one phase under all policies.
         """
         cluster = self._cluster
         every = cluster.assumed.cull_every_seconds
@@ -328,7 +323,9 @@ class Hub:
             return seconds
         phase = cluster.chance.uniform("culler", "phase") * every
         ends = cluster.now + seconds
-        return max(ends, phase + ceil((ends - phase) / every) * every) - cluster.now
+        run = phase + ceil((ends - phase) / every) * every
+        # A rounding error must not make it earlier.
+        return max(ends, run) - cluster.now
 
     def _end(self, pod: SimPod) -> None:
         if self._cluster.sim_pods.get(pod.key) is not pod:

@@ -140,11 +140,9 @@ class Policy:
     @property
     def evictions_per_minute(self) -> int:
         """The mover's budget."""
-        return (
-            0
-            if self.controllers is None
-            else int(self.controllers["placeholderMover"]["evictionsPerMinute"])
-        )
+        if self.controllers is None:
+            return 0
+        return int(self.controllers["placeholderMover"]["evictionsPerMinute"])
 
 
 def load_policy(
@@ -163,9 +161,8 @@ def load_policy(
     raise_errors(find_faults(merged))
     # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on
     # its PriorityClass.
-    return _rendered(
-        name, merged._replace(values={**merged.values, "clusterResources": True}), release
-    )
+    values = {**merged.values, "clusterResources": True}
+    return _rendered(name, merged._replace(values=values), release)
 
 
 def _rendered(name: str, merged: Merged, release: Release) -> Policy:
@@ -176,11 +173,11 @@ def _rendered(name: str, merged: Merged, release: Release) -> Policy:
     minor = scheduler_minor(values["scheduler"], release)
     if values["scheduler"]["target"] == "deploy" and not OLDEST_MINOR <= minor <= NEWEST_MINOR:
         file, line = merged.places.of(("scheduler", "image", "tag"))
+        found = f"kube-scheduler 1.{minor}"
         expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
         fix = "Leave the tag empty: the cluster's minor then decides."
-        raise AssumptionsError(
-            [Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)]
-        )
+        fault = Fault(file, line, "scheduler.image.tag", found, expected, fix)
+        raise AssumptionsError([fault])
     has_policies = values["enabled"] and values["admission"]["mode"] == "policy"
     is_static = has_policies and release.kube_minor >= POLICY_MINOR
     rules = render(_static_rules(values), release) if is_static else manifests
@@ -231,20 +228,19 @@ def _read_policy(
         by_kind.setdefault(str(body["kind"]), []).append(body)
     configuration = _scheduler_configuration(manifests)
     minor = max(release.kube_minor[1], OLDEST_MINOR)
-    controllers = _release_document(manifests) if any(map(_runs_controllers, manifests)) else None
+    has_controllers = any(_runs_controllers(manifest) for manifest in manifests)
+    controllers = _release_document(manifests) if has_controllers else None
     has_webhook = any(
         manifest.identity.kind == "MutatingWebhookConfiguration" for manifest in rules
     )
     webhook = _release_document(rules) if has_webhook else None
     gate = (controllers or {}).get("imageGate") or {}
-    pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
+    pullers = tuple(_read_puller(body) for body in by_kind.get("DaemonSet", ()))
     taints = gate.get("mode") == "startupTaint" and pullers
     classes = by_kind.get("PriorityClass", ())
     priorities = {body["metadata"]["name"]: _read_priority(body) for body in classes}
     user_class = cluster_object_name(release.name, release.namespace, "user")
-    default = next(
-        (_read_priority(body) for body in classes if body.get("globalDefault")), Priority(0)
-    )
+    defaults = [_read_priority(body) for body in classes if body.get("globalDefault")]
     deciding = [
         *bodies,
         dict(_user_nodes(merged.values)),
@@ -261,11 +257,11 @@ def _read_policy(
         webhook=None if webhook is None else parse_webhook_settings(webhook, revision="simulated"),
         controllers=controllers,
         scheduler_configuration=configuration,
-        placeholders=tuple(map(_read_placeholders, by_kind.get("StatefulSet", ()))),
+        placeholders=tuple(_read_placeholders(body) for body in by_kind.get("StatefulSet", ())),
         pullers=pullers,
         priorities=priorities,
         user_class=user_class if user_class in priorities else "",
-        default_priority=default,
+        default_priority=defaults[0] if defaults else Priority(0),
         startup_taints=(startup_taint(release.name, release.namespace),) if taints else (),
         merged=merged,
     )
@@ -315,16 +311,14 @@ def _read_priority(body: JSONObject) -> Priority:
 def _read_placeholders(body: JSONObject) -> PlaceholderStatefulSet:
     template = body["spec"]["template"]
     labels = template["metadata"].get("labels") or {}
-    for resources in (
-        container["resources"]
-        for container in template["spec"]["containers"]
-        if container.get("resources")
-    ):
-        # Simulated nodes have CPU and memory: a device comes with the node that a pod of that size
-        # gets.
-        resources["requests"] = {
-            name: amount for name, amount in requested(resources).items() if "/" not in name
-        }
+    for container in template["spec"]["containers"]:
+        resources = container.get("resources")
+        if resources:
+            # Simulated nodes have CPU and memory: a device comes with the node that a pod of that
+            # size gets.
+            resources["requests"] = {
+                name: amount for name, amount in requested(resources).items() if "/" not in name
+            }
     return PlaceholderStatefulSet(
         name=body["metadata"]["name"],
         replicas=int(body["spec"].get("replicas", 0)),
@@ -337,14 +331,16 @@ def _read_puller(body: JSONObject) -> PullerSet:
     template = body["spec"]["template"]
     spec = template["spec"]
     volumes = {
-        body["name"]: body["image"]["reference"]
-        for body in spec.get("volumes") or ()
-        if "image" in body
+        volume["name"]: volume["image"]["reference"]
+        for volume in spec.get("volumes") or ()
+        if "image" in volume
     }
+    containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
+    # With image volumes, a container that pulls has the name of its volume.
     images = {
-        body["name"]: volumes.get(body["name"], body["image"])
-        for body in (*(spec.get("initContainers") or ()), *spec["containers"])
-        if body["name"] in volumes or not volumes
+        container["name"]: volumes.get(container["name"], container["image"])
+        for container in containers
+        if container["name"] in volumes or not volumes
     }
     labels = template["metadata"].get("labels") or {}
     nodes = spec.get("nodeSelector") or {}

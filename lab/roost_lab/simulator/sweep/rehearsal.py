@@ -67,28 +67,26 @@ class Days:
     node_hours_by_seed: Sequence[float]
     # Cold starts of all launches.
     cold_by_seed: Sequence[int]
-    # How many of the event's people, in all seeds, got no server: the hub gave their start up, and
-    # their waits count until then, or it refused the start at once, for its activeServerLimit.
-    # `refused` counts the latter alone; they have no waits.
+    # How many of the event's people, in all seeds, got no server. The hub gave their start up, and
+    # their waits count until then. Or it refused the start at once, for its activeServerLimit.
     without_server: int = 0
+    # Those whose start was refused at once: they have no waits.
     refused: int = 0
 
     def show_waits(self) -> ShownWaits:
-        """What its people wait; who gets no server isn't taken for quick."""
+        """What the event's people wait; who gets no server isn't taken for quick."""
         half = show_seconds(quantile(self.waits, 0.5)) if self.waits else "-"
         most = show_seconds(quantile(self.waits, 0.95)) if self.waits else "-"
         if self.without_server:
-            most += (
-                f" ({100 * self.without_server / (len(self.waits) + self.refused):.0f} % get no"
-                " server"
-            )
-            most += "; whom activeServerLimit refuses doesn't count)" if self.refused else ")"
+            share = self.without_server / (len(self.waits) + self.refused)
+            uncounted = "; whom activeServerLimit refuses doesn't count" if self.refused else ""
+            most += f" ({100 * share:.0f} % get no server{uncounted})"
         return ShownWaits(half, most)
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What came of it."""
+    """An event's day, with the booking and without."""
 
     event: Event
     booked: Days
@@ -103,8 +101,7 @@ class Rehearsal:
     @property
     def more_by_seed(self) -> list[float]:
         """Node-hours that the booking costs."""
-        hours = zip(self.booked.node_hours_by_seed, self.unbooked.node_hours_by_seed, strict=True)
-        return [with_it - without for with_it, without in hours]
+        return _differences(self.booked.node_hours_by_seed, self.unbooked.node_hours_by_seed)
 
     def sentence(self) -> str:
         """What people will wait, and what it costs."""
@@ -129,10 +126,8 @@ class Rehearsal:
         if self.seated is None:
             return ""
         seated = self.seated
-        pairs = zip(seated.node_hours_by_seed, self.booked.node_hours_by_seed, strict=True)
-        more = _show_change(
-            [with_it - without for with_it, without in pairs], self.booked.node_hours_by_seed
-        )
+        booked_hours = self.booked.node_hours_by_seed
+        more = _show_change(_differences(seated.node_hours_by_seed, booked_hours), booked_hours)
         fail = f"; {seated.without_server} get no server" if seated.without_server else ""
         return (
             f"Seated, 95 of 100 wait {show_seconds(quantile(seated.waits, 0.95))} at most{fail};"
@@ -141,42 +136,35 @@ class Rehearsal:
         )
 
     def rows(self) -> str:
-        """A heading, then a row for each of the two, in columns; then the hub's limits."""
-        lines = [
-            (
-                f"until {self.waits_end}",
-                "half wait at most",
-                "95 of 100",
-                "node-hours",
-                "cold starts",
-            ),
-            *(
-                (
-                    name,
-                    *of.show_waits(),
-                    f"{median(of.node_hours_by_seed):.1f}",
-                    f"{median(of.cold_by_seed):.0f}",
-                )
-                for name, of in (("booked", self.booked), ("not booked", self.unbooked))
-            ),
-        ]
+        """A heading, then a row for each way of playing the day, in columns; then the hub's
+        limits.
+        """
+        columns = ("half wait at most", "95 of 100", "node-hours", "cold starts")
+        rows: list[tuple[str, ...]] = [(f"until {self.waits_end}", *columns)]
         if self.seated is not None:
             waits = self.seated.waits
-            row = (
-                "seated",
-                show_seconds(quantile(waits, 0.5)),
-                show_seconds(quantile(waits, 0.95)),
-                f"{median(self.seated.node_hours_by_seed):.1f}",
-                f"{median(self.seated.cold_by_seed):.0f}",
-            )
-            lines.insert(1, row)
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        padded = (
-            [line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines
-        )
-        return "".join(
-            f"{line}\n" for line in (*("  ".join(cells) for cells in padded), *self.limits)
-        )
+            half = show_seconds(quantile(waits, 0.5))
+            most = show_seconds(quantile(waits, 0.95))
+            rows.append(_row("seated", ShownWaits(half, most), self.seated))
+        rows.append(_row("booked", self.booked.show_waits(), self.booked))
+        rows.append(_row("not booked", self.unbooked.show_waits(), self.unbooked))
+        widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+        lines: list[str] = []
+        for name, *cells in rows:
+            padded = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
+            lines.append("  ".join([name.ljust(widths[0]), *padded]))
+        return "".join(f"{line}\n" for line in (*lines, *self.limits))
+
+
+def _row(name: str, waits: ShownWaits, days: Days | SeatedDays) -> tuple[str, ...]:
+    hours = median(days.node_hours_by_seed)
+    cold = median(days.cold_by_seed)
+    return (name, *waits, f"{hours:.1f}", f"{cold:.0f}")
+
+
+def _differences(values: Sequence[float], before: Sequence[float]) -> list[float]:
+    """How much each value is above the value of the same seed before."""
+    return [value - other for value, other in zip(values, before, strict=True)]
 
 
 def _show_change(more: Sequence[float], before: Sequence[float]) -> str:
@@ -265,8 +253,15 @@ def rehearse(
         seated = play_seated(with_seating, assumptions, seated_days)
     booked = play_days(with_booking, assumptions, days)
     unbooked = play_days(as_is, assumptions, days)
-    limits = [*map(" ".join, hub_limits(event.people, values["events"]))]
-    return Rehearsal(event, booked, unbooked, limits, assumptions.waits_end, seated)
+    limits = [f"{reason} {fix}" for reason, fix in hub_limits(event.people, values["events"])]
+    return Rehearsal(
+        event=event,
+        booked=booked,
+        unbooked=unbooked,
+        limits=limits,
+        waits_end=assumptions.waits_end,
+        seated=seated,
+    )
 
 
 def _with_values(settings: SetOptions, *json_values: str) -> SetOptions:
@@ -360,25 +355,26 @@ def play_days(
     by_seed: list[list[float]] = []
     hours: list[float] = []
     cold: list[int] = []
-    without_server = refused = 0
-    for seed, (attempts, ours) in enumerate(days, 1):
+    without_server = 0
+    refused = 0
+    for seed, (attempts, counted) in enumerate(days, 1):
         world = World(policy, assumptions, seed)
         world.histories = histories
+        # Of each start that ended: the attempt's number, the seconds, and whether it got a server.
         ended: list[tuple[int, float, bool]] = []
         world.measures.on_wait = lambda *wait, ended=ended: ended.append(wait)
         result = world.play(attempts)
-        found = [(seconds, is_up) for number, seconds, is_up in ended if number in ours]
-        without_server += len(ours) - sum(is_up for _, is_up in found)
-        refused += len(ours) - len(found)
-        by_seed.append(sorted(seconds for seconds, _ in found))
+        waits = [(seconds, is_up) for number, seconds, is_up in ended if number in counted]
+        without_server += len(counted) - sum(is_up for _, is_up in waits)
+        refused += len(counted) - len(waits)
+        by_seed.append(sorted(seconds for seconds, _ in waits))
         hours.append(result.node_hours)
         cold.append(result.cold)
-    waits = sorted(seconds for of_seed in by_seed for seconds in of_seed)
     return Days(
-        waits,
-        [quantile(of_seed, 0.95) for of_seed in by_seed],
-        hours,
-        cold,
-        without_server,
-        refused,
+        waits=sorted(seconds for of_seed in by_seed for seconds in of_seed),
+        p95_by_seed=[quantile(of_seed, 0.95) for of_seed in by_seed],
+        node_hours_by_seed=hours,
+        cold_by_seed=cold,
+        without_server=without_server,
+        refused=refused,
     )

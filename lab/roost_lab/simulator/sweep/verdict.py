@@ -140,34 +140,42 @@ def judge(
     period = _period_of(attempts, minutes_seen)
     merged = load_policy(USUAL_VALUES, files, settings).merged
     values: Any = merged.values
-    if not (values["enabled"] and values["controllers"]["enabled"]):
-        off = "controllers." if values["enabled"] else ""
-        raise UsageError(
-            f"{off}enabled is false in the values, so nothing would learn: set it to true"
-        )
+    for key, holder in (("enabled", values), ("controllers.enabled", values["controllers"])):
+        if not holder["enabled"]:
+            raise UsageError(
+                f"{key} is false in the values, so nothing would learn: set it to true"
+            )
     if not values["placeholders"]:
         raise UsageError("placeholders has no entry in the values: add one, as roost import does")
-    # A past doesn't say which of the sets are whose.
-    ours: Any = complete_placeholder_set(
+    # A past doesn't say which of the sets its users belong to.
+    played_set: Any = complete_placeholder_set(
         values["placeholders"][0], values["placeholder"]["defaults"]
     )
-    requests = requested(ours["resources"])
+    requests = requested(played_set["resources"])
     cpu_millicores = ceil(1000 * parse_quantity(requests.get("cpu") or 0))
     memory_bytes = ceil(parse_quantity(requests.get("memory") or 0))
     sizes = {"user_cpu_millicores": cpu_millicores, "user_memory_bytes": memory_bytes}
-    assumptions = make_assumptions(
-        {name: size for name, size in sizes.items() if size} | {**assumed}, "--assume"
-    )
+    known_sizes = {name: size for name, size in sizes.items() if size}
+    assumptions = make_assumptions({**known_sizes, **assumed}, "--assume")
     known: dict[str, str] = {}
     if period.is_known:
         seen_before = {minute for minute in minutes_seen if 60 * minute < period.begin}
         sessions = _sessions(period.before, cpu_millicores, memory_bytes)
-        known[ours["name"]] = history_of(sessions, seen_before).as_text()
-    player = _Player(period, settings, assumptions, seeds, known, merged.places)
-    answer = _answer_of(player, files, values, ours)
+        known[played_set["name"]] = history_of(sessions, seen_before).as_text()
+    player = _Player(
+        period=period,
+        settings=settings,
+        assumptions=assumptions,
+        seeds=seeds,
+        known=known,
+        places=merged.places,
+    )
+    answer = _answer_of(player, files, values, played_set)
     others = [placeholder_set["name"] for placeholder_set in values["placeholders"][1:]]
-    culled = "" if culling is None else culling_line(player, values, ours, culling, answer.without)
-    return _show(answer, period, assumptions, others) + culled
+    text = _show(answer, period, assumptions, others)
+    if culling is not None:
+        text += culling_line(player, values, played_set, culling, answer.without)
+    return text
 
 
 def _period_of(attempts: Sequence[Attempt], minutes_seen: Collection[int]) -> _Period:
@@ -195,13 +203,21 @@ def _period_of(attempts: Sequence[Attempt], minutes_seen: Collection[int]) -> _P
         raise UsageError(
             f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEAST_DAYS} days"
         )
-    return _Period(before, played, counted, begin, last - since, days, is_known)
+    return _Period(
+        before=before,
+        played=played,
+        counted=counted,
+        begin=begin,
+        counted_seconds=last - since,
+        days=days,
+        is_known=is_known,
+    )
 
 
 def _sessions(
     attempts: Sequence[Attempt], cpu_millicores: int, memory_bytes: int
 ) -> Iterator[tuple[float, float, float]]:
-    """Begin, end and size of each, in placeholders of this size."""
+    """Begin, end and size of each attempt's server; the size in placeholders of this size."""
     for attempt in attempts:
         size = size_in_placeholders(
             attempt.cpu_millicores or 0, attempt.memory_bytes or 0, cpu_millicores, memory_bytes
@@ -210,28 +226,33 @@ def _sessions(
 
 
 def _answer_of(
-    player: _Player, files: Sequence[str], values: Mapping[str, Any], ours: Mapping[str, Any]
+    player: _Player, files: Sequence[str], values: Mapping[str, Any], played_set: Mapping[str, Any]
 ) -> _Answer:
-    """Play as learned, and, if that doesn't pay, as booked. ours: the set that is played."""
+    """Play as learned, and, if that doesn't pay, as booked. played_set: of placeholders."""
     period = player.period
-    plain = [{**ours, "learn": None, "windows": []}]
-    hub, as_now = _as_now(values, ours)
-    kept = [
-        booking
-        for booking in values["events"]["booked"]
-        if "set" not in booking or booking["set"] == ours["name"]
+    plain = [{**played_set, "learn": None, "windows": []}]
+    hub, as_now = _as_now(values, played_set)
+    name = played_set["name"]
+    bookings = [
+        booking for booking in values["events"]["booked"] if booking.get("set", name) == name
     ]
     learning = {
-        "placeholders": [{**ours, "learn": ours["learn"] or dict(LEARN)}],
-        "events.booked": kept,
+        "placeholders": [{**played_set, "learn": played_set["learn"] or dict(LEARN)}],
+        "events.booked": bookings,
     }
     without = player.play(hub, as_now, period.counted)
     learned = player.play(files, learning, period.counted)
     change = _change(without, learned)
     if change.pays:
-        as_it_is = ", as it is" if ours["learn"] else ""
-        switch_on = f"placeholders[].learn of {ours['name']}{as_it_is}"
-        return _Answer("helps", "people", without, learned, change, switch_on)
+        as_it_is = ", as it is" if played_set["learn"] else ""
+        return _Answer(
+            word="helps",
+            who="people",
+            without=without,
+            with_roost=learned,
+            change=change,
+            switch_on=f"placeholders[].learn of {name}{as_it_is}",
+        )
     waves = find_waves(period.counted, period.counted_seconds)
     if waves:
         of_waves = [attempt for wave in waves for attempt in wave]
@@ -244,26 +265,40 @@ def _answer_of(
                 f"events.enabled, and book: {len(waves)} times"
                 f" {len(waves[0])} to {len(waves[-1])} people came"
             )
-            who = "people who come together"
             return _Answer(
-                "booking alone helps", who, waves_without, waves_booked, of_booking, switch_on
+                word="booking alone helps",
+                who="people who come together",
+                without=waves_without,
+                with_roost=waves_booked,
+                change=of_booking,
+                switch_on=switch_on,
             )
-    return _Answer("don't install", "people", without, learned, change, "nothing")
+    return _Answer(
+        word="don't install",
+        who="people",
+        without=without,
+        with_roost=learned,
+        change=change,
+        switch_on="nothing",
+    )
 
 
-def _as_now(values: Mapping[str, Any], ours: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+def _as_now(
+    values: Mapping[str, Any], played_set: Mapping[str, Any]
+) -> tuple[list[str], dict[str, Any]]:
     """The files and the values of the hub as it is, without Roost."""
-    return [str(policy_files()["z2jh-placeholders-packed"])], {
+    files = [str(policy_files()["z2jh-placeholders-packed"])]
+    return files, {
         "singleuser": values["singleuser"],
         "prePuller": values["prePuller"],
-        "placeholders": [{**ours, "learn": None, "windows": []}],
+        "placeholders": [{**played_set, "learn": None, "windows": []}],
     }
 
 
 def culling_line(
     player: _Player,
     values: Mapping[str, Any],
-    ours: Mapping[str, Any],
+    played_set: Mapping[str, Any],
     culling: Culling,
     without: Days,
 ) -> str:
@@ -287,7 +322,7 @@ def culling_line(
             sessions_cull_every_seconds=float(culling.every),
         ),
     )
-    files, as_now = _as_now(values, ours)
+    files, as_now = _as_now(values, played_set)
     change = _change(without, earlier.play(files, as_now, period.counted))
     return (
         f"  idle servers: cull.timeout: {timeout} and cull.every: {every}, in place of"
