@@ -41,18 +41,12 @@ def check(report: LintReport, _release: Release) -> None:
 def _lint_profile_name(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     profile = text(pod_class.get("profile"))
     profiles = mapping(child(report.values, "scheduler", "profiles"))
-    if (
-        profile
-        and profile not in profiles
-        and child(report.values, "scheduler", "target") == "deploy"
-    ):
+    if not profile or profile in profiles:
+        return
+    if child(report.values, "scheduler", "target") == "deploy":
+        expected = f"a key of scheduler.profiles ({', '.join(sorted(profiles))})"
         fix = 'Add it there, or set "" to keep the pod\'s scheduler.'
-        report.error(
-            (*path, "profile"),
-            profile,
-            f"a key of scheduler.profiles ({', '.join(sorted(profiles))})",
-            fix,
-        )
+        report.error((*path, "profile"), profile, expected, fix)
 
 
 def _lint_side(
@@ -62,10 +56,9 @@ def _lint_side(
     for other in weights:
         # The values may have removed a class that a default names.
         if other not in names and not report.is_default((*path, other)):
+            found = Phrase(f"the class {describe(other)}")
             expected = f"a key of podClasses ({', '.join(sorted(names))})"
-            report.error(
-                (*path, other), Phrase(f"the class {describe(other)}"), expected, "null deletes it."
-            )
+            report.error((*path, other), found, expected, "null deletes it.")
 
 
 def _lint_home(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
@@ -75,13 +68,9 @@ def _lint_home(report: LintReport, path: KeyPath, pod_class: dict[str, object]) 
     weights = listing(child(home, "weights"))
     for index, (before, weight) in enumerate(pairwise(weights), start=1):
         if number(weight) >= number(before):
+            expected = f"less than the weight before it ({before})"
             fix = "The repository's first node must weigh most: 100, 50, 25."
-            report.error(
-                (*path, "home", "weights", index),
-                weight,
-                f"less than the weight before it ({before})",
-                fix,
-            )
+            report.error((*path, "home", "weights", index), weight, expected, fix)
     if not mapping(pod_class.get("resources")):
         reason = (
             "pods of a class with a home often request nothing, and then no node ever looks full."
@@ -90,9 +79,8 @@ def _lint_home(report: LintReport, path: KeyPath, pod_class: dict[str, object]) 
     for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
         if number(child(term, "weight")) >= _HEAVY_TERM:
             reason = "adds to the home's weights, and can outweigh a repository's first node."
-            report.warn(
-                (*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}."
-            )
+            fix = f"Stay below {_HEAVY_TERM}."
+            report.warn((*path, "preferredNodeTerms", index, "weight"), reason, fix)
     if pod_class.get("warm") is not None:
         reason = (
             "the class has a home too: the weights of both add up, and a node that is neither's"
@@ -102,10 +90,9 @@ def _lint_home(report: LintReport, path: KeyPath, pod_class: dict[str, object]) 
 
 
 def _lint_unread_nodes(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
-    if (
-        child(report.values, "webhook", "readNodes") is not False
-        or child(report.values, "admission", "mode") != "webhook"
-    ):
+    if child(report.values, "webhook", "readNodes") is not False:
+        return
+    if child(report.values, "admission", "mode") != "webhook":
         return
     for key, unread in (("warm", "nodes"), ("resources", "PriorityClasses")):
         if pod_class.get(key) is not None and not report.is_default((*path, key)):
@@ -118,11 +105,9 @@ def _lint_unread_nodes(report: LintReport, path: KeyPath, pod_class: dict[str, o
 def _lint_profile(report: LintReport, path: KeyPath, pod_class: dict[str, object]) -> None:
     """Check the class's terms against its profile's strategy."""
     profile = mapping(child(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
-    if (
-        child(report.values, "scheduler", "target") != "deploy"
-        or profile.get("plugins")
-        or profile.get("pluginConfig")
-    ):
+    if child(report.values, "scheduler", "target") != "deploy":
+        return
+    if profile.get("plugins") or profile.get("pluginConfig"):
         return
     if mapping(pod_class.get("join")) and profile.get("strategy") == "spread":
         reason = "contradicts the strategy spread, which prefers the emptiest node."
@@ -224,9 +209,8 @@ def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
         own = child(pod_class, "match", "namespaceSelector")
         if own is not None and own != shared:
             reason = f"replaces podClasses.{name}.match.namespaceSelector in every join and avoid."
-            report.warn(
-                path, reason, f"It must select the namespaces of podClasses.{name} as well."
-            )
+            fix = f"It must select the namespaces of podClasses.{name} as well."
+            report.warn(path, reason, fix)
 
 
 def _lint_likeness(report: LintReport, classes: _Classes) -> None:
@@ -235,11 +219,12 @@ def _lint_likeness(report: LintReport, classes: _Classes) -> None:
             earlier = mapping(classes[first].get("match"))
             later = mapping(classes[second].get("match"))
             if all(earlier.get(key) == later.get(key) for key in ("labels", "namespaceSelector")):
-                reason = f"matches the same pods as podClasses.{first}, which comes first by name"
-                fix = "Match another label, or delete one with null."
-                report.refuse(
-                    ("podClasses", second, "match"), f"{reason}: this class never gets a pod.", fix
+                reason = (
+                    f"matches the same pods as podClasses.{first}, which comes first by name: this"
+                    " class never gets a pod."
                 )
+                fix = "Match another label, or delete one with null."
+                report.refuse(("podClasses", second, "match"), reason, fix)
 
 
 def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
@@ -253,10 +238,8 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
         return
     own = mapping(report.values["podClasses"])[name]
     with report.part():
-        if (
-            child(own, "imageGate") is True
-            and child(report.values, "imageGate", "mode") == "requireLabel"
-        ):
+        requires_label = child(report.values, "imageGate", "mode") == "requireLabel"
+        if requires_label and child(own, "imageGate") is True:
             reason = "a placeholder that waits for an image doesn't trigger a scale-up."
             report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
     labels = mapping(child(own, "match", "labels"))

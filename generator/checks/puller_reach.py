@@ -52,14 +52,15 @@ def check(report: LintReport, _release: Release) -> None:
 
 def _has_images(singleuser: Values, puller: Values) -> bool:
     """Whether there can be an image to pull; cheap, because most renders have none."""
-    return bool(
-        child(singleuser, "image", "name")
-        or singleuser.get("profileList")
-        or puller.get("extraImages")
-        or singleuser.get("initContainers")
-        or singleuser.get("extraContainers")
-        or child(singleuser, "networkTools", "image", "name")
+    sources = (
+        child(singleuser, "image", "name"),
+        singleuser.get("profileList"),
+        puller.get("extraImages"),
+        singleuser.get("initContainers"),
+        singleuser.get("extraContainers"),
+        child(singleuser, "networkTools", "image", "name"),
     )
+    return any(sources)
 
 
 def _lint_whose(report: LintReport) -> None:
@@ -83,7 +84,8 @@ def _lint_whose(report: LintReport) -> None:
         return
     for index, profile in enumerate(listing(child(report.values, "singleuser", "profileList"))):
         named = {key for override in overrides(profile) for key in override if override[key]}
-        if names := [key for key in _STEERING if key in named]:
+        names = [key for key in _STEERING if key in named]
+        if names:
             reason = (
                 f"{' and '.join(names)}: zero-to-jupyterhub has one puller for all users, so nodes"
                 f" that only this profile's users may use {_COLD}."
@@ -112,24 +114,18 @@ def _lint_unpulled_profiles(report: LintReport) -> None:
     if child(report.values, "prePuller", "pullProfileListImages") is not False:
         return
     brought = managed_images(report.values.get("singleuser"), report.values.get("prePuller"))
-    profiles = listing(child(report.values, "singleuser", "profileList"))
-    count = sum(
-        any(
-            image and normalise_reference(text(image)) not in brought
-            for image in (override.get("image") for override in overrides(profile))
-        )
-        for profile in profiles
-    )
+    count = 0
+    for profile in listing(child(report.values, "singleuser", "profileList")):
+        images = [override.get("image") for override in overrides(profile)]
+        references = {normalise_reference(text(image)) for image in images if image}
+        count += not references <= brought
     if count:
         reason = (
             f"false: the images of {count} profile(s) are not pulled to any node: their users start"
             " cold."
         )
-        report.warn(
-            ("prePuller", "pullProfileListImages"),
-            reason,
-            "Set it to true, or name them in extraImages.",
-        )
+        fix = "Set it to true, or name them in extraImages."
+        report.warn(("prePuller", "pullProfileListImages"), reason, fix)
 
 
 def _secret_names(secrets: object) -> list[object]:
@@ -146,22 +142,17 @@ def _lint_secrets(report: LintReport) -> None:
         *_secret_names(child(report.values, "singleuser", "image", "pullSecrets")),
     }
     for index, profile in enumerate(listing(child(report.values, "singleuser", "profileList"))):
-        named = [
-            name
-            for override in overrides(profile)
-            for name in _secret_names(override.get("image_pull_secrets"))
-        ]
-        for name in dict.fromkeys(filter(None, map(text, named))):
-            if name not in known:
+        named: list[object] = []
+        for override in overrides(profile):
+            named += _secret_names(override.get("image_pull_secrets"))
+        for name in dict.fromkeys(text(secret) for secret in named):
+            if name and name not in known:
                 reason = (
                     f"its users pull with the Secret {name}, which the puller doesn't have: its"
                     f" nodes {_COLD}."
                 )
-                report.warn(
-                    ("singleuser", "profileList", index),
-                    reason,
-                    "Name it in singleuser.image.pullSecrets.",
-                )
+                fix = "Name it in singleuser.image.pullSecrets."
+                report.warn(("singleuser", "profileList", index), reason, fix)
 
 
 def _contradict(selector: Mapping[str, object], other: Mapping[str, object]) -> bool:
@@ -195,7 +186,7 @@ def _lint_set(
         for toleration in listing(placeholder_set.value("tolerations"))
         if child(toleration, "key")
     ]
-    # Keys alone are compared: which value a taint of that key has, nobody knows here.
+    # Keys alone are compared: which value a taint of that key has isn't known here.
     missing: dict[str, list[str]] = {}
     for group in pullers:
         keys = tolerated[group.component]

@@ -147,8 +147,9 @@ def _lint_limits(report: LintReport, path: KeyPath, resources: object) -> None:
 
 
 def _lint_huge_pages(report: LintReport, path: KeyPath, named: Set[str]) -> None:
-    """Check what huge pages need beside them. named: resources that are requested or limited."""
-    if any(map(_is_huge_pages, named)) and not {"cpu", "memory"} & named:
+    """Check that huge pages don't stand alone. named: resources that are requested or limited."""
+    has_huge_pages = any(_is_huge_pages(resource) for resource in named)
+    if has_huge_pages and not {"cpu", "memory"} & named:
         report.refuse(path, "huge pages need cpu or memory beside them.", _REJECTED)
 
 

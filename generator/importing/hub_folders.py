@@ -53,8 +53,8 @@ class _File(NamedTuple):
 
         "": the name says none. A common file then is of all hubs.
         """
-        found = _FAMILY.fullmatch(self.stem)
-        return (found[1] or found[2]) if found else ""
+        match = _FAMILY.fullmatch(self.stem)
+        return (match[1] or match[2]) if match else ""
 
     @property
     def is_of_family_alone(self) -> bool:
@@ -78,20 +78,20 @@ def find_hubs_in(
     files = _files(folder, passed)
     of_all = [file for file in files if file.is_common]
     own = [file for file in files if not file.is_common]
-    found = {hub.name: hub for hub in _hubs_of(own, of_all, common, passed)}
+    hubs = {hub.name: hub for hub in _hubs_of(own, of_all, common, passed)}
     for below in sorted(folder.iterdir()):
         if not below.is_dir() or below.name.startswith("."):
             continue
         place = below / "config" if (below / "config").is_dir() else below
         own, shared = _own_and_shared(below.name, _files(place, passed))
         for hub in _hubs_of(own, [*of_all, *shared], common, passed):
-            found.setdefault(hub.name, hub)
-    if not found:
+            hubs.setdefault(hub.name, hub)
+    if not hubs:
+        found = "no values of a hub"
+        expected = "values of zero-to-jupyterhub"
         fix = "Name a folder with HUB.values.yaml or HUB/values.yaml, one for each hub."
-        raise ValuesError(
-            [Fault(str(folder), 0, "", "no values of a hub", "values of zero-to-jupyterhub", fix)]
-        )
-    return sorted(found.values()), passed
+        raise ValuesError([Fault(str(folder), 0, "", found, expected, fix)])
+    return sorted(hubs.values()), passed
 
 
 def _own_and_shared(name: str, files: Sequence[_File]) -> tuple[list[_File], list[_File]]:
@@ -99,17 +99,17 @@ def _own_and_shared(name: str, files: Sequence[_File]) -> tuple[list[_File], lis
     that its hubs share.
     """
     shared = [file for file in files if file.is_common]
-    rest = [file for file in files if not file.is_common]
-    base = [file for file in rest if file.stem == "values"]
+    own = [file for file in files if not file.is_common]
+    base = [file for file in own if file.stem == "values"]
     if base:
         # One hub. Files beside its values.yaml are variants of it, and they aren't read.
         return [base[0]._replace(stem=name)], shared
-    if len(rest) == 1:
-        return [rest[0]._replace(stem=name)], shared
-    if not rest and files:
+    if len(own) == 1:
+        return [own[0]._replace(stem=name)], shared
+    if not own and files:
         # Common files alone: the last one is the hub's own.
         return [files[-1]._replace(stem=name)], list(files[:-1])
-    return [file._replace(stem=f"{name}-{file.stem}") for file in rest], shared
+    return [file._replace(stem=f"{name}-{file.stem}") for file in own], shared
 
 
 def hubs_of_files(files: Sequence[tuple[str, bytes]]) -> list[HubFiles]:
@@ -127,7 +127,9 @@ def _hubs_of(
 
     own: the hubs' own files. shared: files of several hubs. common: layers below all others.
     """
-    families = {file.family for file in shared if any(_is_of(hub.stem, file.family) for hub in own)}
+    families: set[str] = set()
+    for hub in own:
+        families |= {file.family for file in shared if _is_of(hub.stem, file.family)}
     unclaimed = [file for file in shared if file.is_of_family_alone and file.family not in families]
     passed += [
         f"{file.name}: nothing says which hubs it is of. Name it as FILE beside --folder if it is"
@@ -165,14 +167,14 @@ def _belongs(layer: _File, file: _File, families: Collection[str]) -> bool:
 
 def _is_of(hub: str, family: str) -> bool:
     """Whether a hub's name says that it is of a family; "" is none."""
-    return bool(family) and (
-        hub == family or hub.startswith(f"{family}-") or hub.endswith(f"-{family}")
-    )
+    if not family:
+        return False
+    return hub == family or hub.startswith(f"{family}-") or hub.endswith(f"-{family}")
 
 
 def _files(folder: Path, passed: list[str]) -> list[_File]:
     """The YAML files of a folder, by name. Adds to `passed` what was left out, and why."""
-    found = []
+    files = []
     paths = sorted(
         path for path in folder.iterdir() if path.name.endswith(_ENDINGS) and path.is_file()
     )
@@ -191,10 +193,10 @@ def _files(folder: Path, passed: list[str]) -> list[_File]:
             values = values_of(read_hub_file(str(path), content).files)
         except ValuesError:
             values = {}
-        found.append(_File(_stem(path.name), str(path), content, values))
+        files.append(_File(_stem(path.name), str(path), content, values))
     if len(paths) > MOST_FILES:
         passed.append(f"{folder}: all but the first {MOST_FILES} files")
-    return found
+    return files
 
 
 def _stem(name: str) -> str:

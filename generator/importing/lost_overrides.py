@@ -146,10 +146,15 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
                 yield (key,), value, f"expected {SIZE_EXPECTED[resource]}"
         elif key in _LINTS:
             yield from _lost_entries(key, value)
-        elif name := text(child(value, "runtimeClassName") or child(value, "runtime_class_name")):
-            yield (written,), value, runtime_class_reason(name)
+        elif _runtime_class(value):
+            yield (written,), value, runtime_class_reason(_runtime_class(value))
         elif re.fullmatch(SPAWNER_TRAITS, key) and value and places_pods(key, value):
             yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
+
+
+def _runtime_class(value: object) -> str:
+    """The RuntimeClass that an extra_pod_config names; "": none."""
+    return text(child(value, "runtimeClassName") or child(value, "runtime_class_name"))
 
 
 def _no_trait_here(key: str) -> str:

@@ -164,13 +164,12 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
 
 
 def _note_what_is_elsewhere(draft: Draft, hub: HubSection) -> None:
-    """Name what the hub gets from elsewhere, and nobody can read here."""
+    """Name what the hub gets from elsewhere, and what can't be read here."""
     elsewhere = python_elsewhere(hub)
     if elsewhere is not None:
         at, words = elsewhere
-        draft.reject(
-            hub, at, f"Python that isn't read ({words}): it may set anything of users' pods"
-        )
+        reason = f"Python that isn't read ({words}): it may set anything of users' pods"
+        draft.reject(hub, at, reason)
     for name, code in mapping(child(hub.data, "hub", "extraConfig")).items():
         if code is None:
             draft.notes.append(
@@ -214,11 +213,8 @@ def _note_code(
     """Name what a piece of the hub's Python speaks of and wasn't followed."""
     for spawner in re.findall(rf"\b{_CLASS}\s*=\s*[\"']?([\w.]+)", code):
         _note_spawner_class(draft, hub, spawner, *at[1:])
-    words = sorted(
-        word
-        for word in {*_SPAWNER_WORDS.findall(without_comments(code, followed))}
-        if word.rpartition(".")[2] not in followed
-    )
+    spoken_of = sorted({*_SPAWNER_WORDS.findall(without_comments(code, followed))})
+    words = [word for word in spoken_of if word.rpartition(".")[2] not in followed]
     if "profile_list" in words and only_leaves_out(code):
         words.remove("profile_list")
         draft.notes.append(

@@ -120,11 +120,11 @@ def _names_of_the_list(tree: ast.Module) -> frozenset[str]:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     ]
     times = Counter(name for name, _ in given)
-    found: set[str] = set()
+    names: set[str] = set()
     for name, value in given:
-        if times[name] == 1 and _is_of(value, found):
-            found.add(name)
-    return frozenset(found)
+        if times[name] == 1 and _is_of(value, names):
+            names.add(name)
+    return frozenset(names)
 
 
 def _returns_members(
@@ -153,10 +153,10 @@ def _names_of_members(nodes: Sequence[ast.AST], list_names: Collection[str]) -> 
     has_more = True
     # A name may get its value from one that is found later, so look until none is found.
     while has_more:
-        found = {name for name, value in _assigned(nodes) if _is_of(value, members)}
-        found |= {name for name, value in _looped(nodes) if _is_of(value, members)}
-        has_more = not found <= members
-        members |= found
+        given = [*_assigned(nodes), *_looped(nodes)]
+        names = {name for name, value in given if _is_of(value, members)}
+        has_more = not names <= members
+        members |= names
     return frozenset(members)
 
 
@@ -208,13 +208,10 @@ def _is_of(value: ast.expr, members: Collection[str]) -> bool:
     if isinstance(value, ast.Subscript):
         return _is_of(value.value, members) and _picks(value.slice)
     if isinstance(value, ast.ListComp | ast.GeneratorExp):
-        loop = value.generators[0]
-        return (
-            len(value.generators) == 1
-            and isinstance(loop.target, ast.Name)
-            and _is_of(loop.iter, members)
-            and _is_of(value.elt, {*members, loop.target.id})
-        )
+        loop, *inner_loops = value.generators
+        if inner_loops or not isinstance(loop.target, ast.Name):
+            return False
+        return _is_of(loop.iter, members) and _is_of(value.elt, {*members, loop.target.id})
     if isinstance(value, ast.Call) and _last(value.func) in _SAME and value.args:
         # `filter(condition, profiles)`; the others take the list first.
         listed = value.args[-1] if _last(value.func) == "filter" else value.args[0]

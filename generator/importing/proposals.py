@@ -145,7 +145,7 @@ def _pools(
 def _zone(sets: Sequence[object]) -> str:
     """The time zone in which the other sets learn."""
     zones = [text(child(placeholder_set, "learn", "timeZone")) for placeholder_set in sets]
-    return next(filter(None, zones), "UTC")
+    return next((zone for zone in zones if zone), "UTC")
 
 
 def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:
@@ -201,14 +201,14 @@ def _whole(result: ImportResult) -> Values:
 
 def _difference(before: Values, after: Values) -> dict[str, object]:
     """What makes `after` of `before` by Helm's merge: null removes a key."""
-    found: dict[str, object] = {}
-    for key in (*after, *(key for key in before if key not in after)):
+    difference: dict[str, object] = {}
+    for key in dict.fromkeys((*after, *before)):
         old = before.get(key)
         new = after.get(key)
         if isinstance(old, Mapping) and isinstance(new, Mapping):
             inner = _difference(old, new)
             if inner:
-                found[key] = inner
+                difference[key] = inner
         elif old != new:
-            found[key] = new
-    return found
+            difference[key] = new
+    return difference

@@ -42,10 +42,10 @@ def written_out(value: ast.expr) -> object:
         number = written_out(value.operand)
         if isinstance(number, int | float):
             return -number
-    if isinstance(value, ast.JoinedStr) and all(
-        isinstance(part, ast.Constant) for part in value.values
-    ):
-        return "".join(str(part.value) for part in value.values if isinstance(part, ast.Constant))
+    if isinstance(value, ast.JoinedStr):
+        parts = [part.value for part in value.values if isinstance(part, ast.Constant)]
+        if len(parts) == len(value.values):
+            return "".join(str(part) for part in parts)
     if isinstance(value, ast.Call):
         return _called(value)
     raise NotWrittenOutError(ast.dump(value)[:80])
@@ -61,19 +61,19 @@ def _elements(element: ast.expr) -> list[object]:
 
 
 def _dictionary(items: Iterator[tuple[ast.expr | None, ast.expr]]) -> dict[object, object]:
-    found: dict[object, object] = {}
+    entries: dict[object, object] = {}
     for key, item in items:
-        given = written_out(item)
+        value = written_out(item)
         if key is not None:
             name = written_out(key)
             if isinstance(name, list | dict):
                 raise NotWrittenOutError("a key that isn't a text")
-            found[name] = given
-        elif isinstance(given, dict):
-            found |= given
+            entries[name] = value
+        elif isinstance(value, dict):
+            entries |= value
         else:
             raise NotWrittenOutError("a starred value that isn't a dictionary")
-    return found
+    return entries
 
 
 def _together(left: object, right: object) -> object:
@@ -90,9 +90,9 @@ def _called(call: ast.Call) -> object:
     """`dict`, `list` and `tuple` of what is written out."""
     called = call.func.id if isinstance(call.func, ast.Name) else ""
     if called == "dict" and len(call.args) < 2:
-        found = written_out(call.args[0]) if call.args else {}
-        if isinstance(found, dict):
-            return {**found, **_dictionary(map(_keyword_item, call.keywords))}
+        first = written_out(call.args[0]) if call.args else {}
+        if isinstance(first, dict):
+            return {**first, **_dictionary(_keyword_item(keyword) for keyword in call.keywords)}
     if called in ("list", "tuple") and len(call.args) < 2 and not call.keywords:
         listed = written_out(call.args[0]) if call.args else []
         if isinstance(listed, list):
@@ -136,7 +136,7 @@ def without_names(tree: ast.Module) -> ast.Module:
 def _given_once(tree: ast.Module) -> dict[str, ast.Assign]:
     """Names that have one value in all of the code, with the statement that gives it."""
     times = _times_given(tree)
-    found: dict[str, ast.Assign] = {}
+    given: dict[str, ast.Assign] = {}
     for holder in ast.walk(tree):
         if not isinstance(holder, ast.Module | Function):
             continue
@@ -145,8 +145,8 @@ def _given_once(tree: ast.Module) -> dict[str, ast.Assign]:
                 continue
             target = statement.targets[0]
             if isinstance(target, ast.Name) and times[target.id] == 1:
-                found[target.id] = statement
-    return found
+                given[target.id] = statement
+    return given
 
 
 def _times_given(tree: ast.Module) -> Counter[str]:

@@ -77,22 +77,22 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     for name, override in named_groups:
         holder = {"kubespawner_override": override}
         groups.append(((name,), profile_pools.overridden_by(usual, holder)))
-    found: list[UserPod] = []
+    users: list[UserPod] = []
     for group, of_group in groups:
         for chosen, traits in _kinds_of(result, of_group, len(groups)):
             pod = _pod_of(traits)
             unknown = _unknown_of(traits, where)
-            found.append(UserPod((*group, *chosen), pod, _namespace_labels(traits), unknown))
-    return found
+            users.append(UserPod((*group, *chosen), pod, _namespace_labels(traits), unknown))
+    return users
 
 
 def groups_of(overrides: object) -> list[tuple[str, object]]:
     """The overrides of each entry of `group_overrides`, with the name of its groups."""
-    found = []
+    named = []
     for key, entry in sorted(mapping(overrides).items(), key=lambda item: str(item[0])):
         groups = [str(name) for name in listing(child(entry, "groups"))]
-        found.append((f"group {' or '.join(groups) or key}", child(entry, "spawner_override")))
-    return found
+        named.append((f"group {' or '.join(groups) or key}", child(entry, "spawner_override")))
+    return named
 
 
 def _unknown_of(traits: Traits, where: Mapping[str, str]) -> dict[str, str]:
@@ -100,34 +100,35 @@ def _unknown_of(traits: Traits, where: Mapping[str, str]) -> dict[str, str]:
 
     where: the key and line that sets a trait.
     """
-    found: dict[str, str] = {}
+    unknown: dict[str, str] = {}
     if traits.get("profile_list") == UNKNOWN:
-        found[PROFILES] = where.get("profile_list", "")
+        unknown[PROFILES] = where.get("profile_list", "")
     if ANY in traits or traits.get("group_overrides") == UNKNOWN:
         by = where.get(ANY) or where.get("group_overrides", "")
-        found |= {WHERE: f"by {by}", SIZE: f"by {by}"}
+        unknown |= {WHERE: f"by {by}", SIZE: f"by {by}"}
     for part, names in DECIDED_BY.items():
         for name in names:
             value = traits.get(name)
             # What a priority is worth, and which pods are where, only the cluster knows.
             if not is_known(value) or (part in (BESIDE, PRIORITY) and value):
-                found.setdefault(part, f"by {where.get(name, name)}")
+                unknown.setdefault(part, f"by {where.get(name, name)}")
     own = mapping(traits.get("extra_pod_config"))
     by = f"by {where.get('extra_pod_config', 'extra_pod_config')}"
     for key, value in own.items():
         is_unread = key == ANY or (key in _READ_FIELDS and not is_known(value))
         if key in _FIELDS_OF_SIZE and value:
-            found.setdefault(SIZE, by)
+            unknown.setdefault(SIZE, by)
         elif key in _FIELDS_OF_PRIORITY and value:
-            found.setdefault(PRIORITY, by)
+            unknown.setdefault(PRIORITY, by)
         elif is_unread or (key in _FIELDS_OF_PLACE and value):
-            found.setdefault(WHERE, by)
-    if name := text(own.get("runtimeClassName")):
-        found[WHERE] = f"by the RuntimeClass {name}"
+            unknown.setdefault(WHERE, by)
+    runtime_class = text(own.get("runtimeClassName"))
+    if runtime_class:
+        unknown[WHERE] = f"by the RuntimeClass {runtime_class}"
     affinity = child(own, "affinity")
     if any(child(affinity, kind, REQUIRED) for kind in ("podAffinity", "podAntiAffinity")):
-        found.setdefault(BESIDE, by)
-    return found
+        unknown.setdefault(BESIDE, by)
+    return unknown
 
 
 def _kinds_of(result: ImportResult, usual: Traits, groups: int) -> list[profile_pools.Kind]:
@@ -163,18 +164,17 @@ def _pod_of(traits: Traits) -> dict[str, Any]:
         ("requests", "extra_resource_guarantees"),
         ("limits", "extra_resource_limits"),
     ):
-        sizes[part] |= {
-            name: str(amount)
-            for name, amount in mapping(traits.get(key)).items()
-            if amount is not None
-        }
+        for name, amount in mapping(traits.get(key)).items():
+            if amount is not None:
+                sizes[part][name] = str(amount)
     sizes["requests"] = requested(sizes)
     image = text(traits.get("image")) or text(traits.get("image_spec"))
     notebook = {"name": "notebook", "image": image, "resources": sizes}
     node_affinity: dict[str, object] = {
         PREFERRED: entries_of(traits.get("node_affinity_preferred"))
     }
-    if required := entries_of(traits.get("node_affinity_required")):
+    required = entries_of(traits.get("node_affinity_required"))
+    if required:
         node_affinity[REQUIRED] = {"nodeSelectorTerms": required}
     spec: dict[str, object] = {
         "containers": [notebook, *_containers(traits.get("extra_containers"))],

@@ -105,10 +105,11 @@ def _key_of(values: dict[str, Any], step: str | int) -> str | None:
     """The key that jsonschema-rs means: it takes "7", "007" and "+7" for the index 7."""
     if str(step) in values:
         return str(step)
-    return next(
-        (key for key in values if isinstance(step, int) and re.fullmatch(rf"\+?0*{step}", key)),
-        None,
-    )
+    if isinstance(step, int):
+        for key in values:
+            if re.fullmatch(rf"\+?0*{step}", key):
+                return key
+    return None
 
 
 def _place_of(values: object, steps: Iterable[str | int]) -> KeyPath:
@@ -167,12 +168,8 @@ class _Explainer:
             bound = "at least" if str(keyword).startswith("min") else "at most"
             yield path, self._places.fault(path, count, f"{bound} {argument}", self.fix(schema))
         elif keyword == "uniqueItems":
-            yield (
-                path,
-                self._places.fault(
-                    path, "an entry twice", "each entry once", "Remove one of them."
-                ),
-            )
+            fix = "Remove one of them."
+            yield path, self._places.fault(path, "an entry twice", "each entry once", fix)
         else:
             found = describe(instance)
             fix = self._fix_of(instance, schema)
@@ -226,18 +223,15 @@ class _Explainer:
                 named = [self.expected(part) for part in parts]
                 joint = " or " if keyword == "anyOf" else " that is "
                 return joint.join(dict.fromkeys(name for name in named if name != "another value"))
-        types = sorted(self._types(resolved))
-        range_text = (
-            " or ".join(_TYPE_NAMES[name] for name in types if name in _TYPE_NAMES)
-            or "another value"
-        )
+        names = [_TYPE_NAMES[name] for name in sorted(self._types(resolved)) if name in _TYPE_NAMES]
+        accepted = " or ".join(names) or "another value"
         least = resolved.get("minimum")
         most = resolved.get("maximum")
         if least is not None and most is not None:
-            return f"{range_text} from {least} to {most}"
+            return f"{accepted} from {least} to {most}"
         if least is not None:
-            return f"{range_text} of at least {least}"
-        return range_text
+            return f"{accepted} of at least {least}"
+        return accepted
 
     def _types(self, schema: object) -> set[str]:
         given = self._resolve(schema).get("type")
@@ -264,8 +258,10 @@ def _known_keys(known: list[str]) -> str:
 
 def _fix_of_gone(path: KeyPath) -> str:
     """What to do about a key that there was; "" for any other."""
-    for gone, fix in _GONE.items():
-        if len(gone) == len(path) and all(map(fnmatchcase, map(str, path), gone)):
+    for pattern, fix in _GONE.items():
+        if len(pattern) != len(path):
+            continue
+        if all(fnmatchcase(str(step), part) for step, part in zip(path, pattern, strict=True)):
             return fix
     return ""
 

@@ -56,31 +56,33 @@ class Bookings:
         self.release = release
         self.name = name or object_name(base, "bookings")
         self._folder = f"/api/v1/namespaces/{namespace}/configmaps"
-        settings = f"{self._folder}/{object_name(base, 'release')}"
+        settings_name = object_name(base, "release")
         try:
-            found = client.find(settings)
+            settings = client.find(f"{self._folder}/{settings_name}")
         except ApiError as error:
             if error.status != 403:
                 raise
-            found = {}
+            settings = {}
         # release.json; empty where it isn't known.
-        self.document = _release_of(found, f"{namespace}/{settings.rpartition('/')[2]}")
+        self.document = _release_of(settings, f"{namespace}/{settings_name}")
         self.events: Mapping[str, Any] = self.document.get("events") or {}
-        if found is None and name is None:
+        if settings is None and name is None:
             raise UsageError(
                 f"found no release {release} in namespace {namespace} (no ConfigMap"
-                f" {settings.rpartition('/')[2]}), expected one: say --release and --namespace, or"
+                f" {settings_name}), expected one: say --release and --namespace, or"
                 f" --config-map {HUB_BOOKINGS} in a hub's own namespace"
             )
-        self._found = client.find(f"{self._folder}/{self.name}")
-        labels = ((self._found or {}).get("metadata") or {}).get("labels") or {}
+        # None: it is still to be made.
+        self._stored = client.find(f"{self._folder}/{self.name}")
+        stored = self._stored or {}
+        labels = (stored.get("metadata") or {}).get("labels") or {}
         other = labels.get(EVENTS_LABEL, release)
         if other != release:
             raise UsageError(
                 f"ConfigMap {namespace}/{self.name} books for release {other}: say --release"
                 f" {other}"
             )
-        text = ((self._found or {}).get("data") or {}).get(EVENTS_KEY) or "[]"
+        text = (stored.get("data") or {}).get(EVENTS_KEY) or "[]"
         try:
             entries = load_foreign(text)
             names = {str(entry["name"]) for entry in entries}
@@ -124,10 +126,8 @@ class Bookings:
         """Leave out what began a day ago and more, and doesn't come again."""
         for name, entry in list(self.entries.items()):
             with suppress(UsageError):
-                if (
-                    first_start_after(checked(entry, self.limits(entry)), int(now - PAST_SECONDS))
-                    is None
-                ):
+                event = checked(entry, self.limits(entry))
+                if first_start_after(event, int(now - PAST_SECONDS)) is None:
                     del self.entries[name]
 
     def write(self) -> None:
@@ -149,10 +149,10 @@ class Bookings:
             "metadata": metadata,
             "data": {EVENTS_KEY: text},
         }
-        if self._found is None:
+        if self._stored is None:
             self.client.create(self._folder, body)
             return
-        metadata["resourceVersion"] = self._found["metadata"]["resourceVersion"]
+        metadata["resourceVersion"] = self._stored["metadata"]["resourceVersion"]
         try:
             self.client.merge(f"{self._folder}/{self.name}", body, "roost-book")
         except ApiError as error:
@@ -194,22 +194,18 @@ class Bookings:
         nodes: list[Node | None] = []
         with suppress(ClusterError):
             nodes = [node_or_none(item) for item in list_all(self.client, "/api/v1/nodes")]
-        entry = next(
-            placeholder_set
-            for placeholder_set in self.document["placeholders"]
-            if placeholder_set["name"] == set_name
-        )
-        return PlaceholderRoom(entry, [node for node in nodes if node])
+        sets = {entry["name"]: entry for entry in self.document["placeholders"]}
+        return PlaceholderRoom(sets[set_name], [node for node in nodes if node])
 
 
-def _release_of(found: JSONObject | None, name: str) -> Mapping[str, Any]:
+def _release_of(config_map: JSONObject | None, name: str) -> Mapping[str, Any]:
     """What release.json says; nothing without its ConfigMap. Raises UsageError.
 
     In a hub's namespace the ConfigMap may be the hub's own, and say anything.
     """
-    if not found:
+    if not config_map:
         return {}
-    text = str((found.get("data") or {}).get(RELEASE_KEY) or "")
+    text = str((config_map.get("data") or {}).get(RELEASE_KEY) or "")
     try:
         document = parse_document(text.encode(), RELEASE_KEY)
     except SettingsError as error:

@@ -99,7 +99,8 @@ def _replace(
         gone = one_line(name)
         lines.append(f"Cancelled: {gone}, which the calendar doesn't have any more.\n")
         del bookings.entries[name]
-    if is_stale or changes["booked"] or changes["changed"] or changes["cancelled"]:
+    has_changes = any(changes[verdict] for verdict in ("booked", "changed", "cancelled"))
+    if is_stale or has_changes:
         bookings.write()
     if kept:
         changes["kept"] = len(kept)

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from io import BufferedIOBase
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -90,7 +91,8 @@ def _unpacked(source: str, folder: str) -> Path:
         path = Path(folder, "past")
         path.write_bytes(data)
     with path.open("rb") as file:
-        if other := find_other_packing(file):
+        other = find_other_packing(file)
+        if other:
             raise UsageError(
                 f"--past: {source}: found {other.kind}, expected text or gzip. Unpack it:"
                 f" {other.unpack} FILE > past, and give --past past"
@@ -158,10 +160,11 @@ def _of_history(path: str, folder: str) -> Past:
         store = Store.open(f"{folder}/history.db")
         store.migrate()
         ImportedHistory(store).read([path])
-        # Of each value: the objects in it, each with its kind.
-        found = [item for value, _ in read_values(path, Counts()) for item in find_objects(value)]
+        hub_news: list[Any] = []
+        for value, _ in read_values(path, Counts()):
+            hub_news += [item for kind, item in find_objects(value) if kind == HUB_NEWS]
         # When servers were asked for, by a hub's log.
-        begins_us = arrivals_us(item for kind, item in found if kind == HUB_NEWS)
+        begins_us = arrivals_us(hub_news)
         lines = [*launch_lines(store)]
     except (StoreError, UnreadableError) as error:
         raise UsageError(f"--past: {error}") from None
@@ -293,7 +296,7 @@ def command(
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
             text = judge(launched, files, options, given, seeds or 1, culling=culling)
         else:
-            found = rehearse(
+            rehearsal = rehearse(
                 entry_of(people, when, name="rehearsal", **words),
                 files,
                 options,
@@ -302,7 +305,8 @@ def command(
                 launches=2000.0 if launches is None else launches,
                 absent=absent,
             )
-            text = f"{found.sentence()}\n{found.seated_sentence()}{found.rows()}"
+            sentences = f"{rehearsal.sentence()}\n{rehearsal.seated_sentence()}"
+            text = f"{sentences}{rehearsal.rows()}"
     except AssumptionsError as error:
         return refuse("rehearse", error)
     sys.stdout.write(text)

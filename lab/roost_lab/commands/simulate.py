@@ -86,9 +86,8 @@ def _simulate(
     chosen, about = load_policies(policies, values)
     worlds = make_worlds(settings, vary, world or "")
     trace, surveyed = _read(trace, worlds, talk)
-    jobs = make_jobs(
-        chosen, range(1, seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace
-    )
+    settings_of_worlds = [(world.setting, world.assumptions) for world in worlds]
+    jobs = make_jobs(chosen, range(1, seeds + 1), settings_of_worlds, trace)
     # Policies are checked before the first replay, and once for all seeds.
     for job in {(job.policy.name, job.assumptions): job for job in jobs}.values():
         check_policy(job.policy, job.assumptions)
@@ -113,9 +112,8 @@ def _simulate(
     if files:
         first, *others = (shlex.quote(str(file)) for file in files)
         beside = f" --beside {others[0]}" if others else ""
-        talk.print(
-            f"To see it: roost view --database {first}{beside}", markup=False, soft_wrap=True
-        )
+        hint = f"To see it: roost view --database {first}{beside}"
+        talk.print(hint, markup=False, soft_wrap=True)
     return summarise(results, worlds), ReportContext(about, str(trace), surveyed, version())
 
 
@@ -219,10 +217,9 @@ def command(
     """
 
     if list_policies:
-        width = max(map(len, policy_files()))
-        sys.stdout.write(
-            "".join(f"{name.ljust(width)}  {describe(name)}\n" for name in policy_files())
-        )
+        names = list(policy_files())
+        width = max(len(name) for name in names)
+        sys.stdout.write("".join(f"{name.ljust(width)}  {describe(name)}\n" for name in names))
         return 0
     if traces and days is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")

@@ -8,7 +8,7 @@ that list looks like a removed one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
@@ -79,14 +79,11 @@ class Disks:
         for name in _evicted_around(query, spans):
             nodes[name].evicted += 1
         in_trouble = {name: disk for name, disk in nodes.items() if disk.has_news}
-        return cls(
-            dict(
-                sorted(
-                    in_trouble.items(),
-                    key=lambda item: (-item[1].pressure_us, -item[1].removed, item[0]),
-                )
-            )
+        names = sorted(
+            in_trouble,
+            key=lambda name: (-in_trouble[name].pressure_us, -in_trouble[name].removed, name),
         )
+        return cls({name: in_trouble[name] for name in names})
 
 
 def _pressure(query: Query) -> dict[str, list[Span]]:
@@ -114,15 +111,14 @@ def _pressure(query: Query) -> dict[str, list[Span]]:
         spans[row.name] += pressure_spans(
             changes.get(row.uid, []), row.created_us, ends_us, is_under=bool(row.is_under)
         )
-    window = query.window
-    return {
-        name: unite(
-            Span(max(span.from_us, window.from_us), min(span.to_us, window.to_us))
-            for span in found
-            if span.from_us < window.to_us and span.to_us > window.from_us
-        )
-        for name, found in spans.items()
-    }
+    return {name: unite(_inside(query.window, of_node)) for name, of_node in spans.items()}
+
+
+def _inside(window: Span, spans: Iterable[Span]) -> Iterator[Span]:
+    """What of these spans lies in a window."""
+    for span in spans:
+        if span.from_us < window.to_us and span.to_us > window.from_us:
+            yield Span(max(span.from_us, window.from_us), min(span.to_us, window.to_us))
 
 
 def _was_removed(query: Query) -> sa.ColumnElement[bool]:

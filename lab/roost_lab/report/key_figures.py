@@ -123,7 +123,8 @@ def _brought_about(report: Report) -> str:
 
 def _removed_about(report: Report) -> str:
     others = removed_others(report)
-    return "pre-empted or evicted" + (f"; besides {others}" if others else "")
+    besides = f"; besides {others}" if others else ""
+    return f"pre-empted or evicted{besides}"
 
 
 def _only_placeholders_hours(report: Report) -> Cell:

@@ -84,10 +84,11 @@ class Launches:
         known = (sa.func.nullif(pod.repo, ""), sa.func.nullif(pod.image, ""))
         repository = sa.func.coalesce(*known, "not known").label("repository")
         by_repository = launched_pods(query, repository, count()).group_by(repository)
-        found = {row.repository: row.number for row in query.rows(by_repository)}
-        numbers = cls({name: found.pop(name) for name in busiest(found, MAX_IMAGES)})
-        if found:
-            numbers.by_name[f"{len(found):,} others"] = sum(found.values())
+        launches = {row.repository: row.number for row in query.rows(by_repository)}
+        most = busiest(launches, MAX_IMAGES)
+        numbers = cls({name: launches.pop(name) for name in most})
+        if launches:
+            numbers.by_name[f"{len(launches):,} others"] = sum(launches.values())
         place = (pull.node_name, pull.image)
         is_cold = sa.not_(pull.warm)
         is_puller = sa.or_(pod.name.contains(PULLER_WORD), pod.name.contains(POPULAR_WORD))
@@ -99,8 +100,8 @@ class Launches:
         )
 
         def last_us(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[int]:
-            found = sa.func.max(sa.case((condition, pull.at_us)))
-            return found.over(partition_by=place, order_by=pull.at_us).label(name)
+            latest = sa.func.max(sa.case((condition, pull.at_us)))
+            return latest.over(partition_by=place, order_by=pull.at_us).label(name)
 
         uses = sa.and_(pull.warm, pod.pod_class.not_in(("", PLACEHOLDER))).label("uses")
         columns = (pull.at_us, uses, last_us(brings, "brought_us"), last_us(is_cold, "pulled_us"))
@@ -120,9 +121,8 @@ class Launches:
         images = busiest(Counter(row.image for row in brought), MAX_IMAGES)
         numbers.by_image = {image: Brought() for image in images}
         for row in brought:
-            of_image = numbers.by_image.setdefault(
-                row.image if row.image in images else OTHER_IMAGES, Brought()
-            )
+            name = row.image if row.image in images else OTHER_IMAGES
+            of_image = numbers.by_image.setdefault(name, Brought())
             for counts in (of_image, numbers.brought):
                 counts.nodes += 1
                 if row.after_us is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -19,9 +19,6 @@ from roost_lab.report.statistics import Edges, busiest, means
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import step_bars, time_figure, without_gaps
 
-# A node or a step's start, and its means by kind; None where pods may be missing.
-Row = tuple[str | int, Mapping[str, float] | None]
-
 OTHER: Final = "other"
 # Kind of pod -> its name for people, in the order in which they are stacked.
 KINDS: Final[Mapping[str, str]] = {
@@ -30,6 +27,23 @@ KINDS: Final[Mapping[str, str]] = {
     PLACEHOLDER: "placeholders",
     OTHER: "others",
 }
+
+
+class MeansRow(NamedTuple):
+    """A row of a table: a node or a step's start, and its means by kind."""
+
+    key: str | int
+    # None where pods may be missing.
+    means: Mapping[str, float] | None
+
+    @property
+    def record(self) -> str:
+        """Whether the record has a gap there."""
+        return "gap" if self.means is None else ""
+
+    def mean(self, kind: str) -> float | None:
+        """The mean number of pods of a kind; None: not known."""
+        return None if self.means is None else self.means.get(kind, 0.0)
 
 
 @dataclass(slots=True)
@@ -62,29 +76,23 @@ class Occupancy:
             if place.pod_class not in ("", PLACEHOLDER):
                 in_use.setdefault(place.node_name, Edges()).add(step, row.number, row.after_us)
         numbers = cls({kind: means(all_nodes[kind], steps) for kind in KINDS})
-        by_node = {
-            node: {
+        by_node: dict[str, dict[str, float]] = {}
+        for node, by_kind in edges.items():
+            by_node[node] = {
                 kind: sum(means(of_kind, steps)) / steps.number for kind, of_kind in by_kind.items()
             }
-            for node, by_kind in edges.items()
-        }
-        for node, by_kind in edges.items():
             if PLACEHOLDER in by_kind:
-                held = zip(
-                    means(by_kind[PLACEHOLDER], steps),
-                    means(in_use.get(node, Edges()), steps),
-                    strict=True,
-                )
+                placeholders = means(by_kind[PLACEHOLDER], steps)
+                used = means(in_use.get(node, Edges()), steps)
                 numbers.only_placeholders[node] = [
-                    step for step, (kept, used) in enumerate(held) if kept and not used
+                    step for step in range(steps.number) if placeholders[step] and not used[step]
                 ]
         # Users first: a node full of placeholders is an idle one.
         loads = {
             node: mean.get(USER, 0.0) * 1000 + sum(mean.values()) for node, mean in by_node.items()
         }
-        numbers.by_node = {
-            node: by_node[node] for node in busiest(loads, len(loads)) if loads[node]
-        }
+        in_order = busiest(loads, len(loads))
+        numbers.by_node = {node: by_node[node] for node in in_order if loads[node]}
         return numbers
 
 
@@ -130,30 +138,30 @@ def _stays(query: Query) -> Rows:
     return query.rows(sa.union_all(*counts))
 
 
-def _kind_field(kind: str, name: str) -> Field[Row]:
-    return Field(
-        name, name, Unit.MEAN, lambda row: None if row[1] is None else row[1].get(kind, 0.0)
-    )
+def _kind_field(kind: str, name: str) -> Field[MeansRow]:
+    return Field(name, name, Unit.MEAN, lambda row: row.mean(kind))
 
 
 MEANS: Final = tuple(_kind_field(kind, name) for kind, name in KINDS.items())
-FROM: Final[Field[Row]] = Field("from", "from", Unit.TIME, lambda row: row[0])
-NODE: Final[Field[Row]] = Field("node", "node", Unit.TEXT, lambda row: row[0])
-RECORD: Final[Field[Row]] = Field(
-    "record", "record", Unit.TEXT, lambda row: "gap" if row[1] is None else ""
-)
+FROM: Final[Field[MeansRow]] = Field("from", "from", Unit.TIME, lambda row: row.key)
+NODE: Final[Field[MeansRow]] = Field("node", "node", Unit.TEXT, lambda row: row.key)
+RECORD: Final[Field[MeansRow]] = Field("record", "record", Unit.TEXT, lambda row: row.record)
 
 
-def _steps(report: Report) -> list[Row]:
+def _steps(report: Report) -> list[MeansRow]:
     by_kind = report[Occupancy].by_kind
+    if not by_kind:
+        return []
     gaps = unseen_steps(report, PODS)
-    return [
-        (
-            start_us,
-            None if gaps[index] else {kind: values[index] for kind, values in by_kind.items()},
-        )
-        for index, start_us in enumerate(report.steps.starts() if by_kind else ())
-    ]
+    rows: list[MeansRow] = []
+    for index, start_us in enumerate(report.steps.starts()):
+        means_of_step = {kind: values[index] for kind, values in by_kind.items()}
+        rows.append(MeansRow(start_us, None if gaps[index] else means_of_step))
+    return rows
+
+
+def _nodes(report: Report) -> list[MeansRow]:
+    return [MeansRow(node, means) for node, means in report[Occupancy].by_node.items()]
 
 
 TABLES: Final = (
@@ -167,7 +175,7 @@ TABLES: Final = (
         "occupancy_by_node",
         "Pods on each node, on average over the whole period",
         (NODE, *MEANS),
-        lambda report: report[Occupancy].by_node.items(),
+        _nodes,
     ),
 )
 

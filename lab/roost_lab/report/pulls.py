@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field
 from operator import add
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -66,11 +66,12 @@ class Pulls:
         pull = schema.pull.c
         by_step = [PullCounts() for _ in range(query.steps.number)]
         step = query.step(pull.at_us)
-        for row in query.rows(
+        of_steps = (
             sa.select(step, pull.warm, count())
             .where(query.within(pull.at_us, pull.pod_uid))
             .group_by(step, pull.warm)
-        ):
+        )
+        for row in query.rows(of_steps):
             by_step[row.step] += _counts(row)
         of_images: defaultdict[str, PullCounts] = defaultdict(PullCounts)
         by_node: defaultdict[str, PullCounts] = defaultdict(PullCounts)
@@ -134,22 +135,41 @@ def pulls_table(
     )
 
 
-OVER_TIME: Final = TableOf[tuple[int, PullCounts | None]](
+class _Step(NamedTuple):
+    """A step with its pulls; None: Events may be missing."""
+
+    from_us: int
+    pulls: PullCounts | None
+
+    @property
+    def warm(self) -> int | None:
+        return None if self.pulls is None else self.pulls.warm
+
+    @property
+    def cold(self) -> int | None:
+        return None if self.pulls is None else self.pulls.cold
+
+    @property
+    def warm_share(self) -> float | None:
+        return None if self.pulls is None else self.pulls.warm_share
+
+
+def _steps(report: Report) -> list[_Step]:
+    steps = zip(report.steps.starts(), _seen_steps(report), strict=False)
+    return [_Step(from_us, pulls) for from_us, pulls in steps]
+
+
+OVER_TIME: Final = TableOf[_Step](
     "pulls_over_time",
     "Pulls over time, warm and cold",
     (
-        Field("from", "from", Unit.TIME, lambda row: row[0]),
-        Field("warm", "warm", Unit.COUNT, lambda row: row[1].warm if row[1] else None),
-        Field("cold", "cold", Unit.COUNT, lambda row: row[1].cold if row[1] else None),
-        Field(
-            "warm_share",
-            "warm share",
-            Unit.SHARE,
-            lambda row: row[1].warm_share if row[1] else None,
-        ),
-        Field("record", "record", Unit.TEXT, lambda row: "" if row[1] else "gap"),
+        Field("from", "from", Unit.TIME, lambda step: step.from_us),
+        Field("warm", "warm", Unit.COUNT, lambda step: step.warm),
+        Field("cold", "cold", Unit.COUNT, lambda step: step.cold),
+        Field("warm_share", "warm share", Unit.SHARE, lambda step: step.warm_share),
+        Field("record", "record", Unit.TEXT, lambda step: "" if step.pulls else "gap"),
     ),
-    lambda report: zip(report.steps.starts(), _seen_steps(report), strict=False),
+    _steps,
 )
 
 

@@ -5,7 +5,8 @@ holds. Every expression here works the same in SQLite and PostgreSQL.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from functools import cached_property
 from ipaddress import ip_address
@@ -71,12 +72,8 @@ class Scope(NamedTuple):
         """
         if not self.chosen:
             return sa.true()
-        pod = schema.pod.c
-        return pod_uid.in_(
-            sa.select(pod.uid).where(
-                *(_COLUMNS[name] == value for name, value in self.chosen.items())
-            )
-        )
+        conditions = [_COLUMNS[option] == value for option, value in self.chosen.items()]
+        return pod_uid.in_(sa.select(schema.pod.c.uid).where(*conditions))
 
     def check(self, connection: sa.Connection) -> None:
         """Raise ScopeError if the record, at any time, has no pod with one of the values."""
@@ -90,9 +87,9 @@ class Scope(NamedTuple):
                     .order_by(sa.func.count().desc(), column)
                 )
                 known = list(connection.execute(query.limit(_MOST_LISTED + 1)).scalars())
-                listed = ", ".join(known[:_MOST_LISTED]) + (
-                    " and others" if len(known) > _MOST_LISTED else ""
-                )
+                listed = ", ".join(known[:_MOST_LISTED])
+                if len(known) > _MOST_LISTED:
+                    listed += " and others"
                 expected = f"expected one that pods of the record have: {listed or 'there is none'}"
                 raise ScopeError(f"--{option}: found {value!r}, {expected}")
 
@@ -129,6 +126,13 @@ class Query:
         """The query's rows, as they arrive."""
         yield from self._connection.execution_options(yield_per=1000).execute(query)
 
+    def rows_by_pod(self, query: sa.Executable) -> defaultdict[str, list[Mapping[str, Any]]]:
+        """The query's rows by their `pod_uid`; no rows for any other uid."""
+        by_pod: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
+        for row in self.rows(query):
+            by_pod[row.pod_uid].append(row._asdict())
+        return by_pod
+
     def within(
         self, time_us: sa.ColumnElement[int], pod_uid: sa.ColumnElement[str] | None = None
     ) -> sa.ColumnElement[bool]:
@@ -147,10 +151,8 @@ class Query:
         """The hubs that pods of a class, created in the window, belong to."""
         pod = schema.pod.c
         known = sa.and_(self.within(pod.created_us, pod.uid), pod.pod_class != "", pod.hub != "")
-        return [
-            row.hub
-            for row in self.rows(sa.select(pod.hub).where(known).distinct().order_by(pod.hub))
-        ]
+        query = sa.select(pod.hub).where(known).distinct().order_by(pod.hub)
+        return [row.hub for row in self.rows(query)]
 
     def cluster(self) -> str:
         """The API server's name, as the last recorder used it; "" if it had an address only, as it
@@ -158,8 +160,8 @@ class Query:
         """
         run = schema.run.c
         query = sa.select(run.cluster).order_by(run.started_us.desc()).limit(1)
-        found: str | None = self._connection.execute(query).scalar()
-        host = urlsplit(found or "").hostname or ""
+        url: str | None = self._connection.execute(query).scalar()
+        host = urlsplit(url or "").hostname or ""
         with contextlib.suppress(ValueError):
             ip_address(host)
             return ""

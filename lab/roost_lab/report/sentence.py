@@ -93,7 +93,7 @@ def _waits_of_one(report: Report) -> str:
     waits = []
     for of_kind in report[WaitsAfterBinding].explained:
         cause = f": {of_kind.cause}" if of_kind.cause else ""
-        waits.append(f"{show_span(of_kind.longest_us)} for {of_kind.what}{cause}")
+        waits.append(f"{show_span(of_kind.longest_us)} for {of_kind.awaits}{cause}")
     return " and ".join(waits)
 
 
@@ -103,11 +103,11 @@ def _other_waits(report: Report) -> str:
     waits = report[WaitsAfterBinding].explained
     if not waits or times.cold.count + times.others.count == 1:
         return ""
-    parts = [
-        f"{of_kind.spans.count:,} waited for {of_kind.words}"
-        f" ({'at most ' if of_kind.spans.count > 1 else ''}{show_span(of_kind.longest_us)})"
-        for of_kind in waits
-    ]
+    parts = []
+    for of_kind in waits:
+        at_most = "at most " if of_kind.spans.count > 1 else ""
+        longest = f"{at_most}{show_span(of_kind.longest_us)}"
+        parts.append(f"{of_kind.spans.count:,} waited for {of_kind.words} ({longest})")
     return f"{', '.join(parts)}."
 
 

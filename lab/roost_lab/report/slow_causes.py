@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -46,22 +45,15 @@ def read_causes(query: Query, starts: Sequence[StartSpans]) -> list[str]:
     uids = [start.pod_uid for start in starts]
     decision = schema.decision
     failed = sa.and_(decision.c.kind == str(DecisionKind.FAIL), decision.c.pod_uid.in_(uids))
-    failures = _by_pod(query, sa.select(decision).where(failed).order_by(decision.c.at_us))
+    failures = query.rows_by_pod(sa.select(decision).where(failed).order_by(decision.c.at_us))
     phases, pulls, events = (
-        _by_pod(query, sa.select(table).where(table.c.pod_uid.in_(uids)))
+        query.rows_by_pod(sa.select(table).where(table.c.pod_uid.in_(uids)))
         for table in (schema.phase, schema.pull, schema.pod_event)
     )
     return [
         cause_of(start, Known(failures[uid], phases[uid], pulls[uid], events[uid]))
         for uid, start in zip(uids, starts, strict=True)
     ]
-
-
-def _by_pod(query: Query, rows: sa.Executable) -> defaultdict[str, list[Row]]:
-    found: defaultdict[str, list[Row]] = defaultdict(list)
-    for row in query.rows(rows):
-        found[row.pod_uid].append(row._asdict())
-    return found
 
 
 def cause_of(start: StartSpans, known: Known) -> str:
@@ -82,10 +74,12 @@ def cause_of(start: StartSpans, known: Known) -> str:
         for wait in after.waits:
             why = f": {wait.cause}" if wait.cause else ""
             explained_us += wait.span_us
-            causes.append((wait.span_us, f"waited {show_span(wait.span_us)} for {wait.what}{why}"))
-    rest_us = (start.containers_us or 0) - explained_us
-    rest = f"its containers took {show_span(rest_us)} to run; nothing recorded says why"
-    longest_us, cause = max([*causes, (rest_us, rest)], key=lambda part: part[0])
+            text = f"waited {show_span(wait.span_us)} for {wait.awaits}{why}"
+            causes.append((wait.span_us, text))
+    unexplained_us = (start.containers_us or 0) - explained_us
+    text = f"its containers took {show_span(unexplained_us)} to run; nothing recorded says why"
+    causes.append((unexplained_us, text))
+    longest_us, cause = max(causes, key=lambda item: item[0])
     return cause if longest_us > 0 else ""
 
 
@@ -93,7 +87,7 @@ def _why_no_node(known: Known) -> str:
     if not known.failures:
         return ""
     reasons: Mapping[str, int] = json.loads(known.failures[-1]["reasons"])
-    most = sorted(reasons.items(), key=lambda reason: -reason[1])[:MOST_REASONS]
+    most = sorted(reasons.items(), key=lambda item: -item[1])[:MOST_REASONS]
     listed = ", ".join(f"{reason} ({plural(nodes, 'node')})" for reason, nodes in most)
     return f": {listed}" if listed else ""
 
@@ -103,8 +97,9 @@ def _short(image: str) -> str:
 
 
 def _pulled(pull: Row) -> str:
-    """How long it took; with the time behind other pulls, where that is most of it."""
-    whole_us, own_us = pull["pull_and_wait_us"], pull["pull_us"]
+    """How long a pull took; with the time behind other pulls, where that is most of it."""
+    whole_us = pull["pull_and_wait_us"]
+    own_us = pull["pull_us"]
     if own_us is not None and 2 * own_us < whole_us:
         return f"{show_span(whole_us)}, most of it behind another download"
     return show_span(whole_us)

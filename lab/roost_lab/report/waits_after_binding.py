@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
@@ -51,8 +50,8 @@ class WaitsOfKind:
     spans: Spans = field(default_factory=Spans)
     # The longest of them.
     longest_us: int = 0
-    # Of the start that waited so long: for what, and why.
-    what: str = ""
+    # What the start that waited so long waited for, and why.
+    awaits: str = ""
     cause: str = ""
     # Of that start: the command that tells its story.
     command: str = ""
@@ -78,11 +77,9 @@ class WaitsAfterBinding:
         for pod, after in _waits_of_pods(query):
             spans: dict[str, int] = defaultdict(int)
             longest: dict[str, Wait] = {}
-            for wait in after.waits:
+            for wait in sorted(after.waits, key=lambda wait: -wait.span_us):
                 spans[wait.kind] += wait.span_us
-                before = longest.get(wait.kind)
-                if before is None or wait.span_us > before.span_us:
-                    longest[wait.kind] = wait
+                longest.setdefault(wait.kind, wait)
             if after.unexplained_us >= WORTH_ASKING_US:
                 spans[UNEXPLAINED] = after.unexplained_us
             for kind, span_us in spans.items():
@@ -92,9 +89,10 @@ class WaitsAfterBinding:
                 # To a second: kubelets' Events have no more.
                 of_kind.spans.add(-(-span_us // US) * US, 1, span_us)
                 if span_us > of_kind.longest_us:
+                    longest_wait = longest.get(kind)
                     of_kind.longest_us = span_us
-                    of_kind.what = longest[kind].what if kind in longest else ""
-                    of_kind.cause = longest[kind].cause if kind in longest else ""
+                    of_kind.awaits = "" if longest_wait is None else longest_wait.awaits
+                    of_kind.cause = "" if longest_wait is None else longest_wait.cause
                     of_kind.command = why_command(pod.namespace, pod.name, pod.created_us)
         kinds = sorted(
             by_kind.values(),
@@ -118,7 +116,9 @@ class _Bound(NamedTuple):
 
 def _waits_of_pods(query: Query) -> Iterator[tuple[_Bound, AfterBinding]]:
     """The pods of the leading classes whose containers took a second or more, the slowest first."""
-    start, kind, pod = schema.start.c, schema.start_kind.c, schema.pod.c
+    start = schema.start.c
+    kind = schema.start_kind.c
+    pod = schema.pod.c
     kinds = sa.select(kind.id).where(kind.pod_class.in_(leading_classes(query)))
     took = sa.func.coalesce(start.started_us, start.ready_us) - start.bound_us
     chosen = (
@@ -134,30 +134,22 @@ def _waits_of_pods(query: Query) -> Iterator[tuple[_Bound, AfterBinding]]:
         .order_by(took.desc(), start.created_us, start.pod_uid)
         .limit(MAX_READ)
     )
-    rows = iter([_Bound(*tuple(row)) for row in query.rows(chosen)])
-    while chunk := list(islice(rows, _CHUNK)):
-        uids = [row.uid for row in chunk]
-        phases = _by_pod(query, schema.phase, uids)
-        pulls = _by_pod(query, schema.pull, uids)
-        events = _by_pod(query, schema.pod_event, uids)
-        for row in chunk:
-            uid = row.uid
-            of_pod = phases[uid], pulls[uid], events[uid]
+    pods = [_Bound(*tuple(row)) for row in query.rows(chosen)]
+    for begin in range(0, len(pods), _CHUNK):
+        chunk = pods[begin : begin + _CHUNK]
+        uids = [bound.uid for bound in chunk]
+        phases, pulls, events = (
+            query.rows_by_pod(sa.select(table).where(table.c.pod_uid.in_(uids)))
+            for table in (schema.phase, schema.pull, schema.pod_event)
+        )
+        for bound in chunk:
+            uid = bound.uid
             steps = {step["phase"] for step in phases[uid]}
-            # Of a start that goes on nothing is known but what was told.
+            # Of a start that goes on, only what was told until the window's end is known.
             until_us = None if Phase.STARTED in steps else query.window.to_us
-            after = find_waits(*of_pod, row.bound_us, until_us)
+            after = find_waits(phases[uid], pulls[uid], events[uid], bound.bound_us, until_us)
             if after.is_over or after.waits:
-                yield row, after
-
-
-def _by_pod(
-    query: Query, table: sa.Table, uids: Sequence[str]
-) -> Mapping[str, list[Mapping[str, Any]]]:
-    found: defaultdict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in query.rows(sa.select(table).where(table.c.pod_uid.in_(uids))):
-        found[row.pod_uid].append(row._asdict())
-    return found
+                yield bound, after
 
 
 SECTION: Final = Section(
@@ -173,7 +165,7 @@ SECTION: Final = Section(
                 Field("pods", "pods", Unit.COUNT, lambda row: row.spans.count),
                 *percentile_fields(lambda row: row.spans),
                 Field("longest_seconds", "longest", Unit.SECONDS, lambda row: row.longest_us / US),
-                Field("what", "the longest", Unit.TEXT, lambda row: row.what),
+                Field("what", "the longest", Unit.TEXT, lambda row: row.awaits),
                 Field("cause", "its cause", Unit.TEXT, lambda row: row.cause),
                 Field("why", "command that tells its story", Unit.COMMAND, lambda row: row.command),
             ),

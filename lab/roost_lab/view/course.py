@@ -70,11 +70,9 @@ def read_course(store: Store, span: Span) -> Course:
     many came at once, and what they waited for; count, cold_count, p95_us, node_hours: of the whole
     time, as they are shown.
     """
-    steps = cut(
-        span.from_us,
-        span.to_us,
-        max(LEAST_STEPS, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 2)),
-    )
+    minutes = (span.to_us - span.from_us) // (60 * US)
+    number = max(LEAST_STEPS, min(MOST_STEPS, minutes + 2))
+    steps = cut(span.from_us, span.to_us, number)
     waiting = Edges()
     present = Edges()
     spans = Spans()
@@ -132,11 +130,8 @@ def read_course(store: Store, span: Span) -> Course:
 
 def _wait_of(row: sa.Row[Any], span: Span) -> Wait:
     """A row of `_starts`: how long the user waited until the span's end, and what for most."""
-    ends_us = [
-        moment_us
-        for moment_us in (row.ended_us, row.deleted_us, span.to_us)
-        if moment_us is not None
-    ]
+    possible_us = (row.ended_us, row.deleted_us, span.to_us)
+    ends_us = [moment_us for moment_us in possible_us if moment_us is not None]
     end_us = max(row.created_us, min(ends_us))
     wait_us = end_us - row.created_us
     bound_us = end_us if row.bound_us is None else min(row.bound_us, end_us)
@@ -151,10 +146,10 @@ def _crowds(waits: list[Wait], span: Span) -> list[dict[str, Any]]:
     """at: when the class begins, as far as it shows; from, to: the crowd's time; people; text."""
     waits.sort()
     arrivals = [wait.created_us for wait in waits]
-    found = []
+    crowds = []
     for crowd in find_crowds(arrivals, span):
         people = people_in(arrivals, crowd)
-        found.append(
+        crowds.append(
             {
                 "at": begin_of(arrivals[people]),
                 "from": crowd.from_us,
@@ -163,7 +158,7 @@ def _crowds(waits: list[Wait], span: Span) -> list[dict[str, Any]]:
                 "text": tell_crowd(waits[people], SLOW_US),
             }
         )
-    return found
+    return crowds
 
 
 def as_shown(p95_us: float) -> int:
@@ -228,11 +223,9 @@ def tell_course(course: Course) -> str:
     """One record in a sentence."""
     if not course["count"]:
         return "No user started in this time."
-    share = (
-        f" ({course['cold_count'] / course['count']:.0%})".replace("%", " %")
-        if course["cold_count"]
-        else ""
-    )
+    share = ""
+    if course["cold_count"]:
+        share = f" ({100 * course['cold_count'] / course['count']:.0f} %)"
     longest = show_span(course["p95_us"])
     return (
         f"Of {plural(course['count'], 'start')}, {course['cold_count'] or 'none'} pulled an"
@@ -255,7 +248,7 @@ def tell_difference(names: Sequence[str], courses: Sequence[Course]) -> str:
     if hours:
         share = ""
         if course["node_hours"]:
-            share = f" ({abs(hours) / course['node_hours']:.0%})".replace("%", " %")
+            share = f" ({100 * abs(hours) / course['node_hours']:.0f} %)"
         # Of many, nobody counts tenths.
         digits = 0 if abs(hours) >= 100 else 1
         amount = f"{abs(hours):,.{digits}f}"
@@ -269,23 +262,24 @@ def _is_roost(name: str) -> bool:
 
 
 def _tell_waits(course: Course, other: Course) -> str:
-    """What the second one's users wait: the first of these figures that differs.
+    """What users wait in the other record, compared with the first: by the first of these figures
+    that differs.
 
     slow_count is missing where only medians of several replays are known.
     """
-    ours = show_span(other["p95_us"])
-    theirs = show_span(course["p95_us"])
+    now = show_span(other["p95_us"])
+    before = show_span(course["p95_us"])
     if course.get("slow_count") != other.get("slow_count"):
         slow = other["slow_count"]
-        before = str(course["slow_count"] or "none")
+        slow_before = str(course["slow_count"] or "none")
         if course["count"] != other["count"]:
-            before += f" of {course['count']:,}"
+            slow_before += f" of {course['count']:,}"
         takes = "takes" if slow < 2 else "take"
         starts = f"{slow or 'none'} of {plural(other['count'], 'start')} {takes}"
-        return f"{starts} longer than {show_span(SLOW_US)} instead of {before}"
-    if ours != theirs:
-        return f"95 of 100 users wait at most {ours} instead of {theirs}"
+        return f"{starts} longer than {show_span(SLOW_US)} instead of {slow_before}"
+    if now != before:
+        return f"95 of 100 users wait at most {now} instead of {before}"
     if other["cold_count"] != course["cold_count"]:
         starts = plural(other["count"], "start")
         return f"{other['cold_count']} of {starts} pull an image instead of {course['cold_count']}"
-    return f"95 of 100 users wait at most {ours}, as before"
+    return f"95 of 100 users wait at most {now}, as before"

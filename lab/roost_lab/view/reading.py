@@ -91,22 +91,17 @@ def read_rows(connection: sa.Connection, at_us: int) -> Rows:
     nodes = rows(nodes_there(at_us))
     node_uids = [row["uid"] for row in nodes]
     waiting = [row["uid"] for row in pods if row["bound_us"] is None or row["bound_us"] > at_us]
+    bound = [row for row in pods if row["node_name"] and row["bound_us"] <= at_us]
     starting = [
-        row["uid"]
-        for row in pods
-        if row["node_name"]
-        and row["bound_us"] <= at_us
-        and (row["started_us"] is None or row["started_us"] > at_us)
+        row["uid"] for row in bound if row["started_us"] is None or row["started_us"] > at_us
     ]
     pull = schema.pull
     held = schema.image_on_node.c
     gap = schema.gap.c
     was_held = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
-    names = [
-        name
-        for image in images_of_interest(at_us, pods)
-        for name in spellings(normalise_reference(image))
-    ]
+    names: list[str] = []
+    for image in images_of_interest(at_us, pods):
+        names += spellings(normalise_reference(image))
     counts = (
         sa.select(held.node_uid, sa.func.count().label("number"))
         .where(*was_held)
@@ -162,20 +157,12 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
         place.node_uid,
     )
     tables = schema.start.outerjoin(schema.start_place, place.id == start.place_id)
+    existed = sa.select(*columns).select_from(tables).where(start.created_us <= at_us)
     # Apart, so that each is looked up in the index of ends.
-    starts = {
-        row.pop("pod_uid"): row
-        for row in rows(
-            sa.union_all(
-                *(
-                    sa.select(*columns)
-                    .select_from(tables)
-                    .where(start.created_us <= at_us, condition)
-                    for condition in (start.deleted_us.is_(None), start.deleted_us > at_us)
-                )
-            )
-        )
-    }
+    both = sa.union_all(
+        existed.where(start.deleted_us.is_(None)), existed.where(start.deleted_us > at_us)
+    )
+    starts = {row.pop("pod_uid"): row for row in rows(both)}
     pod = schema.pod.c
     known = (
         pod.uid,
@@ -186,20 +173,18 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
         pod.cpu_millicores,
         pod.memory_bytes,
     )
-    found = _in_parts(
+    pod_rows = _in_parts(
         rows,
         list(starts),
         lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part)),
     )
-    pods = [row | starts[row["uid"]] for row in found]
+    pods = [row | starts[row["uid"]] for row in pod_rows]
     logs = {row["kind"]: row["resource_version"] for row in rows(sa.select(schema.checkpoint))}
     for row in pods:
-        since = logs.get(log_checkpoint(row["namespace"])) if row["pod_class"] == USER else ""
-        if (
-            row["ended_us"] is None
-            and since
-            and max(int(since), at_us - LONGEST_US) <= row["created_us"]
-        ):
+        if row["pod_class"] != USER or row["ended_us"] is not None:
+            continue
+        log_since = logs.get(log_checkpoint(row["namespace"]))
+        if log_since and max(int(log_since), at_us - LONGEST_US) <= row["created_us"]:
             # The hub has told nothing of this start yet.
             row["ended_us"] = at_us + 1
     return pods
@@ -209,10 +194,8 @@ def _later_changes(node_uids: Sequence[str], at_us: int) -> sa.Executable:
     change = schema.node_change.c
     is_shown = sa.or_(
         change.field.in_(_FIELDS),
-        *(
-            change.field.like(f"label:{prefix}%")
-            for prefix in (ATTRACT_LABEL_PREFIX, PULLED_LABEL_PREFIX)
-        ),
+        change.field.like(f"label:{ATTRACT_LABEL_PREFIX}%"),
+        change.field.like(f"label:{PULLED_LABEL_PREFIX}%"),
     )
     number = sa.func.row_number().over(
         partition_by=(change.node_uid, change.field),
@@ -287,13 +270,16 @@ def _removals(at_us: int) -> sa.Executable:
     other = schema.pod.alias("other")
     return (
         sa.select(
-            *(removal.at_us, removal.kind, removal.node_name, removal.victim_uid.label("uid")),
-            *(victim.namespace, victim.name, victim.pod_class),
-            *(
-                removal.by_uid,
-                other.c.namespace.label("by_namespace"),
-                other.c.name.label("by_name"),
-            ),
+            removal.at_us,
+            removal.kind,
+            removal.node_name,
+            removal.victim_uid.label("uid"),
+            victim.namespace,
+            victim.name,
+            victim.pod_class,
+            removal.by_uid,
+            other.c.namespace.label("by_namespace"),
+            other.c.name.label("by_name"),
         )
         .select_from(
             schema.preemption.outerjoin(schema.pod, victim.uid == removal.victim_uid).outerjoin(

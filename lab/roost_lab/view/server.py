@@ -94,8 +94,10 @@ def story(
         return {"sentence": "", "to": 0, "courses": []}
     wanted = wanted or Span(known.to_us - DAY_US, known.to_us)
     span = Span(max(known.from_us, wanted.from_us), min(known.to_us, wanted.to_us))
-    found = [source.course(span) for source in sources] if span.from_us < span.to_us else []
-    courses = [course for course in found if course is not None]
+    courses: list[Course] = []
+    if span.from_us < span.to_us:
+        all_courses = [source.course(span) for source in sources]
+        courses = [course for course in all_courses if course is not None]
     if len(courses) < len(sources):
         return {"sentence": "", "to": known.to_us, "courses": []}
     sentence = tell_course(courses[0]) if len(courses) == 1 else tell_difference(names, courses)
@@ -113,13 +115,15 @@ def make_app(
     def chosen() -> int:
         """The number of the source that the request is about; the first if it names none."""
         text = request.args.get("record", "0")
-        if text not in map(str, range(len(sources))):
+        if text not in [str(number) for number in range(len(sources))]:
             abort(400, f"record: found {text!r}, expected a number from 0 to {len(sources) - 1}")
         return int(text)
 
     def read(number: int, at_us: int | None) -> bytes:
-        found = sources[number].moment(at_us)
-        return orjson.dumps(as_json(found) if found is not None else {"empty": True})
+        cluster_moment = sources[number].moment(at_us)
+        if cluster_moment is None:
+            return orjson.dumps({"empty": True})
+        return orjson.dumps(as_json(cluster_moment))
 
     @lru_cache(maxsize=len(sources))
     def latest(number: int, _slot: int) -> bytes:
@@ -147,13 +151,15 @@ def make_app(
         return Response(orjson.dumps({"records": list(names[: len(sources)])}), mimetype=JSON)
 
     @app.get("/api/story")
-    def told() -> Response:
-        wanted = [request.args.get(key) for key in ("from", "to")]
-        if wanted == [None, None]:
+    def read_story() -> Response:
+        begin = request.args.get("from")
+        end = request.args.get("to")
+        if begin is None and end is None:
             return Response(orjson.dumps(story(sources, names)), mimetype=JSON)
-        from_us, to_us = map(as_time, wanted)
+        from_us = as_time(begin)
+        to_us = as_time(end)
         if from_us is None or to_us is None:
-            return refusal(400, f"from, to: found {wanted[0]!r} and {wanted[1]!r}, {_AT_EXPECTED}")
+            return refusal(400, f"from, to: found {begin!r} and {end!r}, {_AT_EXPECTED}")
         return Response(orjson.dumps(story(sources, names, Span(from_us, to_us))), mimetype=JSON)
 
     @app.get("/api/moment")

@@ -54,7 +54,7 @@ MIN_BAR: Final = 4
 GAP: Final = "  "
 NODE: Final = "node"
 PODS_HEADING: Final = "pods"
-STATE_WIDTH: Final = max(map(len, NodeState))
+STATE_WIDTH: Final = max(len(state) for state in NodeState)
 REFRESH_SECONDS: Final = 1.0
 _WAITS: Final = {
     PodState.PULLING: "pulls",
@@ -78,10 +78,12 @@ def in_order(nodes: Sequence[NodeBox]) -> list[NodeBox]:
 
 def counts_of(node: NodeBox) -> Counter[str]:
     """Pods by kind, those of other classes and of none together, and apart those that load."""
-    kinds = (pod.state if pod.state is PodState.LOADING else pod.kind for pod in node.pods)
-    counts = Counter(
-        kind if kind in _KINDS or kind is PodState.LOADING else OTHER for kind in kinds
-    )
+    counts: Counter[str] = Counter()
+    for pod in node.pods:
+        if pod.state is PodState.LOADING:
+            counts[PodState.LOADING] += 1
+        else:
+            counts[pod.kind if pod.kind in _KINDS else OTHER] += 1
     counts[OTHER] += node.others
     # Without zeros.
     return +counts
@@ -89,10 +91,8 @@ def counts_of(node: NodeBox) -> Counter[str]:
 
 def fullness(node: NodeBox) -> float:
     """The larger requested share of CPU and memory; 0 where the node's size isn't known."""
-    return max(
-        (used / room for used, room in (node.cpu_millicores, node.memory_bytes) if room),
-        default=0.0,
-    )
+    amounts = (node.cpu_millicores, node.memory_bytes)
+    return max((used / room for used, room in amounts if room), default=0.0)
 
 
 def show(moment: ClusterMoment, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
@@ -101,9 +101,9 @@ def show(moment: ClusterMoment, columns: int = COLUMNS, lines: int | None = None
     head = [_line(tell_moment(moment), "bold"), _legend(moment), _pending(moment)]
     words = [*_waiting(moment, columns, most), *_changes(moment.changes[:most], columns)]
     # Without headings, and the line on what isn't shown.
-    room = (
-        len(moment.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
-    )
+    room = len(moment.nodes)
+    if lines is not None:
+        room = max(MIN_ITEMS, lines - 2 - len(head) - len(words))
     nodes = _nodes(in_order(moment.nodes)[:room], columns)
     hidden = len(moment.nodes) - room
     if hidden > 0:
@@ -124,12 +124,12 @@ def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
     if not shown:
         return [_line("no nodes", "red")]
     names = _short([node.name for node in shown], columns // 3)
-    name_width = max(map(len, (NODE, *names)))
+    name_width = max(len(name) for name in (NODE, *names))
     numbers_width = max(len(_numbers(counts_of(node))) for node in shown)
-    # Beside bar and numbers: state, full and images; each with a gap before it.
-    bar_width = max(
-        MIN_BAR, columns - name_width - len(GAP) - numbers_width - 1 - (6 + STATE_WIDTH + 2 + 8)
-    )
+    # State, full and images, each with the gap before it.
+    others_width = 6 + STATE_WIDTH + 2 + 8
+    room = columns - name_width - len(GAP) - numbers_width - 1 - others_width
+    bar_width = max(MIN_BAR, room)
     # No wider than the longest bar needs.
     pods_width = max(len(PODS_HEADING), *(len(bar(counts_of(node), bar_width)) for node in shown))
     heading = (
@@ -143,10 +143,8 @@ def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
         pods = bar(counts_of(node), bar_width)
         pods.pad_right(pods_width - len(pods))
         text.append_text(pods)
-        text.append(
-            f"{GAP}{fullness(node):4.0%}{GAP}{'-' if node.images is None else node.images:>6}",
-            style,
-        )
+        images = "-" if node.images is None else node.images
+        text.append(f"{GAP}{fullness(node):4.0%}{GAP}{images:>6}", style)
         texts.append(text)
     return texts
 
@@ -182,13 +180,14 @@ def _changes(changes: Sequence[PodChange], columns: int) -> list[Text]:
         return []
     names = _short([change.name for change in changes], columns // 3)
     nodes = _short([change.to_node or change.from_node for change in changes], columns // 3)
-    what = [f"{as_date(change.at_us):%H:%M:%S}{GAP}{change.kind}" for change in changes]
-    return [_line("the last minute (UTC)", "bold"), *_aligned(names, nodes, what)]
+    kinds = [f"{as_date(change.at_us):%H:%M:%S}{GAP}{change.kind}" for change in changes]
+    return [_line("the last minute (UTC)", "bold"), *_aligned(names, nodes, kinds)]
 
 
 def _aligned(*columns: Sequence[str]) -> list[Text]:
     """Rows of these columns, of which only the last is cut: of a message, the beginning matters."""
-    widths = [*(max(map(len, column)) for column in columns[:-1]), 0]
+    widths = [max(len(cell) for cell in column) for column in columns[:-1]]
+    widths.append(0)
     rows = zip(*columns, strict=True)
     return [
         _line(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
@@ -250,7 +249,8 @@ def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
     """
     stop = threading.Event()
     try:
-        if fault := cluster.start(stop):
+        fault = cluster.start(stop)
+        if fault:
             return fault
         if once:
             console.print(show(cluster.moment(), console.width))

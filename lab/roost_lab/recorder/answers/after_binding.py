@@ -52,8 +52,8 @@ class Wait(NamedTuple):
         return self.to_us - self.from_us
 
     @property
-    def what(self) -> str:
-        """What it waited for, in words: its volume, init container x."""
+    def awaits(self) -> str:
+        """What the pod waited for, in words: its volume, init container x."""
         is_named = self.kind in (WaitKind.INIT, WaitKind.IMAGE, WaitKind.CONTAINER)
         if is_named and self.subject:
             return f"{_WORDS[self.kind]} {self.subject}"
@@ -112,11 +112,12 @@ def find_waits(
     # Since an init container runs, nothing else is waited for; and the first cause counts.
     taken = _union([(wait.from_us, wait.to_us) for wait in waits] + story.of_pulls())
     explained = sum(end - begin for begin, end in taken)
-    rest = max(0, story.end_us - bound_us - explained)
-    return AfterBinding(waits, rest, story.is_over, taken)
+    unexplained_us = max(0, story.end_us - bound_us - explained)
+    return AfterBinding(waits, unexplained_us, story.is_over, taken)
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in order, those that overlap or touch as one; without empty ones."""
     merged: list[tuple[int, int]] = []
     for begin, end in sorted(span for span in spans if span[1] > span[0]):
         if merged and begin <= merged[-1][1]:
@@ -155,8 +156,10 @@ class _Story:
             self.end_us = max(started or ready)
         else:
             last_us = until_us if until_us is not None else max(moments_us, default=bound_us)
-            self.end_us = min(filter(None, (gone, max(bound_us, last_us))))
-            self.is_over = gone is not None and gone <= self.end_us
+            self.end_us = max(bound_us, last_us)
+            if gone is not None and gone <= self.end_us:
+                self.end_us = gone
+                self.is_over = True
         self.ran = [*started, *ready]
         init = self._at(Phase.INIT_STARTED)
         image_failures = [
@@ -197,14 +200,11 @@ class _Story:
 
     def of_volumes(self) -> list[Wait]:
         """From the first failure on, or from its binding where that is told minutes later."""
+        of_volumes = [row for row in self._events if self._kind(row) is WaitKind.VOLUME]
+        rows = [row for row in of_volumes if row["reason"] != ATTACHED]
         attached = {
             row["subject"]: row["last_us"] for row in self._events if row["reason"] == ATTACHED
         }
-        rows = [
-            row
-            for row in self._events
-            if self._kind(row) is WaitKind.VOLUME and row["reason"] != ATTACHED
-        ]
         waits: list[Wait] = []
         for row in rows:
             is_late = any(words in row["message"] for words in LATE_WORDS)
@@ -224,7 +224,7 @@ class _Story:
         return _merged(waits)
 
     def of_init_containers(self) -> list[Wait]:
-        """From each one's start until its end, or the first sign of the next container."""
+        """From each init container's start until its end, or the first sign of the next one."""
         ended = {
             row["detail"]: row["at_us"] for row in self._phases if row["phase"] == Phase.INIT_ENDED
         }
@@ -256,20 +256,12 @@ class _Story:
         for row in self._events:
             if self._kind(row) is not WaitKind.IMAGE:
                 continue
-            of_image = [
-                step["at_us"]
-                for step in self._phases
-                if step["detail"] == row["subject"] and step["phase"] == Phase.PULLED
-            ]
-            begun = [
-                step["at_us"]
-                for step in self._phases
-                if step["detail"] == row["subject"]
-                and step["phase"] == Phase.PULLING
-                and step["at_us"] <= row["at_us"]
-            ]
+            steps = [step for step in self._phases if step["detail"] == row["subject"]]
+            pulled = [step["at_us"] for step in steps if step["phase"] == Phase.PULLED]
+            pulling = [step["at_us"] for step in steps if step["phase"] == Phase.PULLING]
+            begun = [at_us for at_us in pulling if at_us <= row["at_us"]]
             from_us = max(begun, default=row["at_us"])
-            waits.append(self._wait(WaitKind.IMAGE, row, from_us, [*of_image, *self.ran]))
+            waits.append(self._wait(WaitKind.IMAGE, row, from_us, [*pulled, *self.ran]))
         return _merged(waits)
 
     def of_pulls(self) -> list[tuple[int, int]]:

@@ -324,7 +324,7 @@ def _steps_after_binding(story: PodStory, after: AfterBinding | None) -> Iterato
 def _after_binding(wait: Wait) -> str:
     so_far = " so far" if wait.goes_on else ""
     cause = f": {wait.cause}" if wait.cause else ""
-    return f"{show_span(wait.span_us)}{so_far} for {wait.what}{cause}"
+    return f"{show_span(wait.span_us)}{so_far} for {wait.awaits}{cause}"
 
 
 def _rest(story: PodStory, after: AfterBinding) -> Iterator[str]:

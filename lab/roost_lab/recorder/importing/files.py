@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
@@ -195,9 +195,13 @@ class _Loader(yaml.CSafeLoader):
     """Reads YAML as version 1.2 and kubectl do: times are texts."""
 
 
+def _without_times(resolvers: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+
+
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    first_letter: _without_times(resolvers)
+    for first_letter, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
 
 
@@ -216,12 +220,14 @@ def _yaml_values(name: str, first: int, text: bytes, counts: Counts) -> Iterator
             yield value, f"{name}:{first}"
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        counts.skip("not valid YAML", f"{name}:{first + mark.line if mark is not None else first}")
+        line = first if mark is None else first + mark.line
+        counts.skip("not valid YAML", f"{name}:{line}")
 
 
 def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line]:
     """The file's lines with their numbers, unpacked and as UTF-8."""
-    if other := find_other_packing(file):
+    other = find_other_packing(file)
+    if other:
         raise UnreadableError(
             f"{name}: found {other.kind}, expected text or gzip. Unpack it: {other.unpack} {name} |"
             " roost records import -"

@@ -97,9 +97,9 @@ class HubNews(NamedTuple):
 
     def is_about(self, server: str) -> bool:
         """Whether it may be about the server of that name in the hub's log."""
-        return server == self.who or (
-            self.outcome is Phase.FAILED and server.startswith(f"{self.who}:")
-        )
+        if self.outcome is Phase.FAILED and server.startswith(f"{self.who}:"):
+            return True
+        return server == self.who
 
 
 def server_of(pod: PodReading) -> str:
@@ -107,9 +107,8 @@ def server_of(pod: PodReading) -> str:
     none.
     """
     annotations = pod.state.annotations
-    return ":".join(
-        filter(None, (annotations.get(USER_ANNOTATION), annotations.get(SERVER_ANNOTATION)))
-    )
+    names = [annotations.get(key) for key in (USER_ANNOTATION, SERVER_ANNOTATION)]
+    return ":".join(name for name in names if name)
 
 
 def log_checkpoint(namespace: str) -> str:

@@ -116,6 +116,7 @@ def _decisions(before: PodReading | None, pod: PodReading, seen: Seen) -> Iterat
     """What schedulers have decided of a pod since it was seen before."""
     state = pod.state
     scheduled = pod.condition("PodScheduled")
+    message_before = None if before is None else before.condition("PodScheduled").message
     if state.node_name and (before is None or not before.state.node_name):
         yield decision(
             DecisionKind.BIND,
@@ -126,9 +127,7 @@ def _decisions(before: PodReading | None, pod: PodReading, seen: Seen) -> Iterat
             scheduler=state.scheduler_name,
             last_us=scheduled.since_us or seen.at,
         )
-    elif pod.is_unschedulable and (
-        before is None or before.condition("PodScheduled").message != scheduled.message
-    ):
+    elif pod.is_unschedulable and message_before != scheduled.message:
         when = Step(scheduled.since_us or seen.at, SECOND_US)
         yield failed_attempt(
             state.uid, state.scheduler_name, scheduled.message, when, source="watch"

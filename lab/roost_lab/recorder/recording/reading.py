@@ -189,7 +189,8 @@ def _micros(text: str) -> int | None:
 def malformed(item: JSONObject) -> Malformed:
     """A malformed object, with its uid if it has one."""
     metadata = item.get("metadata")
-    return Malformed(str((metadata if isinstance(metadata, dict) else _NOTHING).get("uid") or ""))
+    uid = metadata.get("uid") if isinstance(metadata, dict) else None
+    return Malformed(str(uid or ""))
 
 
 def without_userinfo(repo: str) -> str:
@@ -230,6 +231,7 @@ def read_pod(
         )
         for condition in status.get("conditions") or ()
     }
+    gates = item["spec"]["schedulingGates"] if state.gated else ()
     deletion_us = micros(metadata.get("deletionTimestamp"))
     grace = metadata.get("deletionGracePeriodSeconds")
     if deletion_us is not None and isinstance(grace, int):
@@ -245,9 +247,7 @@ def read_pod(
         conditions=conditions,
         containers=tuple(_containers(item, status)),
         reason=str(status.get("reason") or ""),
-        gates=tuple(str(gate.get("name") or "") for gate in item["spec"]["schedulingGates"])
-        if state.gated
-        else (),
+        gates=tuple(str(gate.get("name") or "") for gate in gates),
         has_claims=bool(item["spec"].get("resourceClaims")),
     )
 
@@ -261,13 +261,10 @@ def reference_of(pod: PodTexts) -> str:
     """
     reference = pod.environment(_PERSISTENT_REQUEST).rpartition("/")[2]
     if not reference and pod.containers:
-        arguments = [
-            *(pod.containers[0].get("command") or ()),
-            *(pod.containers[0].get("args") or ()),
-        ]
-        reference = next(
-            (str(text).removeprefix(_REF) for text in arguments if str(text).startswith(_REF)), ""
-        )
+        main = pod.containers[0]
+        for argument in (*(main.get("command") or ()), *(main.get("args") or ())):
+            if str(argument).startswith(_REF):
+                return str(argument).removeprefix(_REF)[:_MAX_REF]
     return reference[:_MAX_REF]
 
 
@@ -285,21 +282,20 @@ def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
         for container in status.get(key) or ():
             state = container.get("state") or _NOTHING
             running = state.get("running") or _NOTHING
-            ended = (
-                state.get("terminated")
-                or (container.get("lastState") or _NOTHING).get("terminated")
-                or _NOTHING
-            )
+            terminated = state.get("terminated") or _NOTHING
+            # It may have ended before, and been started again.
+            last_state = container.get("lastState") or _NOTHING
+            ended = terminated or last_state.get("terminated") or _NOTHING
             started = micros(ended.get("startedAt")) or micros(running.get("startedAt"))
+            image = spec_images.get(container.get("name")) or container.get("image")
             containers.append(
                 ContainerTimes(
                     name=str(container.get("name") or ""),
-                    image=spec_images.get(container.get("name"))
-                    or str(container.get("image") or ""),
+                    image=str(image or ""),
                     image_id=str(container.get("imageID") or ""),
                     started_us=started or None,
                     init=init,
-                    ended_us=micros((state.get("terminated") or _NOTHING).get("finishedAt")),
+                    ended_us=micros(terminated.get("finishedAt")),
                 )
             )
     return containers

@@ -107,28 +107,25 @@ class Karpenter(NodeScaler):
         pods = pods_waiting(unschedulable, -(2**31))
         if not pods:
             return 0
-        pods.sort(
-            key=lambda pod: tuple(-dict(pod.spec.requests).get(name, 0) for name in (CPU, MEMORY))
-        )
+        pods.sort(key=_largest_first)
         rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()]
         rooms += rooms_coming(self._template, len(coming))
         allowed = self._world.max_nodes - len(state.rows) - len(coming)
         new: list[Room] = []
         for pod in pods:
             fresh = rooms_coming(self._template, 1)[0] if len(new) < allowed else None
-            found = _Demands(pod, state, rooms).find([*rooms, *new], fresh)
-            if found is not None:
-                found.take(pod)
-                if found is fresh:
-                    new.append(found)
+            room = _Demands(pod, state, rooms).find([*rooms, *new], fresh)
+            if room is not None:
+                room.take(pod)
+                if room is fresh:
+                    new.append(room)
         return len(new)
 
     def _plan_scale_down(
         self, state: ClusterState, now: float
     ) -> tuple[tuple[str, ...], list[float]]:
         """Nodes to remove, and the times at which others may be considered. Sets `room_matters`."""
-        world = self._world
-        rest = world.consolidate_after_seconds + VALIDATION_SECONDS
+        quiet_seconds = self._world.consolidate_after_seconds + VALIDATION_SECONDS
         self._changed_at = {
             name: moment for name, moment in self._changed_at.items() if name in state.rows
         }
@@ -139,11 +136,10 @@ class Karpenter(NodeScaler):
         for name, row in state.rows.items():
             movable = movable_by_place[places[name]]
             node = row.node
-            if movable is None or any(
-                taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints
-            ):
+            is_starting = any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints)
+            if movable is None or is_starting:
                 continue
-            ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
+            ripe = max(self._changed_at.get(name, node.created), node.created) + quiet_seconds
             if ripe <= now + ROUNDING:
                 candidates.append(_Candidate(row, movable))
             else:
@@ -195,9 +191,9 @@ class Karpenter(NodeScaler):
 
         def find(pod: Pod) -> Room | None:
             fresh = rooms_coming(self._template, 1)[0]
-            found = _Demands(pod, state, rooms).find(rooms, fresh)
+            room = _Demands(pod, state, rooms).find(rooms, fresh)
             # A pod that prefers a new node keeps the old one.
-            return None if found is fresh else found
+            return None if room is fresh else room
 
         return place_all((pod for _, movable in candidates for pod in movable), find)
 
@@ -207,6 +203,12 @@ class _Candidate(NamedTuple):
 
     row: NodeRow
     movable: tuple[Pod, ...]
+
+
+def _largest_first(pod: Pod) -> tuple[int, int]:
+    """Orders pods by CPU, then by memory."""
+    requests = dict(pod.spec.requests)
+    return -requests.get(CPU, 0), -requests.get(MEMORY, 0)
 
 
 def _read_pods(row: NodeRow) -> tuple[Pod, ...] | None:
@@ -282,4 +284,4 @@ class _Demands:
         )
 
     def _number(self, query: PodQuery, room: Room) -> int:
-        return self._counts[query].get(room.name, 0) + sum(map(query.finds, room.pods))
+        return self._counts[query].get(room.name, 0) + sum(query.finds(pod) for pod in room.pods)

@@ -137,11 +137,8 @@ class Scheduling:
                     self._cluster.journal.pod_removed(victim_pod, pod, now)
                     self._pods.preempt(victim_pod)
             return
-        if (
-            decision is not None
-            and pod.state.nominated_node
-            and not self._makes_room(pod.state.nominated_node)
-        ):
+        nominated = pod.state.nominated_node
+        if decision is not None and nominated and not self._makes_room(nominated):
             self._drop_nomination(pod)
         # Whoever was nominated waits for a placeholder to go, not for a node.
         pod.waited_for_node |= not pod.state.nominated_node

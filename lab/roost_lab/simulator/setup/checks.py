@@ -69,7 +69,7 @@ class AssumptionsError(Exception):
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
-        super().__init__("\n".join(map(str, faults)))
+        super().__init__("\n".join(str(fault) for fault in faults))
 
 
 class AssumptionRow(NamedTuple):
@@ -97,9 +97,8 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
     if name not in kinds:
         near = get_close_matches(name, kinds, 2, 0.6)
         fix = f"Did you mean {' or '.join(near)}?" if near else f"Known ones: {', '.join(kinds)}."
-        raise AssumptionsError(
-            [Fault(place, 0, name, "an unknown assumption", "one of the simulator's", fix)]
-        )
+        found = "an unknown assumption"
+        raise AssumptionsError([Fault(place, 0, name, found, "one of the simulator's", fix)])
     try:
         return name, _read(kinds[name], value, _CHOICES.get(name))
     except ValueError:
@@ -153,23 +152,17 @@ def _ranges(assumptions: Assumptions) -> Iterable[_Wrong]:
         least = _LEAST.get(name, 0)
         greatest = _GREATEST.get(name, math.inf)
         if not math.isfinite(value) or not least <= value <= greatest:
-            expected = (
-                f"at least {least:g}"
-                if greatest == math.inf
-                else f"a number from {least:g} to {greatest:g}"
-            )
+            expected = f"a number from {least:g} to {greatest:g}"
+            if greatest == math.inf:
+                expected = f"at least {least:g}"
             yield name, f"{value:g}", expected, ""
 
 
 def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
     shown = {field.name: show_assumption(getattr(assumed, field.name)) for field in fields(assumed)}
     if assumed.min_nodes > assumed.max_nodes:
-        yield (
-            "min_nodes",
-            shown["min_nodes"],
-            f"at most max_nodes, which is {shown['max_nodes']}",
-            "",
-        )
+        expected = f"at most max_nodes, which is {shown['max_nodes']}"
+        yield "min_nodes", shown["min_nodes"], expected, ""
     for pod, node in (
         ("user_cpu_millicores", "node_cpu_millicores"),
         ("user_memory_bytes", "node_memory_bytes"),
@@ -204,12 +197,8 @@ def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
         fix = "No server would start in time: raise it, or lower the others."
         yield "start_timeout_seconds", shown["start_timeout_seconds"], expected, fix
     if assumed.build_cold_p90_seconds < assumed.build_cold_median_seconds:
-        yield (
-            "build_cold_p90_seconds",
-            shown["build_cold_p90_seconds"],
-            "at least build_cold_median_seconds",
-            "",
-        )
+        name = "build_cold_p90_seconds"
+        yield name, shown[name], "at least build_cold_median_seconds", ""
 
 
 def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind

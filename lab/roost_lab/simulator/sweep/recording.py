@@ -103,9 +103,8 @@ class ReplayRecorder(Journal):
             failures[message] = replace(known, last_us=now_us, tries=known.tries + 1)
         elif message:
             scheduler = pod.state.scheduler_name
-            failures[message] = failed_attempt(
-                _uid(pod), scheduler, message, Step(now_us, 1), source=_WATCH
-            )
+            when = Step(now_us, 1)
+            failures[message] = failed_attempt(_uid(pod), scheduler, message, when, source=_WATCH)
 
     def pod_removed(self, pod: SimPod, by: SimPod | None, now: float) -> None:
         """Keep for which pod."""
@@ -284,12 +283,12 @@ def record_job(path: Path, job: Job) -> None:
 
 
 def _named(image: str, repository: str) -> str:
+    """An image's name with its repository, if the engine made up the name."""
     host, _, digest = image.partition("/")
     if host != MADE_UP_REGISTRY:
         return image
-    return (
-        f"{host}/{_UNSAFE.sub('-', repository.lower())[:MAX_REPOSITORY].strip('-/')}:{digest[:7]}"
-    )
+    name = _UNSAFE.sub("-", repository.lower())[:MAX_REPOSITORY].strip("-/")
+    return f"{host}/{name}:{digest[:7]}"
 
 
 def _uid(pod: SimPod) -> str:

@@ -63,7 +63,7 @@ def step(phase: Phase, at: float, detail: str = "") -> Mapping[str, Any]:
 
 
 def told(found: AfterBinding) -> list[tuple[str, str]]:
-    return [(show_span(wait.span_us), wait.what) for wait in found.waits]
+    return [(show_span(wait.span_us), wait.awaits) for wait in found.waits]
 
 
 def why_of(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> str:
@@ -216,7 +216,7 @@ def test_several_volumes_are_one_wait_with_the_cause_of_the_longest() -> None:
 def test_a_volume_that_took_its_time_without_a_failure_is_told() -> None:
     events = [said("SuccessfulAttachVolume", "", 45, subject="pvc-1")]
     (wait,) = find_waits([step(Phase.STARTED, 50)], [], events, BEGIN).waits
-    assert (show_span(wait.span_us), wait.what) == ("45 s", "its volume")
+    assert (show_span(wait.span_us), wait.awaits) == ("45 s", "its volume")
     assert wait.cause == "pvc-1 (attached 08:00:45)"
 
 
@@ -476,7 +476,7 @@ def test_whatever_is_told_waits_lie_in_the_start_and_with_the_rest_they_are_all_
     for wait in found.waits:
         assert wait.span_us > 0
         assert any(begin <= wait.from_us and wait.to_us <= end for begin, end in covered)
-        assert wait.what
+        assert wait.awaits
         assert wait.cause == show_plain(wait.cause)
     if covered:
         assert covered[0][0] >= BEGIN
