@@ -57,8 +57,10 @@ def _looked_at_culler(hub: HubSection | None) -> str:
     if hub is None:
         return "after how long the hub ends idle ones is told with --hub-values FILE"
     culling = read_culling(hub)
-    if culling is None or not culling.enabled:
-        return "and the hub's cull"
+    if culling is None:
+        return "after how long the hub ends idle ones can't be read of its values"
+    if not culling.enabled:
+        return "by cull.enabled, the hub ends none of them"
     return f"the hub ends idle ones after {culling.timeout} s and looks every {culling.every} s"
 
 
