@@ -1,4 +1,4 @@
-"""The threat model says what the rendered rights let a stolen token do."""
+"""The page on rights names what the rendered rights let each account do."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from generator.values.release_name import Release
 from tests.builders import default_values, merged
 from tools.root import ROOT
 
-PAGE = ROOT / "docs/threat-model.md"
+PAGE = ROOT / "docs/rights.md"
 READS = {"get", "list", "watch"}
 # Features that give rights, all off by default.
 MORE: dict[str, Any] = {
@@ -23,22 +23,29 @@ WORDS = {
 }
 
 
-def test_the_threat_model_names_each_right_that_is_rendered() -> None:
-    table = PAGE.read_text().partition("## A stolen token")[2].partition("###")[0]
-    rows = [line.split(" | ") for line in table.splitlines()]
-    may = {row[0].strip("| ").split(" ")[0]: row[1].lower() for row in rows if len(row) > 1}
+def rights_on_the_page(account: str) -> str:
+    """The account's section, and its rows of what is off by default."""
+    page = PAGE.read_text()
+    section = page.partition(f"## The {account}\n")[2].partition("\n## ")[0]
+    by_choice = page.partition("## Off by default\n")[2].splitlines()
+    rows = [row.split(" | ")[1] for row in by_choice if row.startswith(f"| {account} |")]
+    return "\n".join([section, *rows]).lower()
+
+
+def test_the_page_on_rights_names_each_right_that_is_rendered() -> None:
+    seen = set()
     for manifest in render(merged(default_values(), MORE), Release("hub", "jhub")):
         body: dict[str, Any] = manifest.body
         # The controllers have two Roles.
         account = manifest.identity.name.removesuffix("-pods").rpartition("-")[2]
         for rule in body["rules"] if manifest.identity.kind in ("Role", "ClusterRole") else ():
-            # What controllers and scheduler read has a table of its own.
+            # The page sums up what controllers and scheduler read.
             if account in ("webhook", "recorder") or not READS.issuperset(rule["verbs"]):
+                seen.add(account)
                 words = {
                     WORDS.get(resource, resource.rpartition("/")[0] or resource).removesuffix("s")
                     for resource in rule["resources"]
                 }
-                assert [word for word in words if word.lower() not in may[account]] == [], (
-                    account,
-                    rule,
-                )
+                named = rights_on_the_page(account)
+                assert [word for word in words if word.lower() not in named] == [], (account, rule)
+    assert seen >= {"webhook", "controllers", "scheduler", "recorder"}
