@@ -16,11 +16,11 @@ from kubespawner import KubeSpawner
 from traitlets.config import Config
 
 from generator.importing.importer import import_layers
-from generator.package_data import chart_folder
 from generator.values.loader import load
 from generator.values.lookups import child
 from tests.e2e.spawned import NOWHERE, SpawnedUser
 from tests.recorded_data import printed
+from tools.root import ROOT
 
 HUB = "singleuser: {memory: {guarantee: 2G}}\n"
 UNSCHEDULABLE = (
@@ -30,10 +30,14 @@ UNSCHEDULABLE = (
 
 
 def documented() -> Mapping[str, object]:
-    """What docs/start-notices.md gives for the hub's values."""
-    text = (chart_folder().parent / "docs" / "start-notices.md").read_text(encoding="utf-8")
+    """What docs/start-notices.md gives for the hub's values, with the file that it sets."""
+    text = (ROOT / "docs" / "start-notices.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return load(block.encode(), "start-notices.md").values
+    ((name, file),) = re.findall(r"--set-file hub\.extraConfig\.(\w+)=(\S+)", text)
+    hub = child(load(block.encode(), "start-notices.md").values, "hub")
+    assert isinstance(hub, Mapping)
+    code = (ROOT / file).read_text(encoding="utf-8")
+    return {"hub": {**hub, "extraConfig": {name: code}}}
 
 
 def event(number: int, reason: str, message: str, kind: str = "Normal") -> dict[str, Any]:
