@@ -237,3 +237,17 @@ def test_the_command_line_takes_what_the_documentation_writes(
     if command.arguments[0] != "import":  # whose --release is the hub's
         given = context.params.get("release") or context.params.get("name")
         assert given != "hub", "In the documentation Roost's release is roost; hub is the hub's."
+
+
+def test_the_cron_job_of_a_calendar_may_do_what_its_command_needs() -> None:
+    text = (ROOT / "docs/how-to/calendar-cronjob.yaml").read_text(encoding="utf-8")
+    objects = {entry["kind"]: entry for entry in yaml.safe_load_all(text)}
+    pod = objects["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert [entry["name"] for entry in container["env"]] == ["CALENDAR"]
+    assert parsed(tuple(container["args"])).params["calendar"] == "$(CALENDAR)"
+    (rule,) = objects["Role"]["rules"]
+    # As docs/events.md gives them to Ada.
+    assert rule["verbs"] == ["get", "patch"]
+    assert rule["resourceNames"] == [objects["ConfigMap"]["metadata"]["name"]]
+    assert pod["serviceAccountName"] == objects["ServiceAccount"]["metadata"]["name"]
