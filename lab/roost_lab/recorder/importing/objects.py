@@ -33,7 +33,7 @@ from roost_lab.recorder.recording.reading import (
     read_pod,
 )
 from roost_lab.recorder.recording.settings import BINDER_REPOSITORY
-from roost_lab.recorder.recording.streams import How, Seen
+from roost_lab.recorder.recording.streams import How, Observation
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
     MAX_SCHEDULER,
@@ -187,8 +187,8 @@ def pod_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
 
 def records_of(pod: PodReading) -> list[Record]:
     """The records of a pod's object in one state; nobody watched, so no decision is judged."""
-    seen = Seen(pod.created_us, how=How.FOUND)
-    changes = Assembler(class_of, StoredState()).pod(pod.state.uid, pod, seen)
+    observed = Observation(pod.created_us, how=How.FOUND)
+    changes = Assembler(class_of, StoredState()).pod(pod.state.uid, pod, observed)
     return [
         replace(record, source=PodSource.POD) if isinstance(record, PodRecord) else record
         for change in changes

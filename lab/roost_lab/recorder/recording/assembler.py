@@ -24,7 +24,7 @@ from roost_lab.recorder.recording.pod_records import (
     unseen_pod,
 )
 from roost_lab.recorder.recording.reading import MICRO_US, EventReading, NodeReading, PodReading
-from roost_lab.recorder.recording.streams import Seen, Streams
+from roost_lab.recorder.recording.streams import Observation, Streams
 from roost_lab.recorder.store.records import (
     NODES,
     PODS,
@@ -79,13 +79,13 @@ class Assembler:
         shown, gap = self.streams.complete(kind, at)
         end: list[Record] = [] if gap is None else [gap]
         changes: list[Change] = []
-        seen = Seen(at)
+        observed = Observation(at)
         if kind == PODS:
             gone = [key for key in self._pods if key not in shown]
-            changes += [self._pod_gone(key, seen, "unseen") for key in gone]
+            changes += [self._pod_gone(key, observed, "unseen") for key in gone]
             for uid, created_us in self._unseen_pods.items():
                 end.append(unseen_pod(uid, created_us, at))
-                end.append(phase_record(uid, Phase.GONE, seen.step, "watch"))
+                end.append(phase_record(uid, Phase.GONE, observed.step, "watch"))
             self._unseen_pods.clear()
         elif kind == NODES:
             gone = [name for name in self._nodes if name not in shown]
@@ -103,7 +103,7 @@ class Assembler:
         """The pods that there are."""
         return [known.pod for known in self._pods.values()]
 
-    def pod(self, key: str, pod: PodReading | None, seen: Seen) -> list[PodChange]:
+    def pod(self, key: str, pod: PodReading | None, observed: Observation) -> list[PodChange]:
         """A pod in its current state."""
         self.streams.show(PODS, key)
         if pod is None:
@@ -114,32 +114,39 @@ class Assembler:
         before = self._pods.get(key)
         if before is not None and before.pod.state.uid != uid:
             # Another pod of the same name: the end of the earlier one wasn't seen.
-            gone = self._pod_gone(key, Seen(seen.at), "unseen")
-            return [gone, self._pod_changed(key, None, corrected, seen)]
-        return [self._pod_changed(key, before, corrected, seen)]
+            gone = self._pod_gone(key, Observation(observed.at), "unseen")
+            return [gone, self._pod_changed(key, None, corrected, observed)]
+        return [self._pod_changed(key, before, corrected, observed)]
 
     def _pod_changed(
-        self, key: str, before: KnownPod | None, pod: PodReading, seen: Seen
+        self, key: str, before: KnownPod | None, pod: PodReading, observed: Observation
     ) -> PodChange:
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
-        now = known_pod(before, pod, seen)
+        now = known_pod(before, pod, observed)
         self._pods[key] = now
-        records = self._with_nodes(pod_changes(before, now, pod_class, seen))
+        records = self._with_nodes(pod_changes(before, now, pod_class, observed))
         return PodChange(
-            key=key, pod=pod, pod_class=pod_class, created=now.created, seen=seen, records=records
+            key=key,
+            pod=pod,
+            pod_class=pod_class,
+            created=now.created,
+            observed=observed,
+            records=records,
         )
 
-    def pod_deleted(self, key: str, pod: PodReading | None, seen: Seen) -> list[PodChange]:
+    def pod_deleted(
+        self, key: str, pod: PodReading | None, observed: Observation
+    ) -> list[PodChange]:
         """A pod is gone. pod: its last state; None: as it was known."""
-        changes = [] if pod is None else self.pod(key, pod, seen)
+        changes = [] if pod is None else self.pod(key, pod, observed)
         known = self._pods.get(key)
         if known is None:
             return changes
         last = known.pod
         # The pod was there at least until its deletion was requested. Unknown times are 0 or None.
         there_until_us = max(last.created_us or 0, last.accepted_us or 0, last.deletion_us or 0)
-        late = max(MICRO_US, min(seen.late, seen.at - there_until_us))
-        changes.append(self._pod_gone(key, Seen(seen.at, late), end_reason(last)))
+        late = max(MICRO_US, min(observed.late, observed.at - there_until_us))
+        changes.append(self._pod_gone(key, Observation(observed.at, late), end_reason(last)))
         return changes
 
     def malformed(self, kind: str, key: str, uid: str) -> None:
@@ -151,20 +158,20 @@ class Assembler:
         elif kind == NODES:
             self._unseen_nodes.pop(uid, None)
 
-    def _pod_gone(self, key: str, seen: Seen, why: str) -> PodChange:
+    def _pod_gone(self, key: str, observed: Observation, why: str) -> PodChange:
         known = self._pods.pop(key)
         pod = known.pod
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         records: list[Record] = [
-            pod_record(pod, pod_class, deleted_us=seen.at, reason=why),
-            phase_record(pod.state.uid, Phase.GONE, seen.step, "watch"),
+            pod_record(pod, pod_class, deleted_us=observed.at, reason=why),
+            phase_record(pod.state.uid, Phase.GONE, observed.step, "watch"),
         ]
         return PodChange(
             key=key,
             pod=pod,
             pod_class=pod_class,
             created=known.created,
-            seen=seen,
+            observed=observed,
             is_gone=True,
             records=records,
         )
@@ -202,44 +209,46 @@ class Assembler:
 
     # Nodes
 
-    def node(self, name: str, node: NodeReading | None, seen: Seen) -> list[NodeChange]:
+    def node(self, name: str, node: NodeReading | None, observed: Observation) -> list[NodeChange]:
         """A node in its current state."""
         self.streams.show(NODES, name)
         if node is None:
             return []
         before = self._nodes.get(name)
         if before is not None and before.state.uid != node.state.uid:
-            gone = self.node_deleted(name, seen.at)
-            return [*gone, self._node_changed(name, None, node, seen)]
-        return [self._node_changed(name, before, node, seen)]
+            gone = self.node_deleted(name, observed.at)
+            return [*gone, self._node_changed(name, None, node, observed)]
+        return [self._node_changed(name, before, node, observed)]
 
     def _node_changed(
-        self, name: str, before: NodeReading | None, node: NodeReading, seen: Seen
+        self, name: str, before: NodeReading | None, node: NodeReading, observed: Observation
     ) -> NodeChange:
         uid = node.state.uid
         new = node_record(node)
-        old = self._record_before(before, uid, seen)
-        changes = [] if old is None else list(node_changes(old, new, node, seen.step))
-        is_filled = self._was_filled(node, seen, is_known=old is not None)
+        old = self._record_before(before, uid, observed)
+        changes = [] if old is None else list(node_changes(old, new, node, observed.step))
+        is_filled = self._was_filled(node, observed, is_known=old is not None)
         records: list[Record] = []
         if before is None or changes or is_filled or before.ready_us != node.ready_us:
-            records.append(replace(new, images_ready_us=seen.at if is_filled else None))
+            records.append(replace(new, images_ready_us=observed.at if is_filled else None))
         records += changes
         if name in self._nodeless:
             records += self._bound_before(node)
-        records += self._image_changes(node, seen.at)
+        records += self._image_changes(node, observed.at)
         self._nodes[name] = node
-        return NodeChange(name=name, node=node, at=seen.at, records=records)
+        return NodeChange(name=name, node=node, at=observed.at, records=records)
 
-    def _record_before(self, before: NodeReading | None, uid: str, seen: Seen) -> NodeRecord | None:
+    def _record_before(
+        self, before: NodeReading | None, uid: str, observed: Observation
+    ) -> NodeRecord | None:
         """The record that a node had before; None: there was none, or it is the same still."""
         stored = self._unseen_nodes.pop(uid, None)
         if before is not None:
             return node_record(before)
         # A list at the stored position shows what is already stored.
-        return stored if seen.is_after_gap else None
+        return stored if observed.is_after_gap else None
 
-    def _was_filled(self, node: NodeReading, seen: Seen, *, is_known: bool) -> bool:
+    def _was_filled(self, node: NodeReading, observed: Observation, *, is_known: bool) -> bool:
         """Note whether a node has all its images; whether it has them since now.
 
         is_known: it was there before. A node that a list shows for the first time may have had
@@ -250,7 +259,7 @@ class Assembler:
         uid = node.state.uid
         is_first = uid not in self._with_images
         self._with_images.add(uid)
-        return is_first and (seen.is_watched or is_known)
+        return is_first and (observed.is_watched or is_known)
 
     def _has_all_images(self, node: NodeReading) -> bool:
         labels = node.state.labels

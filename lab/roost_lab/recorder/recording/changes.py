@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, Step
-from roost_lab.recorder.recording.streams import Seen
+from roost_lab.recorder.recording.streams import Observation
 from roost_lab.recorder.store.records import Record
 
 
@@ -30,7 +30,7 @@ class PodChange(Change):
     pod_class: str
     # As exact as it is known.
     created: Step
-    seen: Seen
+    observed: Observation
     is_gone: bool = False
 
 

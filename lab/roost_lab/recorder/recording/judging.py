@@ -68,29 +68,31 @@ class Judging:
             self._waiting[change.key] = change.pod
         with self._counted():
             if change.is_gone:
-                self._model.pod_changed(change.key, None, "", change.seen.at)
+                self._model.pod_changed(change.key, None, "", change.observed.at)
             else:
-                self._model.pod_changed(change.key, change.pod, change.pod_class, change.seen.at)
+                self._model.pod_changed(
+                    change.key, change.pod, change.pod_class, change.observed.at
+                )
 
     def _judged(self, record: Record, change: PodChange) -> list[Record]:
         """A record of a pod, with what the model adds to it."""
         match record:
             case DecisionRecord(kind=DecisionKind.BIND):
                 return self._with_verdict(record, change)
-            case DecisionRecord(kind=DecisionKind.FAIL) if change.seen.is_watched:
-                return [record, *self._examined(change.pod, change.seen.at)]
+            case DecisionRecord(kind=DecisionKind.FAIL) if change.observed.is_watched:
+                return [record, *self._examined(change.pod, change.observed.at)]
         return [record]
 
     def _with_verdict(self, binding: DecisionRecord, change: PodChange) -> list[Record]:
         """A binding and the nodes as they stood; where the model can't judge, it says why."""
-        if not change.seen.is_watched:
+        if not change.observed.is_watched:
             note = "bound before it was watched"
         elif self._model is None or not self._knows_all:
             note = "bound before all pods and nodes were known"
         else:
             note = "the model failed, see the recorder's log"
             with self._counted():
-                judged, candidates = self._model.judge(binding, change.pod, change.seen.at)
+                judged, candidates = self._model.judge(binding, change.pod, change.observed.at)
                 return [judged] if candidates is None else [judged, candidates]
         return [replace(binding, model=Verdict.UNKNOWN, model_note=note)]
 

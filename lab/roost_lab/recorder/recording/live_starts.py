@@ -109,7 +109,7 @@ class LiveStarts:
 
     def _pod_changed(self, change: PodChange) -> list[Record]:
         pod = change.pod
-        seen = change.seen
+        observed = change.observed
         uid = pod.state.uid
         start = self._starts.get(uid)
         if start is None:
@@ -124,8 +124,8 @@ class LiveStarts:
                 awaited[start.server] = start
             if len(awaited) > MAX_UNKNOWN:
                 del awaited[next(iter(awaited))]
-        elif pod.state.node_name and start.bound_us is None and seen.is_exact:
-            start.bound_us = seen.at
+        elif pod.state.node_name and start.bound_us is None and observed.is_exact:
+            start.bound_us = observed.at
         records: list[Record] = []
         if start.server:
             start.is_seated, records = self._seated.pod_changed(
@@ -138,16 +138,16 @@ class LiveStarts:
     def _pod_ready(self, start: _Start, change: PodChange) -> None:
         """Count what its pod alone tells."""
         pod = change.pod
-        seen = change.seen
+        observed = change.observed
         uid = start.uid
         start.is_ready = True
-        if seen.how is How.FOUND:
+        if observed.how is How.FOUND:
             start.has_ended = True
             self._pulls.pop(uid, None)
             return
         second_us = _started_us(pod)
         if second_us is not None:
-            start.started_us = _within_second(second_us, seen.at if seen.is_exact else None)
+            start.started_us = _within_second(second_us, observed.at if observed.is_exact else None)
         is_awaited = bool(start.server) and pod.state.namespace in self._logs
         for span in _phases(pod, start):
             # The hub's log will tell how long the whole start took.
@@ -155,9 +155,9 @@ class LiveStarts:
                 self._observe(start, span)
         self._untold[uid] = len({container.image for container in pod.containers})
         if not is_awaited:
-            self._end(start, seen.at)
+            self._end(start, observed.at)
         elif start.answer is not None:
-            self._answered(start, start.answer, seen.at)
+            self._answered(start, start.answer, observed.at)
 
     def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
         """A hub's verdict on a start, and what it says of those that seating asked for; no records
@@ -219,7 +219,7 @@ class LiveStarts:
     def _pod_gone(self, change: PodChange) -> list[Record]:
         namespace = change.pod.state.namespace
         uid = change.pod.state.uid
-        now_us = change.seen.at
+        now_us = change.observed.at
         start = self._starts.get(uid)
         records: list[Record] = []
         if (

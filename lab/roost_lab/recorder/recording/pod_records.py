@@ -14,7 +14,7 @@ from roost_core.placement.labels import WARM_TARGET_ANNOTATION, hub_of
 from roost_lab.recorder.recording.decision_records import decision, failed_attempt
 from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.recording.reading import SECOND_US, PodReading, Step
-from roost_lab.recorder.recording.streams import Seen
+from roost_lab.recorder.recording.streams import Observation
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
     MAX_NAME,
@@ -55,14 +55,14 @@ class KnownPod:
         return self.steps[_CREATED]
 
 
-def known_pod(before: KnownPod | None, pod: PodReading, seen: Seen) -> KnownPod:
+def known_pod(before: KnownPod | None, pod: PodReading, observed: Observation) -> KnownPod:
     """What is known of a pod from now on. before: None: it is new."""
     steps = steps_of(pod)
     if before is not None:
         steps[_CREATED] = before.created
-    elif seen.is_exact and 0 <= seen.at - pod.created_us < SECOND_US:
+    elif observed.is_exact and 0 <= observed.at - pod.created_us < SECOND_US:
         # The object has a whole second; it was there no later than the watch told of it.
-        steps[_CREATED] = seen.step
+        steps[_CREATED] = observed.step
     return KnownPod(pod, steps)
 
 
@@ -94,7 +94,7 @@ def steps_of(pod: PodReading) -> Steps:
 
 
 def pod_changes(
-    before: KnownPod | None, now: KnownPod, pod_class: str, seen: Seen
+    before: KnownPod | None, now: KnownPod, pod_class: str, observed: Observation
 ) -> Iterator[Record]:
     """What is new of a pod. before: None: all of it."""
     pod = now.pod
@@ -107,12 +107,14 @@ def pod_changes(
             source = "pod" if step.resolution_us == SECOND_US else "watch"
             yield phase_record(uid, phase, step, source, detail)
     if last is not None and last.gates and not pod.gates:
-        yield phase_record(uid, Phase.UNGATED, seen.step, "watch")
-    yield from _decisions(last, pod, seen)
+        yield phase_record(uid, Phase.UNGATED, observed.step, "watch")
+    yield from _decisions(last, pod, observed)
     yield from disruptions(last, pod)
 
 
-def _decisions(before: PodReading | None, pod: PodReading, seen: Seen) -> Iterator[Record]:
+def _decisions(
+    before: PodReading | None, pod: PodReading, observed: Observation
+) -> Iterator[Record]:
     """What schedulers have decided of a pod since it was seen before."""
     state = pod.state
     scheduled = pod.condition("PodScheduled")
@@ -125,10 +127,10 @@ def _decisions(before: PodReading | None, pod: PodReading, seen: Seen) -> Iterat
             Step(scheduled.reached_us or pod.created_us, SECOND_US),
             source="watch",
             scheduler=state.scheduler_name,
-            last_us=scheduled.since_us or seen.at,
+            last_us=scheduled.since_us or observed.at,
         )
     elif pod.is_unschedulable and message_before != scheduled.message:
-        when = Step(scheduled.since_us or seen.at, SECOND_US)
+        when = Step(scheduled.since_us or observed.at, SECOND_US)
         yield failed_attempt(
             state.uid, state.scheduler_name, scheduled.message, when, source="watch"
         )
@@ -139,12 +141,12 @@ def _decisions(before: PodReading | None, pod: PodReading, seen: Seen) -> Iterat
             DecisionKind.NOMINATE,
             state.uid,
             nominated,
-            seen.step,
+            observed.step,
             source="watch",
             scheduler=state.scheduler_name,
             detail=nominated,
         )
-        yield phase_record(state.uid, Phase.NOMINATED, seen.step, "watch")
+        yield phase_record(state.uid, Phase.NOMINATED, observed.step, "watch")
 
 
 def end_reason(pod: PodReading) -> str:

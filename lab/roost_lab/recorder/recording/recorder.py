@@ -268,7 +268,7 @@ class Recording:
                     self._hub_logs.pod_changed(pod)
             case PodChange(is_gone=True):
                 self._hub_logs.pod_gone(change.pod.state.uid)
-            case PodChange() if change.seen.is_watched:
+            case PodChange() if change.observed.is_watched:
                 self._hub_logs.pod_changed(change.pod)
 
     def _told_by_hub(self, now_us: int, notice: LogNotice) -> list[Record]:
@@ -309,7 +309,9 @@ class Recording:
         key = notice.key
         item = notice.item
         is_listed = notice.change is WatchEventType.LISTED
-        seen = assembler.streams.seen(kind, now_us, is_listed=is_listed, is_late=notice.is_late)
+        observed = assembler.streams.observe(
+            kind, now_us, is_listed=is_listed, is_late=notice.is_late
+        )
         if isinstance(item, reading.Malformed):
             log.warning("not recorded kind=%s key=%s: malformed object", kind, key)
             self._metrics.not_recorded.labels(kind).inc()
@@ -325,16 +327,16 @@ class Recording:
             case WatchEventType.SYNCED:
                 return assembler.list_ended(kind, now_us)
             case WatchEventType.DELETED if kind == PODS:
-                return assembler.pod_deleted(key, item, seen)
+                return assembler.pod_deleted(key, item, observed)
             case WatchEventType.DELETED if kind == NODES:
                 return assembler.node_deleted(key, now_us)
             case WatchEventType.DELETED | WatchEventType.BOOKMARK:
                 # Events expire.
                 pass
             case _ if kind == PODS:
-                return assembler.pod(key, item, seen)
+                return assembler.pod(key, item, observed)
             case _ if kind == NODES:
-                return assembler.node(key, item, seen)
+                return assembler.node(key, item, observed)
             case _ if item is not None:
                 return [Change(records=assembler.event(item))]
         return []

@@ -11,7 +11,7 @@ from roost_lab.recorder.store.records import GapRecord
 
 
 class How(Enum):
-    """How a state was seen."""
+    """How a state was observed."""
 
     # The watch told of its change.
     WATCHED = auto()
@@ -22,8 +22,8 @@ class How(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """When a state was seen, and how surely it was new then.
+class Observation:
+    """When a state was observed, and how surely it was new then.
 
     at: microseconds since 1970. late: it may have come about so many microseconds earlier; of a
     list, only a gap before it counts. how: by a watch or by a list.
@@ -69,7 +69,9 @@ class Streams:
         # Kinds that were listed in this run.
         self._complete: set[str] = set()
 
-    def seen(self, kind: str, at: int, *, is_listed: bool = False, is_late: bool = False) -> Seen:
+    def observe(
+        self, kind: str, at: int, *, is_listed: bool = False, is_late: bool = False
+    ) -> Observation:
         """What a stream tells at this time. is_late: any time since its last news."""
         if is_late:
             since = self._late_since.setdefault(kind, self._heard.get(kind, at))
@@ -77,11 +79,11 @@ class Streams:
             self._late_since.pop(kind, None)
             since = at
         if not is_listed:
-            return Seen(at, max(MICRO_US, at - since))
+            return Observation(at, max(MICRO_US, at - since))
         if kind in self._lost:
             since = self._lost[kind][0]
         how = How.LISTED if kind in self._complete else How.FOUND
-        return Seen(at, max(MICRO_US, at - since), how)
+        return Observation(at, max(MICRO_US, at - since), how)
 
     def listing(self, kind: str) -> None:
         """A list of this kind begins."""

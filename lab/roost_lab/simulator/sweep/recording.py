@@ -22,7 +22,7 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.decision_records import decision, failed_attempt
 from roost_lab.recorder.recording.reading import NodeReading, Step
-from roost_lab.recorder.recording.streams import Seen
+from roost_lab.recorder.recording.streams import Observation
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.recorder.store.records import (
     MAX_SCHEDULER,
@@ -81,8 +81,8 @@ class ReplayRecorder(Journal):
             self._name_image(pod)
         images = {self._images.get(image, image): size for image, size in state.images.items()}
         reading = NodeReading(replace(state, images=images), str(self._changes))
-        seen = Seen(self._time(now))
-        self._write(records_of(self._assembler.node(node.name, reading, seen)))
+        observed = Observation(self._time(now))
+        self._write(records_of(self._assembler.node(node.name, reading, observed)))
 
     def node_left(self, node: SimNode, now: float) -> None:
         """Write its end."""

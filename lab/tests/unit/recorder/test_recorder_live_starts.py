@@ -20,7 +20,7 @@ from roost_lab.recorder.recording.changes import Change
 from roost_lab.recorder.recording.hub_log import SERVER_ANNOTATION, USER_ANNOTATION, read_hub_line
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.reading import PodReading
-from roost_lab.recorder.recording.streams import Seen
+from roost_lab.recorder.recording.streams import Observation
 from roost_lab.recorder.store.records import PODS, PhaseRecord, PullRecord, Record, StoredState
 
 SECOND = 1_000_000
@@ -99,7 +99,7 @@ class Recorder:
         streams = self.assembler.streams
         streams.listing(PODS)
         for one in pods:
-            seen = streams.seen(PODS, BEGIN * SECOND, is_listed=True)
+            seen = streams.observe(PODS, BEGIN * SECOND, is_listed=True)
             self.follow(self.assembler.pod(one.state.key, one, seen))
         self.follow(self.assembler.list_ended(PODS, BEGIN * SECOND))
         return self
@@ -116,12 +116,12 @@ class Recorder:
         """at: seconds; None: too late to tell when in its second something happened."""
         for one in pods:
             late_us = 9 * SECOND if at is None else 1
-            seen = Seen(int((BEGIN + (at or 0)) * SECOND), late_us)
+            seen = Observation(int((BEGIN + (at or 0)) * SECOND), late_us)
             self.follow(self.assembler.pod(one.state.key, one, seen))
 
     def loses(self, one: PodReading, at: float, *, is_told: bool) -> dict[str, float]:
         """Phases, and seconds after BEGIN. is_told: how it stood in the end."""
-        seen = Seen(int((BEGIN + at) * SECOND))
+        seen = Observation(int((BEGIN + at) * SECOND))
         changes = self.assembler.pod_deleted(one.state.key, one if is_told else None, seen)
         return phases(self.follow(changes))
 

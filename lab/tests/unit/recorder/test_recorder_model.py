@@ -16,7 +16,7 @@ from roost_lab.recorder.recording.changes import Change
 from roost_lab.recorder.recording.judging import Judging
 from roost_lab.recorder.recording.reading import PodReading
 from roost_lab.recorder.recording.scheduler_model import UNSEEN_US, Model
-from roost_lab.recorder.recording.streams import Seen
+from roost_lab.recorder.recording.streams import Observation
 from roost_lab.recorder.store.records import (
     NODES,
     PODS,
@@ -141,12 +141,12 @@ def test_a_binding_is_stored_with_its_verdict_and_the_nodes_as_they_stood() -> N
         assembler.streams.listing(kind)
         changes += assembler.list_ended(kind, 1)
     for name in ("a", "b"):
-        changes += assembler.node(name, node_reading(node_object(name)), Seen(BEGIN))
-    changes += assembler.pod("hub/there", pod("there", "b", 2), Seen(BEGIN))
-    changes += assembler.pod("hub/p", pod("p"), Seen(BEGIN))
+        changes += assembler.node(name, node_reading(node_object(name)), Observation(BEGIN))
+    changes += assembler.pod("hub/there", pod("there", "b", 2), Observation(BEGIN))
+    changes += assembler.pod("hub/p", pod("p"), Observation(BEGIN))
     for change in changes:
         judging.follow(change)
-    (binding,) = assembler.pod("hub/p", pod("p", "b"), Seen(BEGIN + SECOND))
+    (binding,) = assembler.pod("hub/p", pod("p", "b"), Observation(BEGIN + SECOND))
     told = judging.follow(binding)
     (decision,) = [record for record in told if isinstance(record, DecisionRecord)]
     assert (decision.node_name, decision.model, decision.model_node) == ("b", "differs", "a")

@@ -24,7 +24,7 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.reading import MICRO_US, read_event, read_node, read_pod
 from roost_lab.recorder.recording.settings import RecorderSettings, parse_settings
-from roost_lab.recorder.recording.streams import How, Seen
+from roost_lab.recorder.recording.streams import How, Observation
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import (
@@ -75,7 +75,7 @@ class Recorder:
 
     def tell(self, thing: Thing) -> None:
         (at_us, *flags), how = thing.plain, dict(thing.named)
-        seen = Seen(at_us, how.pop("late", MICRO_US))
+        seen = Observation(at_us, how.pop("late", MICRO_US))
         if thing.kind == "sees":
             records = records_of(self.assembler.node("n", read_node(self._node(**how)), seen))
             assert bool(records) == ("nothing" not in flags)
@@ -87,7 +87,7 @@ class Recorder:
             self.assembler.streams.lost(NODES, "forgotten")
         self.assembler.streams.listing(NODES)
         if thing.kind == "lists":
-            seen = self.assembler.streams.seen(NODES, at_us, is_listed=True)
+            seen = self.assembler.streams.observe(NODES, at_us, is_listed=True)
             changes = self.assembler.node("n", read_node(self._node(**how)), seen)
             self.store.write(records_of(changes), {})
         ended = self.assembler.list_ended(NODES, at_us)
@@ -168,9 +168,9 @@ def test_faults_of_the_gate_are_told_with_their_keys() -> None:
 
 def test_records_of_a_node_are_told_with_the_row_before_its_changes() -> None:
     assembler = Assembler(no_class, StoredState())
-    assembler.node("n", read_node(node_object("n", 1)), Seen(1))
+    assembler.node("n", read_node(node_object("n", 1)), Observation(1))
     cordoned = read_node(node_object("n", 2, unschedulable=True))
-    told = records_of(assembler.node("n", cordoned, Seen(2)))
+    told = records_of(assembler.node("n", cordoned, Observation(2)))
     assert [type(one) for one in told] == [NodeRecord, NodeChangeRecord]
 
 
@@ -182,7 +182,7 @@ def told(folder: Path, order: tuple[str, ...], created: str) -> tuple[set[str], 
     """Uids of nodes that bindings name, and whether starts know their node's age."""
     store = empty_store(folder)
     assembler = Assembler(lambda _labels, _namespace: "user", StoredState())
-    seen = Seen(1, how=How.FOUND)
+    seen = Observation(1, how=How.FOUND)
     for one in order:
         if one == "node":
             node = read_node(node_object(created=created))
@@ -217,7 +217,7 @@ def test_a_name_that_a_kubelet_may_have_cut_is_not_taken_for_gone() -> None:
     def gone(names: list[str], version: int) -> list[str]:
         body = node_object(version=version)
         body["status"]["images"] = [{"names": names, "sizeBytes": 5}]
-        changes = assembler.node("n", read_node(body), Seen(version))
+        changes = assembler.node("n", read_node(body), Observation(version))
         records = records_of(changes)
         return [
             record.image for record in records if isinstance(record, ImageRecord) and record.gone_us

@@ -13,14 +13,14 @@ import sqlalchemy as sa
 
 from lab.tests.objects import event_object, pod_object
 from lab.tests.recorded import empty_store, pod_record
+from lab.tests.recorder_run import Cluster, Run
 from lab.tests.told import cases
-from lab.tests.unit.recorder.test_recorder_recording import Cluster, Run
 from roost.cli import run
 from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
-from roost_lab.recorder.recording.streams import Seen
+from roost_lab.recorder.recording.streams import Observation
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Refused, Store, StoreError, Unavailable
 from roost_lab.recorder.store.records import (
@@ -208,8 +208,8 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
     }
     gone = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
     records = [
-        *records_of(assembler.node(name, read_node(node(1, "")), Seen(2))),
-        *records_of(assembler.node(name, read_node(node(2, word)), Seen(3))),
+        *records_of(assembler.node(name, read_node(node(1, "")), Observation(2))),
+        *records_of(assembler.node(name, read_node(node(2, word)), Observation(3))),
     ]
     for version, standing in enumerate(
         (
@@ -218,7 +218,9 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
             stands(5, {"conditions": [gone], "containerStatuses": [runs]}, nodeName=name),
         )
     ):
-        records += records_of(assembler.pod("p", read_pod(standing, (), {}), Seen(4 + version)))
+        records += records_of(
+            assembler.pod("p", read_pod(standing, (), {}), Observation(4 + version))
+        )
     pulled = (
         f'Successfully pulled image "{image}" in 2540400h10m10.123456789s. Image size: {2**63 - 1}'
         " bytes."

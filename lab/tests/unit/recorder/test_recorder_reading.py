@@ -19,7 +19,7 @@ from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.decision_records import read_reasons
 from roost_lab.recorder.recording.pod_records import end_reason, steps_of
 from roost_lab.recorder.recording.reading import PodReading, micros, read_event, read_node, read_pod
-from roost_lab.recorder.recording.streams import Seen
+from roost_lab.recorder.recording.streams import Observation
 from roost_lab.recorder.store.records import (
     DecisionRecord,
     Phase,
@@ -97,7 +97,7 @@ def test_what_node_controllers_and_kubelets_take_away_is_evicted(reason: str) ->
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
     gone = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     reading = read_pod(pod(status={"conditions": [gone]}), (), {})
-    told = records_of(assembler.pod("hub/p", reading, Seen(1)))
+    told = records_of(assembler.pod("hub/p", reading, Observation(1)))
     assert [one.kind for one in told if isinstance(one, PreemptionRecord)] == ["evicted"]
 
 
@@ -118,7 +118,7 @@ def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(
     body["spec"].pop("nodeName")
     event = event_object("FailedScheduling", note, "jupyter-a")
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
-    told = records_of(assembler.pod("hub/p", read_pod(body, (), {}), Seen(1)))
+    told = records_of(assembler.pod("hub/p", read_pod(body, (), {}), Observation(1)))
     told += assembler.event(read_event(event))
     ids = [one.id for one in told if isinstance(one, DecisionRecord)]
     assert (len(ids), len(set(ids))) == (2, 1)
@@ -151,7 +151,7 @@ def test_each_gate_of_a_pod_is_told_by_its_name_and_when_the_last_of_them_went()
 
     def told(*gates: str, at_us: int) -> set[tuple[str, str, int]]:
         body["spec"]["schedulingGates"] = [{"name": gate} for gate in gates]
-        records = records_of(assembler.pod("hub/p", read_pod(body, (), {}), Seen(at_us)))
+        records = records_of(assembler.pod("hub/p", read_pod(body, (), {}), Observation(at_us)))
         steps = (Phase.GATED, Phase.UNGATED)
         return {
             (record.phase, record.detail, record.at_us)

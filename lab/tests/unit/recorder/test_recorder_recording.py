@@ -1,10 +1,8 @@
-import json
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -18,8 +16,9 @@ from lab.tests.objects import (
     pod_object,
     pod_reading,
 )
+from lab.tests.recorder_run import Cluster, Run
 from lab.tests.told import cases
-from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.kube.client import ApiError
 from roost_core.kube.event_stream import EventStream
 from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
@@ -30,17 +29,14 @@ from roost_lab.recorder.recording import recorder as module
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.judging import Judging
-from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.pod_records import pod_record
 from roost_lab.recorder.recording.reading import MICRO_US, read_event, read_pod
-from roost_lab.recorder.recording.recorder import PATHS, Recording, RecordingError
+from roost_lab.recorder.recording.recorder import RecordingError
 from roost_lab.recorder.recording.scheduler_model import Model
-from roost_lab.recorder.recording.settings import parse_settings
-from roost_lab.recorder.recording.streams import How, Seen
+from roost_lab.recorder.recording.streams import How, Observation
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store, Unavailable
 from roost_lab.recorder.store.records import (
-    EVENTS,
     NODES,
     PODS,
     DecisionRecord,
@@ -52,108 +48,10 @@ from roost_lab.recorder.store.records import (
 )
 from tests.harness.waiting import wait_until
 
+# For the end-to-end tests, too.
+__all__ = ["Run"]
 US = 1_000_000
 PAST = "2026-01-01T00:00:00Z"
-
-
-class Cluster:
-    """Stands in for cluster.client.Client: lists are what stands, watches what is said."""
-
-    def __init__(self) -> None:
-        self.pods: list[JSONObject] = []
-        self.version = "10"
-        # Positions before this one are forgotten.
-        self.oldest = 0
-        self.said: deque[JSONObject] = deque()
-        # The same, of Events.
-        self.events: deque[JSONObject] = deque()
-        self.read = 0
-        # Of the hub's pod; None: it may not be read.
-        self.hub_log: list[str] | None = None
-        self.log_queries: list[str] = []
-        # What the API server answers first instead.
-        self.log_errors: deque[ApiError] = deque()
-        self.stop = threading.Event()
-
-    def get(self, path: str, query: Mapping[str, object] | None = None, **_: object) -> JSONObject:
-        wanted = int(str((query or {}).get("resourceVersion") or self.version))
-        if path == PATHS[PODS] and wanted < self.oldest:
-            raise ApiError(410, "too old")
-        return {
-            "metadata": {"resourceVersion": str(wanted)},
-            "items": self.pods if path == PATHS[PODS] else [],
-        }
-
-    def lines(
-        self, path: str, _query: Mapping[str, object], _silence_seconds: float
-    ) -> Iterator[bytes]:
-        if path.endswith("/log"):
-            if self.hub_log is None:
-                raise ApiError(403, "pods/log is forbidden")
-            if self.log_errors:
-                raise self.log_errors.popleft()
-            self.log_queries.append(str(_query.get("sinceTime")))
-            yield from (f"{line}\n".encode() for line in self.hub_log)
-            if len(self.log_queries) == 1:
-                raise ClusterError("broken")
-        said = {PATHS[PODS]: self.said, PATHS[EVENTS]: self.events}.get(path)
-        while not self.stop.is_set() and _query.get("follow", True):
-            if said:
-                self.read += 1
-                self.version = max(
-                    self.version, said[0]["object"]["metadata"]["resourceVersion"], key=int
-                )
-                yield json.dumps(said.popleft()).encode()
-            else:
-                time.sleep(0.005)
-
-
-class Run:
-    """One run of the recorder until the block ends."""
-
-    def __init__(
-        self, cluster: Cluster, store: Store, model: Model | None = None, **more: object
-    ) -> None:
-        """more: keys of release.json."""
-        self.cluster, self.store = cluster, store
-        named = {
-            "version": 1,
-            "release": "hub",
-            "namespace": "hub",
-            "podClasses": {},
-            "recorder": {"retentionDays": 0},
-        }
-        settings = parse_settings(
-            {**named, "imageGate": {"mode": "off", "pullDeadlineSeconds": 600}, **more}
-        )
-        self.metrics = RecorderMetrics("test")
-        self.recording = Recording(
-            cast("Client", cluster), settings, store, self.metrics, model=model
-        )
-        self.metrics.observe(
-            is_recording=lambda: self.recording.readiness().passed,
-            behind_seconds=self.recording.behind_seconds,
-        )
-
-    def __enter__(self) -> "Run":
-        self.cluster.stop = threading.Event()
-        self._thread = threading.Thread(target=self.recording.run, args=(self.cluster.stop,))
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.cluster.stop.set()
-        self._thread.join()
-
-    def metric(self, name: str) -> float:
-        return float(self.metrics.registry.get_sample_value(f"roost_recorder_{name}") or 0.0)
-
-    def wait_for(self, version: str) -> None:
-        wait_until(
-            lambda: self.store.positions().get(PODS, ("",))[0] == version,
-            30,
-            f"version {version} to be stored",
-        )
 
 
 @pytest.fixture
@@ -400,7 +298,7 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
             for change in assembler.list_ended(kind, 1):
                 judging.follow(change)
         bound = read_pod(pod_object("p", 1, on="n"), (), {})
-        (change,) = assembler.pod("hub/p", bound, Seen(2))
+        (change,) = assembler.pod("hub/p", bound, Observation(2))
         return [one.model for one in judging.follow(change) if isinstance(one, DecisionRecord)]
 
     assert words(PODS) == ["unknown"]
@@ -421,11 +319,11 @@ def test_the_watch_tells_when_in_its_second_a_pod_was_created(
 ) -> None:
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
     listed = How.FOUND if how.get("listed") else How.WATCHED
-    seen = Seen(BEGIN + told_us, how.get("late_us", MICRO_US), listed)
+    seen = Observation(BEGIN + told_us, how.get("late_us", MICRO_US), listed)
     first = assembler.pod("hub/p", pod_reading(pod_object("p", 1)), seen)
     assert created(records_of(first)) == stored
     later = pod_reading(pod_object("p", 2, on="n", conditions=[BOUND]))
-    assert created(records_of(assembler.pod("hub/p", later, Seen(BEGIN + 2 * US)))) == []
+    assert created(records_of(assembler.pod("hub/p", later, Observation(BEGIN + 2 * US)))) == []
 
 
 @pytest.mark.parametrize(("seconds", "corrected"), [(28, 28), (-40, -40), (1, 0)])
@@ -456,12 +354,12 @@ def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(
     assert told == [0, 0, corrected * US, corrected * US]
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": at(10 - seconds)}
     pod = pod_reading(pod_object("p", 1, on="n", conditions=[BOUND, ready]))
-    told_of_pod = records_of(assembler.pod("hub/p", pod, Seen(BEGIN + 60 * US)))
+    told_of_pod = records_of(assembler.pod("hub/p", pod, Observation(BEGIN + 60 * US)))
     phases = [one for one in told_of_pod if isinstance(one, PhaseRecord)]
     found = {phase.phase: (phase.at_us - BEGIN) // US for phase in phases}
     assert (found[Phase.SCHEDULED], found[Phase.READY]) == (1, 10 - seconds + corrected)
     # Another node of that name has a clock of its own.
-    assembler.node("n", node_reading(node_object("n")), Seen(BEGIN))
+    assembler.node("n", node_reading(node_object("n")), Observation(BEGIN))
     assembler.node_deleted("n", BEGIN)
     assert (pulled(4, 0), assembler.clocks.behind) == (0, {})
 

@@ -33,7 +33,7 @@ from roost_lab.recorder.main import forget_old_rows
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.changes import records_of
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
-from roost_lab.recorder.recording.streams import Seen
+from roost_lab.recorder.recording.streams import Observation
 from roost_lab.recorder.store import database, schema, start_rows, views
 from roost_lab.recorder.store.database import FORGOTTEN_PODS, Store, StoreError
 from roost_lab.recorder.store.records import (
@@ -423,9 +423,11 @@ def tell(store: Store, told: list[tuple[str, str, JSONObject | None]]) -> None:
     for kind, key, item in told:
         now_us = 1_800_000_000 * SECOND
         if kind == NODES:
-            records = records_of(assembler.node(key, read_node(item or {}), Seen(now_us)))
+            records = records_of(assembler.node(key, read_node(item or {}), Observation(now_us)))
         elif kind == PODS:
-            records = records_of(assembler.pod(key, read_pod(item or {}, (), {}), Seen(now_us)))
+            records = records_of(
+                assembler.pod(key, read_pod(item or {}, (), {}), Observation(now_us))
+            )
         else:
             records = assembler.event(read_event(item or {}))
         store.write(records, {})

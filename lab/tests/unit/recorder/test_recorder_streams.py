@@ -1,38 +1,38 @@
 """How surely what a stream tells is new: by its watch, its lists, its gaps and its late news."""
 
-from roost_lab.recorder.recording.streams import How, Seen, Streams
+from roost_lab.recorder.recording.streams import How, Observation, Streams
 from roost_lab.recorder.store.records import NODES, PODS, GapRecord
 
 
 def test_what_the_watch_tells_at_once_is_exact() -> None:
-    seen = Streams({PODS: 10}).seen(PODS, 100)
-    assert seen == Seen(100, 1, How.WATCHED)
-    assert (seen.is_watched, seen.is_exact, seen.is_after_gap) == (True, True, False)
+    observed = Streams({PODS: 10}).observe(PODS, 100)
+    assert observed == Observation(100, 1, How.WATCHED)
+    assert (observed.is_watched, observed.is_exact, observed.is_after_gap) == (True, True, False)
 
 
 def test_late_news_may_be_as_old_as_the_last_until_news_come_in_time() -> None:
     streams = Streams({PODS: 10})
-    assert streams.seen(PODS, 100, is_late=True) == Seen(100, 90)
+    assert streams.observe(PODS, 100, is_late=True) == Observation(100, 90)
     streams.heard(PODS, 100)
     # The stream is still catching up.
-    assert streams.seen(PODS, 120, is_late=True) == Seen(120, 110)
-    assert streams.seen(PODS, 130) == Seen(130, 1)
-    assert streams.seen(PODS, 150, is_late=True) == Seen(150, 50)
-    assert streams.seen(NODES, 150, is_late=True) == Seen(150, 1), "nothing came before"
+    assert streams.observe(PODS, 120, is_late=True) == Observation(120, 110)
+    assert streams.observe(PODS, 130) == Observation(130, 1)
+    assert streams.observe(PODS, 150, is_late=True) == Observation(150, 50)
+    assert streams.observe(NODES, 150, is_late=True) == Observation(150, 1), "nothing came before"
 
 
 def test_the_first_list_shows_what_was_there_and_a_later_one_what_may_have_changed() -> None:
     streams = Streams({})
     streams.listing(PODS)
-    assert streams.seen(PODS, 5, is_listed=True) == Seen(5, 1, How.FOUND)
+    assert streams.observe(PODS, 5, is_listed=True) == Observation(5, 1, How.FOUND)
     streams.show(PODS, "hub/p")
     assert streams.complete(PODS, 6) == ({"hub/p"}, None)
     streams.heard(PODS, 6)
     streams.lost(PODS, "forgotten")
     streams.listing(PODS)
-    seen = streams.seen(PODS, 50, is_listed=True)
-    assert seen == Seen(50, 44, How.LISTED)
-    assert (seen.is_watched, seen.is_exact, seen.is_after_gap) == (False, False, True)
+    observed = streams.observe(PODS, 50, is_listed=True)
+    assert observed == Observation(50, 44, How.LISTED)
+    assert (observed.is_watched, observed.is_exact, observed.is_after_gap) == (False, False, True)
     gap = GapRecord(kind=PODS, from_us=6, to_us=60, why="forgotten")
     assert streams.complete(PODS, 60) == (set(), gap)
-    assert streams.seen(PODS, 70, is_listed=True).is_after_gap is False
+    assert streams.observe(PODS, 70, is_listed=True).is_after_gap is False

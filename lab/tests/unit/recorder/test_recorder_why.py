@@ -86,13 +86,13 @@ def seen(
     def tell_pods(now_us: int) -> None:
         for item in pods:
             key = f"hub/{item['metadata']['name']}"
-            seen = assembler.streams.seen(PODS, now_us, is_listed=is_listed)
+            seen = assembler.streams.observe(PODS, now_us, is_listed=is_listed)
             tell(assembler.pod(key, read_pod(item, (), {}), seen))
 
     for kind in (NODES, PODS):
         assembler.streams.listing(kind)
         for item in nodes if kind == NODES else []:
-            listed = assembler.streams.seen(NODES, BEGIN, is_listed=True)
+            listed = assembler.streams.observe(NODES, BEGIN, is_listed=True)
             tell(assembler.node(item["metadata"]["name"], read_node(item), listed))
         if kind == PODS and is_listed:
             tell_pods(BEGIN)
