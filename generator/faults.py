@@ -34,7 +34,7 @@ class Fault(NamedTuple):
     severity: Severity = "error"
 
     def __str__(self) -> str:
-        what = f"found {self.found}, expected {self.expected}." if self.expected else self.found
+        reason = f"found {self.found}, expected {self.expected}." if self.expected else self.found
         kind = "" if self.severity == "error" else self.severity
         key = self.key
         place = f"{self.file}:{self.line}" if self.line else self.file
@@ -42,7 +42,7 @@ class Fault(NamedTuple):
             # The key is what to set: who installed by pip has no such file.
             place = ""
             key = f"{key} isn't set" if kind == "hint" else key
-        text = ": ".join(part for part in (place, kind, key, what) if part)
+        text = ": ".join(part for part in (place, kind, key, reason) if part)
         return one_line(f"{text} {self.fix}" if self.fix else text)
 
 
@@ -84,15 +84,16 @@ def describe(value: object, longest: int = _LONGEST_VALUE) -> str:
     return one_line(text if len(text) <= longest else f"{text[:longest]}…")
 
 
-def count_of(number: int, what: str) -> str:
-    """As words: 1 image, 2 images."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def count_of(number: int, noun: str) -> str:
+    """Write a number with its noun: 1 image, 2 images."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def some(names: Sequence[str], shown: int = 3) -> str:
     """The first of these names, and how many more there are."""
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+    hidden = len(names) - shown
+    more = f" and {hidden} more" if hidden > 0 else ""
+    return f"{', '.join(names[:shown])}{more}"
 
 
 def show_path(path: KeyPath) -> str:

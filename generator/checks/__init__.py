@@ -79,8 +79,8 @@ def find_faults(merged: Merged, release: Release, unfit: Collection[KeyPath] = (
     """Every fault and warning, with file and line. unfit: paths of keys that don't fit the schema,
     which no check reads.
     """
-    found = _find(LintReport(merged, unfit, with_hints=False), release, CHECKS)
-    return [fault for fault in found if fault.severity != "hint"]
+    faults = _find(LintReport(merged, unfit, with_hints=False), release, CHECKS)
+    return [fault for fault in faults if fault.severity != "hint"]
 
 
 def find_hints(merged: Merged, release: Release) -> list[Fault]:
@@ -88,8 +88,8 @@ def find_hints(merged: Merged, release: Release) -> list[Fault]:
 
     Only `roost validate` shows them.
     """
-    found = _find(LintReport(merged), release, (*CHECKS, *HINTS))
-    return [fault for fault in found if fault.severity == "hint"]
+    faults = _find(LintReport(merged), release, (*CHECKS, *HINTS))
+    return [fault for fault in faults if fault.severity == "hint"]
 
 
 def _find(report: LintReport, release: Release, checks: Sequence[Check]) -> list[Fault]:

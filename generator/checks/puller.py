@@ -54,9 +54,8 @@ def _lint_method(report: LintReport, release: Release) -> None:
         report.warn(("prePuller", "method"), reason, "Use auto or noop.")
     if is_on and whose == "zeroToJupyterHub":
         reason = "the gate follows zero-to-jupyterhub's puller, and Roost's pulls the same images."
-        report.warn(
-            ("prePuller", "enabled"), reason, "Set it to false, or imageGate.pullerPods to roost."
-        )
+        fix = "Set it to false, or imageGate.pullerPods to roost."
+        report.warn(("prePuller", "enabled"), reason, fix)
 
 
 def _lint_choices(report: LintReport) -> None:
@@ -93,21 +92,18 @@ def _lint_profiles(report: LintReport) -> None:
             # KubeSpawner would send it, and the API server refuse the pod.
             if value is not None and not isinstance(value, str):
                 where = (*_PROFILES, index, "kubespawner_override", "node_selector", key)
-                report.warn(
-                    where,
-                    f"{value!r} is not a string, so no pod can select it.",
-                    "Write it in quotes.",
-                )
+                reason = f"{value!r} is not a string, so no pod can select it."
+                report.warn(where, reason, "Write it in quotes.")
     # What keys for all users say is checked by the schema. Here it is what profiles add.
     of_all_users = (
         child(puller, "tolerations"),
         child(singleuser, "extraTolerations"),
         child(singleuser, "extraNodeAffinity", "required"),
     )
-    looked_at = {to_json(entry) for entries in of_all_users for entry in listing(entries)}
+    checked = {to_json(entry) for entries in of_all_users for entry in listing(entries)}
     for group in report.pullers:
-        _lint_entries(report, group.tolerations, lint_toleration, looked_at)
-        _lint_entries(report, group.required_terms, lint_required_term, looked_at)
+        _lint_entries(report, group.tolerations, lint_toleration, checked)
+        _lint_entries(report, group.required_terms, lint_required_term, checked)
     count = len(report.pullers)
     fix = "Give profiles fewer different node_selector values."
     if count > MOST_PULLERS:
@@ -116,9 +112,8 @@ def _lint_profiles(report: LintReport) -> None:
     elif count > _MANY_PULLERS:
         reason = f"its node selectors make {count} DaemonSets of the puller."
         report.warn(_PROFILES, reason, fix)
-    for key, value in sorted(
-        {pair for group in report.pullers for pair in group.node_selector.items()}
-    ):
+    labels = {pair for group in report.pullers for pair in group.node_selector.items()}
+    for key, value in sorted(labels):
         if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
             report.error(_PROFILES, {key: value}, "a node's label and its value")
 
@@ -127,17 +122,17 @@ def _lint_entries(
     report: LintReport,
     entries: Iterable[object],
     why_wrong: Callable[[object], str],
-    looked_at: set[str],
+    checked: set[str],
 ) -> None:
     """Refuse tolerations or terms of profiles that no pod can have.
 
-    looked_at: entries as JSON that aren't looked at again. Those of this call are added.
+    checked: entries, as JSON, that aren't checked again. Those of this call are added.
     """
     for entry in entries:
         written = to_json(entry)
-        if written in looked_at:
+        if written in checked:
             continue
-        looked_at.add(written)
+        checked.add(written)
         wrong = why_wrong(entry)
         if wrong:
             reason = f"a profile's {describe(entry)} {wrong}."

@@ -84,15 +84,15 @@ def _unwrap_argo(file: LoadedFile, above: tuple[str, ...]) -> tuple[list[LoadedF
     # Argo CD calls the release as it calls the Application; a template's name isn't known.
     name = text(child(file.values, *above, "metadata", "name"))
     usual = "" if "{" in name else name
-    found = [
+    charts = [
         (_argo_files(file, at, helm), text(child(helm, "releaseName")) or usual)
         for at, helm in _helms(file, (*above, "spec"))
     ]
     # Of several sources, the first that installs a hub's chart.
-    for files, release in found:
+    for files, release in charts:
         if find_charts(values_of(files)) is not None:
             return files, release
-    return found[0]
+    return charts[0]
 
 
 def values_from_config_maps(
@@ -102,23 +102,21 @@ def values_from_config_maps(
     HelmRelease that are read by that: `spec.valuesFrom` where each of its sources was found.
     """
     sources = listing(child(file.values, "spec", "valuesFrom"))
-    found: list[LoadedFile] = []
+    config_maps: dict[str, LoadedFile] = {}
+    for other in others:
+        if other.values.get("kind") == "ConfigMap":
+            config_maps.setdefault(text(child(other.values, "metadata", "name")), other)
+    files: list[LoadedFile] = []
     for source in sources:
-        name = text(child(source, "name"))
         key = text(child(source, "valuesKey")) or "values.yaml"
         if text(child(source, "kind")) != "ConfigMap" or child(source, "targetPath"):
             continue
-        maps = [
-            other
-            for other in others
-            if other.values.get("kind") == "ConfigMap"
-            and child(other.values, "metadata", "name") == name
-        ]
-        if maps and isinstance(child(maps[0].values, "data", key), str):
-            found.append(text_at(maps[0], ("data", key)))
-    if sources and len(found) == len(sources):
-        return found, ["spec.valuesFrom"]
-    return found, []
+        config_map = config_maps.get(text(child(source, "name")))
+        if config_map is not None and isinstance(child(config_map.values, "data", key), str):
+            files.append(text_at(config_map, ("data", key)))
+    if sources and len(files) == len(sources):
+        return files, ["spec.valuesFrom"]
+    return files, []
 
 
 def unread(file: LoadedFile) -> list[str]:
@@ -145,8 +143,8 @@ def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[KeyPath, 
 
 
 def _argo_files(file: LoadedFile, above: KeyPath, helm: object) -> list[LoadedFile]:
-    """`valuesObject` is a mapping; `values` is text, which Argo CD reads only where that isn't
-    there.
+    """The values of one source. `valuesObject` is a mapping; `values` is text, which Argo CD reads
+    only without it.
     """
     if child(helm, "valuesObject"):
         return [mapping_at(file, (*above, "valuesObject"))]
@@ -181,7 +179,7 @@ def mapping_at(file: LoadedFile, path: KeyPath) -> LoadedFile:
 
 
 def values_of(files: Sequence[LoadedFile]) -> Mapping[str, object]:
-    """What they say together, later ones over earlier."""
+    """The values of several files, later ones over earlier."""
     values: Mapping[str, object] = {}
     for file in files:
         values = merge_maps(values, file.values)

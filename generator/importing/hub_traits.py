@@ -62,11 +62,11 @@ class HubTraits(NamedTuple):
 
 def traits_of(hub: HubSection) -> HubTraits:
     """What the hub sets of its spawner beside the chart's keys."""
-    found: dict[str, SetTrait] = {}
+    set_traits: dict[str, SetTrait] = {}
     for key, trait in (("extraPodConfig", "extra_pod_config"), ("extraLabels", "extra_labels")):
         value = mapping(child(hub.data, "singleuser", key))
         if value:
-            found[trait] = SetTrait(value, ("singleuser", key))
+            set_traits[trait] = SetTrait(value, ("singleuser", key))
     chart = chart_traits(hub.data, is_binder=False)
     classes = mapping(child(hub.data, "hub", "config"))
     # KubeSpawner comes last: what it is told itself takes the place of what all spawners are told.
@@ -75,23 +75,23 @@ def traits_of(hub: HubSection) -> HubTraits:
         if str(name).endswith("Spawner") and isinstance(traits, Mapping):
             for trait, value in traits.items():
                 if _reaches_pods(name, trait, value, chart):
-                    found[trait] = SetTrait(value, ("hub", "config", name, trait))
+                    set_traits[trait] = SetTrait(value, ("hub", "config", name, trait))
     for trait in OF_JUPYTERHUB:
         at = ("hub", "config", "JupyterHub", trait)
         own = child(hub.data, *at)
         if own not in (None, ""):
-            found[trait] = SetTrait(own, at)
-    any_trait = _read_python(hub, found, chart)
-    pod_config, pod_config_at = found.get("extra_pod_config", UNSET)
+            set_traits[trait] = SetTrait(own, at)
+    any_trait = _read_python(hub, set_traits, chart)
+    pod_config, pod_config_at = set_traits.get("extra_pod_config", UNSET)
     if isinstance(pod_config, Mapping):
         # KubeSpawner takes either spelling.
         named = {camel_case(str(key)): value for key, value in pod_config.items()}
-        found["extra_pod_config"] = SetTrait(named, pod_config_at)
-    spawner, spawner_at = found.get("spawner_class", UNSET)
+        set_traits["extra_pod_config"] = SetTrait(named, pod_config_at)
+    spawner, spawner_at = set_traits.get("spawner_class", UNSET)
     is_named = isinstance(spawner, str) and spawner != UNKNOWN
     if is_named and not str(spawner).lower().startswith("kubespawner"):
         any_trait = AnyTrait(f"the class {spawner}", spawner_at)
-    return HubTraits(found, any_trait)
+    return HubTraits(set_traits, any_trait)
 
 
 def _reaches_pods(
@@ -114,9 +114,9 @@ def _reaches_pods(
 
 
 def _read_python(
-    hub: HubSection, found: dict[str, SetTrait], chart: Mapping[str, object]
+    hub: HubSection, set_traits: dict[str, SetTrait], chart: Mapping[str, object]
 ) -> AnyTrait | None:
-    """Add what the hub's Python sets, over what was found before; hooks run last.
+    """Add what the hub's Python sets, over what was set before; hooks run last.
 
     Returns the last statement that may set any trait.
     """
@@ -128,16 +128,16 @@ def _read_python(
     any_trait: AnyTrait | None = None
     late: list[tuple[TraitValue, HubPath]] = []
     for at, code in codes:
-        listed = has_profiles or "profile_list" in found
+        listed = has_profiles or "profile_list" in set_traits
         for trait_value in assigned(code, known, hook, has_profiles=listed):
             if trait_value.trait == ANY:
                 any_trait = AnyTrait(str(trait_value.value), at)
             elif trait_value.in_hook:
                 late.append((trait_value, at))
             else:
-                _set_trait(found, trait_value, at, chart)
+                _set_trait(set_traits, trait_value, at, chart)
     for trait_value, at in late:
-        _set_trait(found, trait_value, at, chart)
+        _set_trait(set_traits, trait_value, at, chart)
     elsewhere = python_elsewhere(hub)
     if any_trait is None and elsewhere is not None:
         at, words = elsewhere
@@ -146,16 +146,19 @@ def _read_python(
 
 
 def _set_trait(
-    found: dict[str, SetTrait], trait_value: TraitValue, at: HubPath, chart: Mapping[str, object]
+    set_traits: dict[str, SetTrait],
+    trait_value: TraitValue,
+    at: HubPath,
+    chart: Mapping[str, object],
 ) -> None:
     trait = trait_value.trait
     value = trait_value.value
     if trait_value.is_part:
-        before = found[trait].value if trait in found else chart.get(trait)
+        before = set_traits[trait].value if trait in set_traits else chart.get(trait)
         value = _added(before, value)
     if trait == "profile_list":
         mark_defaults(value)
-    found[trait] = SetTrait(value, at)
+    set_traits[trait] = SetTrait(value, at)
 
 
 def _added(before: object, more: object) -> object:

@@ -23,15 +23,15 @@ class Hook(NamedTuple):
 
 def spawn_hook(codes: Sequence[str]) -> Hook:
     """What runs before each start, by all pieces of code."""
-    # Each place that names the trait: where it isn't known what it registers, an empty Hook.
-    found: list[Hook] = []
+    # Of each place that names the trait. Where it isn't known what it registers: an empty Hook.
+    hooks: list[Hook] = []
     for code in codes:
         try:
             tree = ast.parse(code)
-            found += [_hook_at(node, tree) for node in ast.walk(tree) if _is_spawn_hook(node)]
+            hooks += [_hook_at(node, tree) for node in ast.walk(tree) if _is_spawn_hook(node)]
         except UNREADABLE:
             return Hook()
-    return found[0] if len(found) == 1 else Hook()
+    return hooks[0] if len(hooks) == 1 else Hook()
 
 
 def _is_spawn_hook(node: ast.AST) -> bool:

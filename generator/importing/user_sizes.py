@@ -36,12 +36,11 @@ NODE_KEYS: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 
 def size_traits(singleuser: object) -> dict[str, object]:
     """The traits of a user's size, as `singleuser` of zero-to-jupyterhub says it."""
-    found = {
-        f"extra_resource_{part}": child(singleuser, "extraResource", part)
-        for part in ("limits", "guarantees")
+    traits = {
+        trait: child(singleuser, "extraResource", part) for part, trait in EXTRA_RESOURCES.items()
     }
-    found |= {trait: child(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
-    return {trait: value for trait, value in found.items() if value is not None}
+    traits |= {trait: child(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
+    return {trait: value for trait, value in traits.items() if value is not None}
 
 
 def own_sizes(traits: Traits) -> dict[str, dict[str, str]]:

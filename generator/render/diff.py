@@ -45,8 +45,10 @@ def compare(
             changes.append(ObjectChange("-", identity))
         elif identity not in before:
             changes.append(ObjectChange("+", identity))
-        elif fields := tuple(_fields(before[identity], after[identity], ())):
-            changes.append(ObjectChange("~", identity, fields))
+        else:
+            fields = tuple(_fields(before[identity], after[identity], ()))
+            if fields:
+                changes.append(ObjectChange("~", identity, fields))
     return changes
 
 
@@ -57,11 +59,14 @@ def _fields(before: object, after: object, path: KeyPath) -> Iterator[FieldChang
             yield from _fields(before.get(key, ABSENT), after.get(key, ABSENT), (*path, str(key)))
     elif isinstance(before, list) and isinstance(after, list):
         yield from _items(before, after, path)
-    # 1 and 1.0 are one number in JSON.
-    elif before != after or (
-        type(before) is not type(after) and {type(before), type(after)} != {int, float}
-    ):
+    elif before != after or not _are_of_one_type(before, after):
         yield FieldChange(path, before, after)
+
+
+def _are_of_one_type(before: object, after: object) -> bool:
+    """Whether two values have one type in JSON, where 1 and 1.0 are one number."""
+    types = {type(before), type(after)}
+    return len(types) == 1 or types == {int, float}
 
 
 def _items(before: list[object], after: list[object], path: KeyPath) -> Iterator[FieldChange]:
@@ -109,9 +114,9 @@ def sum_up(changes: list[ObjectChange]) -> str:
         for field in change.fields
         if field.path == ("spec", "replicas") and ABSENT not in (field.before, field.after)
     ]
-    rest = len(parts) - _MOST_IN_LINE
-    if rest > 0:
-        parts = [*parts[:_MOST_IN_LINE], f"and {rest} more"]
+    hidden = len(parts) - _MOST_IN_LINE
+    if hidden > 0:
+        parts = [*parts[:_MOST_IN_LINE], f"and {hidden} more"]
     return one_line("; ".join(parts))
 
 
@@ -122,13 +127,10 @@ def show(changes: list[ObjectChange]) -> str:
         lines.append(f"{change.kind} {change.identity}")
         for field in change.fields:
             lines.append(f"    {show_path(field.path)}:")
-            is_secret = change.identity.kind == "Secret" and field.path[:1] in (
-                ("data",),
-                ("stringData",),
-            )
-            shown = (
-                ["~ (changed; not shown)"] if is_secret else _field_lines(field.before, field.after)
-            )
+            shown = _field_lines(field.before, field.after)
+            is_data = field.path[:1] in (("data",), ("stringData",))
+            if change.identity.kind == "Secret" and is_data:
+                shown = ["~ (changed; not shown)"]
             lines.extend(f"      {line}" for line in shown)
     return printable_lines("".join(f"{line}\n" for line in lines))
 

@@ -74,7 +74,8 @@ def _program(body: Object) -> str:
 
 def _requests(pod: Object) -> tuple[Fraction, Fraction]:
     """CPUs and bytes that a pod's containers request. Init containers need less than the sum."""
-    cpu = memory = Fraction(0)
+    cpu = Fraction(0)
+    memory = Fraction(0)
     for container in pod["containers"]:
         requests = requested(container.get("resources", {}))
         cpu += parse_quantity(requests.get("cpu", 0))
@@ -149,12 +150,8 @@ def _changes(body: Object) -> str:
     entries = body["webhooks"]
     selected = sorted({_labels(entry.get("objectSelector", {})) for entry in entries})
     refuses = any(entry.get("failurePolicy", "Fail") == "Fail" for entry in entries)
-    without = (
-        "without the webhook they are refused"
-        if refuses
-        else "without the webhook they start unchanged"
-    )
-    return f"new pods with {' or '.join(selected)}; {without}"
+    fate = "are refused" if refuses else "start unchanged"
+    return f"new pods with {' or '.join(selected)}; without the webhook they {fate}"
 
 
 def _labels(selector: Object) -> str:
@@ -182,7 +179,8 @@ def _sum(bodies: Sequence[Object]) -> str:
 
 def _total(bodies: Sequence[Object], kind: str) -> tuple[Fraction, Fraction]:
     """CPUs and bytes that all pods of the workloads of a kind request."""
-    total_cpu = total_memory = Fraction(0)
+    total_cpu = Fraction(0)
+    total_memory = Fraction(0)
     for body in bodies:
         if body["kind"] == kind:
             number = body["spec"].get("replicas", 1)

@@ -65,7 +65,8 @@ def read_descriptions(texts: Iterable[str]) -> Mapping[str, str]:
                     values.setdefault(word, value)
                 elif word == "people":
                     is_empty = True
-        if without_sign := _TWO_CELLS.search(plain):
+        without_sign = _TWO_CELLS.search(plain)
+        if without_sign is not None:
             values.setdefault("people", f" {without_sign[1]}")
     if is_empty:
         values.setdefault("people", "")
@@ -79,10 +80,10 @@ def lacks_colon(people: str) -> bool:
 
 def _words(line: str) -> list[tuple[str, str]]:
     """Our words of a line, one or more, and what it says behind each."""
-    found = list(_OURS.finditer(line))
-    ends = [word.start() for word in found[1:]]
+    matches = list(_OURS.finditer(line))
+    ends = [word.start() for word in matches[1:]]
     words: list[tuple[str, str]] = []
-    for word, end in zip(found, [*ends, len(line)], strict=True):
+    for word, end in zip(matches, [*ends, len(line)], strict=True):
         name = _NAME.match(word[1])[0].lower()  # type: ignore[index]  # each begins with a name
         sign = word[1][len(name) :].strip()
         value = line[word.end() : end].strip()

@@ -40,7 +40,7 @@ class TraceError(Exception):
 
 
 class Tally(NamedTuple):
-    """How often something was seen, and where first."""
+    """How often a reason or a note was counted, and where first."""
 
     number: int
     file: str
@@ -76,23 +76,23 @@ class InputCounts:
         """Count lines as skipped."""
         _count(self.skipped, reason, file, line, number)
 
-    def note(self, what: str, file: str, line: int, number: int = 1) -> None:
+    def note(self, text: str, file: str, line: int, number: int = 1) -> None:
         """Count lines that were used although something about them is unusual."""
-        _count(self.notes, what, file, line, number)
+        _count(self.notes, text, file, line, number)
 
     def sentences(self) -> Iterator[str]:
         """The report: one line in all, and one for each reason and note, the commonest first."""
         yield f"{self.lines} lines read, {self.used} used, {self.skipped_lines} skipped"
         for kind, tallies in (("skipped", self.skipped), ("noted", self.notes)):
-            for what, tally in sorted(tallies.items(), key=lambda item: (-item[1].number, item[0])):
-                yield f"{tally.place}: {kind} {tally.number}: {what}"
+            for text, tally in sorted(tallies.items(), key=lambda item: (-item[1].number, item[0])):
+                yield f"{tally.place}: {kind} {tally.number}: {text}"
 
 
-def _count(tallies: dict[str, Tally], what: str, file: str, line: int, number: int) -> None:
-    if what not in tallies and len(tallies) >= MOST_REASONS:
-        what = OTHERS
-    before = tallies.get(what, Tally(0, file, line))
-    tallies[what] = before._replace(number=before.number + number)
+def _count(tallies: dict[str, Tally], text: str, file: str, line: int, number: int) -> None:
+    if text not in tallies and len(tallies) >= MOST_REASONS:
+        text = OTHERS
+    before = tallies.get(text, Tally(0, file, line))
+    tallies[text] = before._replace(number=before.number + number)
 
 
 def show(value: object) -> str:

@@ -45,7 +45,8 @@ def read_lines(path: Path) -> Iterator[bytes]:
     """
     try:
         with path.open("rb") as file:
-            if other := find_other_packing(file):
+            other = find_other_packing(file)
+            if other:
                 fix = f"Unpack it: {other.unpack} FILE | roost simulate --trace -"
                 raise TraceError(str(path), 0, other.kind, fix=fix)
             first = file.peek(3)

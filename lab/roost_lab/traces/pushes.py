@@ -57,7 +57,9 @@ def with_pushes(
         if repository in known:
             day, before, on_day = known[repository]
         else:
-            day, before, on_day = today, 0.0, push_on(repository, today)
+            day = today
+            before = 0.0
+            on_day = push_on(repository, today)
         while day < today:
             day += 1
             before = on_day or before

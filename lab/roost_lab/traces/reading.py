@@ -69,21 +69,23 @@ def open_trace(
         def skip(launch: LaunchLine, reason: str) -> None:
             counts.skip(reason, str(path), launch.line)
 
-        # Two lines: a single one may have a wrong year.
-        begins = (
-            launch.stamp
-            for launch in islice(_launches(path, InputCounts()), 2 if len(paths) > 1 else 0)
-        )
-        begin = min(begins, default=float("-inf")) - sort_window_seconds
+        begin = float("-inf")
+        if len(paths) > 1:
+            # Two lines: a single one may have a wrong year.
+            first = islice(_launches(path, InputCounts()), 2)
+            stamps = [launch.stamp for launch in first]
+            begin = min(stamps, default=begin) - sort_window_seconds
         yield begin, 0, None
         for entry in spreader.spread(in_order(_launches(path, counts), sort_window_seconds, skip)):
-            if entry[0] >= begin:
+            moment, line, _ = entry
+            if moment >= begin:
                 yield entry
             else:
-                counts.skip(LATE, str(path), entry[1])
+                counts.skip(LATE, str(path), line)
 
     # Lines of the same moment stay in the order of the files.
-    return _attempts(merge(*map(placed, paths), key=itemgetter(0)), paths, counts)
+    launches = merge(*(placed(path) for path in paths), key=itemgetter(0))
+    return _attempts(launches, paths, counts)
 
 
 def _attempts(

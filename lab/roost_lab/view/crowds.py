@@ -101,13 +101,13 @@ def people_of(starts: Sequence[Wait]) -> int:
 
 def _by_person(starts: Sequence[Wait]) -> list[Wait]:
     """One wait for each person: from the first try to the end of the last one."""
-    found: dict[str, Wait] = {}
+    waits: dict[str, Wait] = {}
     for start in starts:
-        first = found.setdefault(start.name, start)
+        first = waits.setdefault(start.name, start)
         wait_us = start.created_us + start.wait_us - first.created_us
         longest = start.reason if start.wait_us > first.wait_us else first.reason
-        found[start.name] = first._replace(wait_us=max(first.wait_us, wait_us), reason=longest)
-    return list(found.values())
+        waits[start.name] = first._replace(wait_us=max(first.wait_us, wait_us), reason=longest)
+    return list(waits.values())
 
 
 def people_in(arrivals: Sequence[int], crowd: Span) -> slice:

@@ -152,13 +152,11 @@ class ImportedHistory:
         # By time: of a pod's images, the first one is that of its first container.
         self._waiting.sort(key=itemgetter(0))
         places = {id(record): place for _, record, place in self._waiting}
-        self.store.write_what_fits(
-            [record for _, record, _ in self._waiting],
-            {},
-            lambda record, _: self.counts.skip(
-                "a row that the database refuses", places[id(record)]
-            ),
-        )
+
+        def note_refused(record: Record, _: object) -> None:
+            self.counts.skip("a row that the database refuses", places[id(record)])
+
+        self.store.write_what_fits([record for _, record, _ in self._waiting], {}, note_refused)
         self._waiting.clear()
 
 
@@ -167,11 +165,8 @@ def column_that_refuses(record: Record) -> str:
     for name, limit in _LIMITS[type(record)]:
         value = getattr(record, name)
         if isinstance(value, str):
-            if (
-                "\0" in value
-                or (limit is not None and len(value) > limit)
-                or _HALF_PAIR.search(value)
-            ):
+            is_too_long = limit is not None and len(value) > limit
+            if is_too_long or "\0" in value or _HALF_PAIR.search(value):
                 return name
         elif isinstance(value, int) and limit is not None and not -limit <= value <= limit:
             return name

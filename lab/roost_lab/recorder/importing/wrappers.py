@@ -55,10 +55,8 @@ def find_objects(value: Any, layers: int = 0) -> Iterator[tuple[str, Any]]:  # n
     elif isinstance(value, str):
         inner = read_text(value.strip().encode("utf-8", "replace"))
         if inner is None:
-            yield (
-                NOTHING,
-                _NO_UID if _ALLOY in value else "text that is neither JSON nor a hub's line",
-            )
+            reason = "text that is neither JSON nor a hub's line"
+            yield NOTHING, _NO_UID if _ALLOY in value else reason
         else:
             yield from find_objects(inner, layers + 1)
     elif isinstance(value, dict):
@@ -71,14 +69,12 @@ def _in_object(value: JSONObject, layers: int) -> Iterator[tuple[str, Any]]:
     version = value.get("apiVersion")
     kind = value.get("kind")
     if isinstance(value.get("items"), list):
-        # A list may leave out its items' kind: the API server's own does.
-        own = (
-            {"apiVersion": version, "kind": str(kind).removesuffix("List")}
-            if kind and kind != "List"
-            else {}
-        )
+        common: JSONObject = {}
+        if kind and kind != "List":
+            # A list may leave out its items' kind: the API server's own does.
+            common = {"apiVersion": version, "kind": str(kind).removesuffix("List")}
         for item in value["items"]:
-            yield from find_objects({**own, **item} if isinstance(item, dict) else item, layers)
+            yield from find_objects({**common, **item} if isinstance(item, dict) else item, layers)
     elif isinstance(version, str) and version.startswith("audit.k8s.io/"):
         yield AUDIT, value
     elif isinstance(value.get("involvedObject"), dict) or isinstance(value.get("regarding"), dict):
@@ -86,16 +82,16 @@ def _in_object(value: JSONObject, layers: int) -> Iterator[tuple[str, Any]]:
     elif kind == "Pod" and isinstance(value.get("spec"), dict):
         yield PODS, value
     elif isinstance(version, str) and isinstance(kind, str):
-        yield (
-            NOTHING,
-            f"an object of kind {kind}" if _KIND.fullmatch(kind) else "of an unknown kind",
-        )
+        reason = f"an object of kind {kind}" if _KIND.fullmatch(kind) else "of an unknown kind"
+        yield NOTHING, reason
     elif _ALLOY in value:
         yield NOTHING, _NO_UID
-    elif (inner := _inside(value)) is not None:
-        yield from find_objects(inner, layers)
     else:
-        yield NOTHING, "not an Event, a pod or an audit log entry"
+        inner = _inside(value)
+        if inner is None:
+            yield NOTHING, "not an Event, a pod or an audit log entry"
+        else:
+            yield from find_objects(inner, layers)
 
 
 def _inside(value: JSONObject) -> Any:  # noqa: ANN401 - JSON
@@ -106,6 +102,12 @@ def _inside(value: JSONObject) -> Any:  # noqa: ANN401 - JSON
         if inner is not None:
             return inner
     return None
+
+
+def _loki_result(data: JSONObject) -> list[Any] | None:
+    """The lines of an answer of Loki's; None: it is another answer."""
+    result = data.get("result")
+    return _loki_lines(result) if isinstance(result, list) else None
 
 
 def _loki_lines(streams: list[Any]) -> list[Any]:
@@ -121,10 +123,11 @@ def _loki_lines(streams: list[Any]) -> list[Any]:
 def _insights_messages(results: list[Any]) -> list[Any]:
     if all(isinstance(row, dict) for row in results):
         return results  # Splunk's
-    cells = [
-        cell for row in results if isinstance(row, list) for cell in row if isinstance(cell, dict)
-    ]
-    return [cell.get("value") for cell in cells if cell.get("field") == "@message"]
+    messages: list[Any] = []
+    for row in results:
+        cells = [cell for cell in row if isinstance(cell, dict)] if isinstance(row, list) else []
+        messages += [cell.get("value") for cell in cells if cell.get("field") == "@message"]
+    return messages
 
 
 def _otlp_value(held: Any) -> Any:  # noqa: ANN401 - JSON
@@ -156,11 +159,7 @@ def _as_it_is(held: Any) -> Any:  # noqa: ANN401 - JSON
 _WRAPPERS: Final[Sequence[tuple[str, tuple[type, ...], Callable[[Any], Any]]]] = (
     # A watch event of the API, or of `kubectl get --output-watch-events`.
     *((key, (dict,), _as_it_is) for key in ("object", "event")),
-    (
-        "data",
-        (dict,),
-        lambda data: _loki_lines(data["result"]) if isinstance(data.get("result"), list) else None,
-    ),
+    ("data", (dict,), _loki_result),
     ("streams", (list,), _loki_lines),
     *((key, (list,), _as_it_is) for key in ("events", "logEvents")),
     ("results", (list,), _insights_messages),

@@ -136,7 +136,10 @@ def run_sweep(
     """
     results: dict[JobKey, RunResult] = {}
     # Equal values under two names are replayed once.
-    ends = spread(list({job.key: job for job in reversed(jobs)}.values())[::-1], work)
+    different: dict[JobKey, Job] = {}
+    for job in jobs:
+        different.setdefault(job.key, job)
+    ends = spread(list(different.values()), work)
     with closing(ends):
         for end in ends:
             results[end.key] = end.result
@@ -153,7 +156,9 @@ def run_sweep(
 
 def usual_workers() -> int:
     """The number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,14 +201,9 @@ def run_job(job: Job, work: Work) -> RunResult:
 
 def _why(error: Exception) -> str:
     text = str(error) or "no details"
+    package = type(error).__module__.partition(".")[0]
     # Roost's own errors are written for people; of others the place helps.
-    if type(error).__module__.partition(".")[0] in {
-        "roost",
-        "roost_core",
-        "roost_lab",
-        "generator",
-        "webhook",
-    }:
+    if package in {"roost", "roost_core", "roost_lab", "generator", "webhook"}:
         return text
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

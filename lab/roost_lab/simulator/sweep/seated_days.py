@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 
 from roost_core.release.bookings import Event
@@ -55,27 +56,25 @@ class SeatedDays:
 
 
 def with_sessions(days: Sequence[Day], assumptions: Assumptions) -> list[Day]:
-    """The same days, where it is said how long the event's people stay.
-
-    So they stay as long whenever their servers start.
+    """The same days, with how long the event's people stay: as long, whenever their servers
+    start.
     """
     least_minutes, median_minutes, sigma = SESSIONS[assumptions.sessions]
-    found: list[Day] = []
-    for seed, (attempts, ours) in enumerate(days, 1):
+    longer_days: list[Day] = []
+    for seed, (attempts, people) in enumerate(days, 1):
         chance = Chance(seed)
-
-        def stays(number: int, chance: Chance = chance) -> float:
-            more = chance.log_normal("session of an event", number, median_minutes, sigma)
-            return 60.0 * (least_minutes + more)
-
-        parts = [
-            attempt._replace(session_seconds=stays(attempt.number))
-            if attempt.number in ours
-            else attempt
-            for attempt in attempts
-        ]
-        found.append((parts, ours))
-    return found
+        changed: list[Attempt] = []
+        for attempt in attempts:
+            if attempt.number in people:
+                more_minutes = chance.log_normal(
+                    "session of an event", attempt.number, median_minutes, sigma
+                )
+                seconds = 60.0 * (least_minutes + more_minutes)
+                changed.append(attempt._replace(session_seconds=seconds))
+            else:
+                changed.append(attempt)
+        longer_days.append((changed, people))
+    return longer_days
 
 
 def seating_moments(
@@ -117,30 +116,36 @@ def seat(
     don't come.
     """
     seated: list[SeatedDay] = []
-    for seed, (attempts, ours) in enumerate(days, 1):
+    for seed, (attempts, people) in enumerate(days, 1):
         moments = seating_moments(event, start, concurrent_spawn_limit, start_seconds)
         # Who comes is in no order among those who are listed.
         chance = Chance(seed)
         moments.sort(key=lambda at: chance.uniform("order of the listed", at))
-        mine = [attempt for attempt in attempts if attempt.number in ours]
+        of_people = [attempt for attempt in attempts if attempt.number in people]
         comes_at: dict[int, float | None] = {}
         moved: list[Attempt] = []
-        for attempt, moment in zip(mine, moments, strict=False):
+        for attempt, moment in zip(of_people, moments, strict=False):
             early = max(0.0, attempt.moment - moment)
             stays = (attempt.session_seconds or 0.0) + early
             moved.append(attempt._replace(moment=moment, session_seconds=stays))
             comes_at[attempt.number] = attempt.moment
         number = max(attempt.number for attempt in attempts)
-        for moment in moments[len(mine) :]:
+        for moment in moments[len(of_people) :]:
             number += 1
             stays = start + grace_seconds - moment
-            absent = mine[0]._replace(number=number, moment=moment, session_seconds=stays)
+            absent = of_people[0]._replace(number=number, moment=moment, session_seconds=stays)
             moved.append(absent)
             comes_at[number] = None
-        others = [attempt for attempt in attempts if attempt.number not in ours]
+        others = [attempt for attempt in attempts if attempt.number not in people]
         in_order = sorted([*others, *moved], key=lambda attempt: attempt.moment)
         seated.append(SeatedDay(in_order, comes_at))
     return seated
+
+
+def _note_end(
+    ended: dict[int, tuple[float, bool]], number: int, waited: float, is_up: bool
+) -> None:
+    ended[number] = (waited, is_up)
 
 
 def play_seated(policy: Policy, assumptions: Assumptions, days: Sequence[SeatedDay]) -> SeatedDays:
@@ -153,14 +158,9 @@ def play_seated(policy: Policy, assumptions: Assumptions, days: Sequence[SeatedD
     without_server = 0
     for seed, day in enumerate(days, 1):
         world = World(policy, assumptions, seed)
+        # Number of an attempt -> the seconds that it waited, and whether its server was up then.
         ended: dict[int, tuple[float, bool]] = {}
-
-        def note(
-            number: int, waited: float, is_up: bool, ended: dict[int, tuple[float, bool]] = ended
-        ) -> None:
-            ended[number] = (waited, is_up)
-
-        world.measures.on_wait = note
+        world.measures.on_wait = partial(_note_end, ended)
         result = world.play(day.attempts)
         asked_at = {attempt.number: attempt.moment for attempt in day.attempts}
         kept = {attempt.number: attempt.session_seconds or 0.0 for attempt in day.attempts}

@@ -45,11 +45,9 @@ class WorldSetting:
 
     @property
     def name(self) -> str:
-        """For people."""
-        return (
-            ", ".join(f"{name}={show_assumption(value)}" for name, value in self.setting.items())
-            or "as usual"
-        )
+        """What it is called, for people."""
+        changes = [f"{name}={show_assumption(value)}" for name, value in self.setting.items()]
+        return ", ".join(changes) or "as usual"
 
 
 @dataclass(frozen=True)
@@ -69,16 +67,17 @@ class Summary:
         """One figure; None where it doesn't occur."""
         measure = BY_KEY[key]
         runs = self.runs[world, policy]
-        amounts = [amount for amount in map(measure.read, runs) if amount is not None]
+        read = [measure.read(run) for run in runs]
+        amounts = [amount for amount in read if amount is not None]
         if not amounts:
             return None
         bounds = [run.bounds[measure.bound] for run in runs if measure.bound in run.bounds]
         return Value(
-            median(amounts),
-            min(amounts),
-            max(amounts),
-            tuple(amounts),
-            median(bounds) if bounds else None,
+            median=median(amounts),
+            least=min(amounts),
+            greatest=max(amounts),
+            each=tuple(amounts),
+            bound=median(bounds) if bounds else None,
         )
 
     def change(self, key: str, policy: str, world: int = 0) -> FigureChange | None:
@@ -93,15 +92,11 @@ class Summary:
 
     def occurring(self) -> list[Measure]:
         """Figures that aren't zero under every policy."""
-        return [
-            measure
-            for measure in MEASURES
-            if any(self._is_above_zero(measure.key, policy) for policy in self.policies)
-        ]
+        return [measure for measure in MEASURES if self._occurs(measure.key)]
 
-    def _is_above_zero(self, key: str, policy: str) -> bool:
-        value = self.value(key, policy)
-        return value is not None and value.greatest > 0
+    def _occurs(self, key: str) -> bool:
+        values = [self.value(key, policy) for policy in self.policies]
+        return any(value is not None and value.greatest > 0 for value in values)
 
     def varied(self) -> dict[str, list[int]]:
         """Assumption that differs from the first world's -> places in worlds, the first among
@@ -119,7 +114,7 @@ class Summary:
 
 
 def summarise(results: Sequence[RunResult], worlds: Sequence[WorldSetting]) -> Summary:
-    """Raises KeyError where a policy lacks a seed in a world."""
+    """Sum up a sweep's results. Raises KeyError where a policy lacks a seed in a world."""
     policies = list(dict.fromkeys(result.policy for result in results))
     seeds = sorted({result.seed for result in results})
     result_of = {
