@@ -12,7 +12,7 @@ from typing import Final
 from generator.checks.contract import LintReport
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.render.managed_images import RESOURCE_TRAITS, managed_images
-from generator.values.lookups import child, listing, mapping, text
+from generator.values.lookups import child, listing, mapping, secret_names, text
 from generator.values.merge import Values
 from generator.values.profile_overrides import overrides
 from generator.values.release_name import Release
@@ -128,25 +128,18 @@ def _lint_unpulled_profiles(report: LintReport) -> None:
         report.warn(("prePuller", "pullProfileListImages"), reason, fix)
 
 
-def _secret_names(secrets: object) -> list[object]:
-    """The names of pull secrets, which are written as a name or as {name: NAME}."""
-    return [
-        secret.get("name") if isinstance(secret, Mapping) else secret for secret in listing(secrets)
-    ]
-
-
 def _lint_secrets(report: LintReport) -> None:
     """The users of a profile can have pull Secrets of their own, which the puller needs, too."""
     known = {
-        *_secret_names(report.values.get("imagePullSecrets")),
-        *_secret_names(child(report.values, "singleuser", "image", "pullSecrets")),
+        *secret_names(report.values.get("imagePullSecrets")),
+        *secret_names(child(report.values, "singleuser", "image", "pullSecrets")),
     }
     for index, profile in enumerate(listing(child(report.values, "singleuser", "profileList"))):
-        named: list[object] = []
+        named: list[str] = []
         for override in overrides(profile):
-            named += _secret_names(override.get("image_pull_secrets"))
-        for name in dict.fromkeys(text(secret) for secret in named):
-            if name and name not in known:
+            named += secret_names(override.get("image_pull_secrets"))
+        for name in dict.fromkeys(named):
+            if name not in known:
                 reason = (
                     f"its users pull with the Secret {name}, which the puller doesn't have: its"
                     f" nodes {_COLD}."

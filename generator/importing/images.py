@@ -11,7 +11,7 @@ from generator.importing.chart_resources import kubernetes_resources
 from generator.importing.lost_overrides import note_lost
 from generator.importing.object_names import object_name
 from generator.importing.profile_pools import UNKNOWN_IMAGE
-from generator.importing.pull_secrets import put_pull_secrets, secret_names
+from generator.importing.pull_secrets import put_pull_secrets
 from generator.importing.quantities import cpu_quantity, spawner_memory
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubPath, HubSection
@@ -28,7 +28,7 @@ from generator.importing.traits import (
 )
 from generator.importing.users import containers_of, hub_size, node_selector
 from generator.render.managed_images import CONTAINER_TRAITS, RESOURCE_TRAITS
-from generator.values.lookups import child, listing, mapping, text
+from generator.values.lookups import child, listing, mapping, secret_names, text
 from generator.values.profile_overrides import by_key, overrides
 from roost_core.objects.image_references import is_reference
 
@@ -248,7 +248,7 @@ def _read_tag(hub: HubSection) -> str | None:
     if isinstance(tag, str):
         return tag or None
     if tag is not None:
-        hub.note_misfit("singleuser.image.tag", tag, "string")
+        hub.misfits["singleuser", "image", "tag"] = (tag, "string")
     return None
 
 

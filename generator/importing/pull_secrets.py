@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from generator.importing.result import Draft
 from generator.importing.source import HubPath, HubSection
-from generator.values.lookups import child, listing
-
-
-def secret_names(secrets: object) -> list[str]:
-    """Names of pull secrets, each a name or an object with one."""
-    named = [
-        child(item, "name") if isinstance(item, Mapping) else item for item in listing(secrets)
-    ]
-    return [name for name in named if isinstance(name, str) and name]
+from generator.values.lookups import listing, secret_names
 
 
 def map_pull_secrets(draft: Draft, hub: HubSection, dotted: str) -> None:

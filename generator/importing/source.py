@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from generator.hub_keys import HUB_KEYS
 from generator.values.lookups import child, mapping
+from generator.values.profile_overrides import by_key
 
 # What only the hub's Python knows.
 UNKNOWN: Final = "set-in-python"
@@ -121,10 +122,6 @@ class HubSection:
             return None
         return int(float(str(value))) if kind == "integer" else value
 
-    def note_misfit(self, dotted: str, value: object, kind: Kind) -> None:
-        """Note that the value at `dotted` isn't of the kind that is read there."""
-        self.misfits[tuple(dotted.split("."))] = (value, kind)
-
     def is_misfit(self, dotted: str) -> bool:
         """Whether a value was read at `dotted`, and noted as one of another kind."""
         return tuple(dotted.split(".")) in self.misfits
@@ -160,7 +157,7 @@ class HubSection:
         """
         named = child(self.data, *dotted.split("."))
         if isinstance(named, Mapping):
-            items = [named[name] for name in sorted(named, key=str) if named[name] is not None]
+            items = [item for item in by_key(named) if item is not None]
             if all(isinstance(item, Mapping) for item in items):
                 self.tick_off(dotted)
                 return items

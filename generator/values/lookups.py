@@ -30,3 +30,11 @@ def number(value: object) -> float:
 def text(value: object) -> str:
     """`value` if it is text, else ""."""
     return value if isinstance(value, str) else ""
+
+
+def secret_names(secrets: object) -> list[str]:
+    """The names of pull secrets, which are written as a name or as {name: NAME}."""
+    named = [
+        secret if isinstance(secret, str) else child(secret, "name") for secret in listing(secrets)
+    ]
+    return [name for name in named if isinstance(name, str) and name]
