@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from generator.checks.contract import LintReport
-from generator.faults import KeyPath, some
+from generator.faults import some
 from generator.render.managed_images import key_naming
 from generator.values.release_name import Release
 from roost_core.objects.image_references import split_reference
@@ -27,16 +27,7 @@ def _moves(image: str) -> bool:
 
 def check(report: LintReport, _release: Release) -> None:
     """Hint at tags that move: puller, gate and warm set go by the reference."""
-    found = moving(dict.fromkeys(image for group in report.pullers for image in group.images))
-    if found:
-        where = _where(report, found)
-        report.hint(where, f"{some(found)}: a tag that moves; {STALE}.", FIX)
-
-
-def _where(report: LintReport, found: Sequence[str]) -> KeyPath:
-    """The key to mend: of the usual image if its tag moves, else of the first image found, which
-    the hint names first.
-    """
-    usual: KeyPath = ("singleuser", "image", "tag")
-    keys = [key_naming(report.values, image, "tag") for image in found]
-    return usual if usual in keys else keys[0]
+    images = moving(dict.fromkeys(image for group in report.pullers for image in group.images))
+    if images:
+        key = key_naming(report.values, images, "tag")
+        report.hint(key, f"{some(images)}: a tag that moves; {STALE}.", FIX)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from generator.checks.contract import LintReport
-from generator.faults import KeyPath, some
+from generator.faults import some
 from generator.render.managed_images import key_naming
 from generator.values.release_name import Release
 from roost_core.objects.image_references import names_registry, normalise_reference
@@ -23,13 +21,4 @@ def check(report: LintReport, _release: Release) -> None:
         " leaves a node."
     )
     fix = f"Name its registry: {normalise_reference(short[0])}, or another."
-    report.hint(_where(report, short), reason, fix)
-
-
-def _where(report: LintReport, short: Sequence[str]) -> KeyPath:
-    """The key that names images without a registry: of the usual image if it has none, else of the
-    first.
-    """
-    usual: KeyPath = ("singleuser", "image", "name")
-    keys = [key_naming(report.values, image, "name") for image in short]
-    return usual if usual in keys else keys[0]
+    report.hint(key_naming(report.values, short, "name"), reason, fix)

@@ -350,9 +350,19 @@ def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:
     )
 
 
-def key_naming(values: object, image: str, part: str) -> KeyPath:
-    """The key of the values that names an image which pullers bring; of an image with name and tag,
-    its key `part`.
+def key_naming(values: object, images: Sequence[str], part: str) -> KeyPath:
+    """The key of the values that names one of these images: the usual image, if it is among them,
+    else the first.
+
+    part: "name" or "tag", of an image that has both.
+    """
+    usual: KeyPath = ("singleuser", "image", part)
+    keys = [_key_of(values, image, part) for image in images]
+    return usual if usual in keys else keys[0]
+
+
+def _key_of(values: object, image: str, part: str) -> KeyPath:
+    """The key of the values that names an image which pullers bring.
 
     If several do: the usual image's, then networkTools', then a container's, then extraImages'.
     Else it is in the profiles.
