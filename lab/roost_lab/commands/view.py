@@ -70,13 +70,14 @@ def _live(kubeconfig: str | None, context: str | None, stack: contextlib.ExitSta
     # No warnings on the terminal: if a hub's log can't be read, the page says so.
     logs.configure("Error")
     client = connect_as_user(kubeconfig, context)
-    found = find_classes(client)
-    if found.warning:
-        click.echo(f"roost view: {found.warning}", err=True)
-    live = LiveCluster(client, found.classes)
+    classes, warning = find_classes(client)
+    if warning:
+        click.echo(f"roost view: {warning}", err=True)
+    live = LiveCluster(client, classes)
     stop = threading.Event()
     stack.callback(stop.set)
-    if fault := live.start(stop):
+    fault = live.start(stop)
+    if fault:
         raise ClusterError(fault)
     return live
 

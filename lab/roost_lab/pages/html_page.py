@@ -68,7 +68,8 @@ def render(
     )
     environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
     template = environment.from_string(resource("page.html.j2"))
-    sections = [section for part in parts if (section := _section(part)) is not None]
+    made = [_section(part) for part in parts]
+    sections = [section for section in made if section is not None]
     script = resource("page.js") if sections else ""
     page = template.render(
         title=title,

@@ -60,8 +60,8 @@ def make_file(
         times = sorted(
             {at_us for at_us in (*steps.starts(), *looks) if span.from_us <= at_us <= span.to_us}
         )
-        things: dict[bytes, int] = {}
-        frames = [[_frame(source, at_us, things) for at_us in times] for source in sources]
+        numbers: dict[bytes, int] = {}
+        frames = [[_frame(source, at_us, numbers) for at_us in times] for source in sources]
         text = _page(
             {
                 "names": list(names),
@@ -69,7 +69,7 @@ def make_file(
                 "step": steps.step_us,
                 "frames": frames,
                 "whys": whys,
-                "things": [orjson.Fragment(thing) for thing in things],
+                "things": [orjson.Fragment(item) for item in numbers],
             }
         )
         if len(text.encode()) < MOST_BYTES:
@@ -85,20 +85,20 @@ def _slowest(course: JSONObject) -> list[SlowStart]:
     return sorted(starts, key=lambda start: -start.wait_us)[:MOST_SLOW]
 
 
-def _frame(source: MomentSource, at_us: int, things: dict[bytes, int]) -> JSONObject:
-    """A moment, with the numbers of its things in place of nodes, pods and changes."""
+def _frame(source: MomentSource, at_us: int, numbers: dict[bytes, int]) -> JSONObject:
+    """A moment, with numbers in place of nodes, pods and changes. Adds to `numbers`."""
     moment = source.moment(at_us)
     if moment is None:
         return {"empty": True, "at": at_us}
-    found = as_json(moment)
+    frame = as_json(moment)
 
-    def number(thing: Any) -> int:  # noqa: ANN401 - JSON
-        return things.setdefault(orjson.dumps(thing), len(things))
+    def number(item: Any) -> int:  # noqa: ANN401 - JSON
+        return numbers.setdefault(orjson.dumps(item), len(numbers))
 
-    nodes = [{**node, "pods": [number(pod) for pod in node["pods"]]} for node in found["nodes"]]
-    with_numbered_pods = {**found, "nodes": nodes}
-    numbered = {key: [number(thing) for thing in with_numbered_pods[key]] for key in _SHARED}
-    return {**found, **numbered}
+    frame["nodes"] = [
+        {**node, "pods": [number(pod) for pod in node["pods"]]} for node in frame["nodes"]
+    ]
+    return {**frame, **{key: [number(item) for item in frame[key]] for key in _SHARED}}
 
 
 def _page(data: JSONObject) -> str:

@@ -51,10 +51,10 @@ class Cluster:
         self._heap: list[tuple[float, int, Callable[[Any], None], Any]] = []
         self._events = 0
 
-    def at(self, moment: float, what: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
-        """Schedule a call `what(argument)`, not before now."""
+    def at(self, moment: float, call: Callable[[Any], None], argument: Any = None) -> None:  # noqa: ANN401 - its argument
+        """Schedule `call(argument)`, not before now."""
         self._events += 1
-        heappush(self._heap, (max(moment, self.now), self._events, what, argument))
+        heappush(self._heap, (max(moment, self.now), self._events, call, argument))
 
     def happens_until(self, moment: float) -> bool:
         """Whether something is scheduled up to a moment."""
@@ -62,6 +62,6 @@ class Cluster:
 
     def make_next(self) -> None:
         """Go to the time of what is scheduled next, and make it happen."""
-        moment, _, what, argument = heappop(self._heap)
+        moment, _, call, argument = heappop(self._heap)
         self.now = moment
-        what(argument)
+        call(argument)

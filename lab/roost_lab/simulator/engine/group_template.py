@@ -78,7 +78,8 @@ def _is_example(node: Node, now: float) -> bool:
     return node.ready_since is not None and node.ready_since + STABLE_SECONDS <= now
 
 
-def _is_alike(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    if len(one) != len(other):
+def _is_alike(labels: Mapping[str, str], others: Mapping[str, str]) -> bool:
+    """Whether two nodes have the same labels but for their names."""
+    if len(labels) != len(others):
         return False
-    return all(other.get(key) == value for key, value in one.items() if key != HOSTNAME_LABEL)
+    return all(others.get(key) == value for key, value in labels.items() if key != HOSTNAME_LABEL)

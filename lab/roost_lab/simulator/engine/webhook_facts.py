@@ -51,12 +51,7 @@ class WebhookFacts:
     def tell_node(self, name: str, node: Node | None) -> None:
         """A node changed; None: it was removed."""
         before = self._known_nodes.get_node(name)
-        if (
-            not self._warm_changes
-            and node is not None
-            and before is not None
-            and _is_alike(before, node)
-        ):
+        if not self._warm_changes and _is_alike(before, node):
             # A webhook without a warm set doesn't read what images it has.
             return
         nodes = self._known_nodes.updated({name: node})
@@ -104,11 +99,9 @@ class WebhookFacts:
                 changes.clear()
 
 
-def _is_alike(one: Node, other: Node) -> bool:
-    """Whether two states of a node differ in its images at most."""
-    return (
-        one.ready == other.ready
-        and one.unschedulable == other.unschedulable
-        and one.taints == other.taints
-        and one.labels == other.labels
-    )
+def _is_alike(before: Node | None, after: Node | None) -> bool:
+    """Whether two states of a node differ in its images at most. None: it isn't there."""
+    if before is None or after is None or before.ready != after.ready:
+        return False
+    is_tainted_alike = before.taints == after.taints and before.labels == after.labels
+    return is_tainted_alike and before.unschedulable == after.unschedulable

@@ -28,23 +28,16 @@ _CAPTIONS: Final = {
 
 def headline(summary: Summary, measure: Measure) -> Figure | None:
     """A bar a policy with the range over seeds, and a line where the bound is."""
-    known = [
-        (policy, value)
-        for policy in summary.policies
-        if (value := summary.value(measure.key, policy)) is not None
-    ]
+    values = [(policy, summary.value(measure.key, policy)) for policy in summary.policies]
+    known = [(policy, value) for policy, value in values if value is not None]
     highest = max((value.greatest for _, value in known), default=0.0)
     if not highest:
         return None
     stack = Stack()
     places = []
     for policy, value in known:
-        stack.name(
-            policy,
-            _with_change(
-                show_amount(value.median, measure.unit), _change(summary, measure, policy)
-            ),
-        )
+        amount = show_amount(value.median, measure.unit)
+        stack.name(policy, _with_change(amount, _change(summary, measure, policy)))
         places.append(stack.bar())
         stack.end()
     data: list[JSONObject] = [

@@ -33,12 +33,7 @@ def to_json(summary: Summary, context: ReportContext) -> str:
             {
                 "setting": dict(world.setting),
                 "policies": {
-                    policy: {
-                        measure.key: {"unit": measure.unit.value, **figure}
-                        for measure in MEASURES
-                        if (figure := _figure(summary, policy, measure.key, place))
-                    }
-                    for policy in summary.policies
+                    policy: _figures(summary, policy, place) for policy in summary.policies
                 },
             }
             for place, world in enumerate(summary.worlds)
@@ -52,17 +47,21 @@ def to_json(summary: Summary, context: ReportContext) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _figure(summary: Summary, policy: str, key: str, world: int) -> dict[str, Any]:
-    """One figure for JSON; empty where it doesn't occur."""
-    value = summary.value(key, policy, world)
-    if value is None:
-        return {}
-    change = summary.change(key, policy, world)
-    return {
-        "median": value.median,
-        "least": value.least,
-        "greatest": value.greatest,
-        "by_seed": list(value.each),
-        "bound": value.bound,
-        "change": None if change is None else change._asdict(),
-    }
+def _figures(summary: Summary, policy: str, world: int) -> dict[str, Any]:
+    """The figures of a policy that occur, by key."""
+    figures: dict[str, Any] = {}
+    for measure in MEASURES:
+        value = summary.value(measure.key, policy, world)
+        if value is None:
+            continue
+        change = summary.change(measure.key, policy, world)
+        figures[measure.key] = {
+            "unit": measure.unit.value,
+            "median": value.median,
+            "least": value.least,
+            "greatest": value.greatest,
+            "by_seed": list(value.each),
+            "bound": value.bound,
+            "change": None if change is None else change._asdict(),
+        }
+    return figures

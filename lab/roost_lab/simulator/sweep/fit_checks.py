@@ -50,11 +50,9 @@ def _may_grow(policy: Policy, placeholders: PlaceholderStatefulSet) -> bool:
     """Whether the controllers change its number: by the clock, as learned, or for booked events."""
     document = policy.controllers or {}
     has_events = read_booking_settings(Reader(), document) is not None
-    return any(
-        placeholder_set.stateful_set == placeholders.name
-        and (placeholder_set.windows or placeholder_set.learn is not None or has_events)
-        for placeholder_set in ReleaseDocument(Reader(), document).placeholder_sets
-    )
+    sets = ReleaseDocument(Reader(), document).placeholder_sets
+    own = [entry for entry in sets if entry.stateful_set == placeholders.name]
+    return any(has_events or entry.windows or entry.learn is not None for entry in own)
 
 
 def _placeholders(policy: Policy, assumptions: Assumptions, node: Node) -> Iterator[Fault]:
@@ -70,7 +68,8 @@ def _placeholders(policy: Policy, assumptions: Assumptions, node: Node) -> Itera
     if assumptions.with_builds:
         pods["podClasses", "build"] = maker.build("repository", "build", 0.0, facts)
     for path, pod in pods.items():
-        if why := _why_not(pod, policy, node):
+        why = _why_not(pod, policy, node)
+        if why:
             yield _fault(policy, path, f"pods that fit no node ({why})", _shown(node), _FIX)
 
 
@@ -80,9 +79,9 @@ def _why_not(pod: Pod, policy: Policy, node: Node) -> str:
     alone = replace(pod, spec=replace(pod.spec, required_affinity=()))
     profile = policy.profile_of(pod.scheduler_name)
     decision = schedule(alone, ClusterState([node]), profile, with_preemption=False)
-    return (
-        "" if decision.node is not None else ", ".join(sorted(decision.reasons)) or decision.message
-    )
+    if decision.node is not None:
+        return ""
+    return ", ".join(sorted(decision.reasons)) or decision.message
 
 
 def _pullers(policy: Policy, node: Node) -> Iterator[Fault]:

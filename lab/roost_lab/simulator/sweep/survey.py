@@ -47,13 +47,8 @@ class Trace:
 
         if _fingerprint(self.paths) != self.fingerprint:
             found = "content that changed since the sweep began"
-            raise TraceError(
-                self.paths[0],
-                0,
-                found,
-                "a file that does not change during a sweep",
-                "Start again.",
-            )
+            expected = "a file that does not change during a sweep"
+            raise TraceError(self.paths[0], 0, found, expected, "Start again.")
         return open_trace(
             [Path(path) for path in self.paths], seed=seed, counts=counts or InputCounts()
         )
@@ -104,6 +99,13 @@ class Survey:
     first_too_large: str = ""
 
 
+def _is_too_large(attempt: Attempt, assumptions: Assumptions) -> bool:
+    """Whether an attempt requests more than a node has."""
+    if (attempt.memory_bytes or 0) > assumptions.node_memory_bytes:
+        return True
+    return (attempt.cpu_millicores or 0) > assumptions.node_cpu_millicores
+
+
 def survey(trace: Trace, assumptions: Assumptions | None = None) -> Survey:
     """Read the trace once, as the first seed has it. Raises TraceError.
 
@@ -121,23 +123,15 @@ def survey(trace: Trace, assumptions: Assumptions | None = None) -> Survey:
         if (attempt.image_bytes or 0) > result.largest_image_bytes:
             result.largest_image = attempt.image
             result.largest_image_bytes = attempt.image_bytes or 0
-        if assumptions is not None and (
-            (attempt.memory_bytes or 0) > assumptions.node_memory_bytes
-            or (attempt.cpu_millicores or 0) > assumptions.node_cpu_millicores
-        ):
+        if assumptions is not None and _is_too_large(attempt, assumptions):
             result.too_large += 1
             result.first_too_large = result.first_too_large or attempt.image
     if not result.attempts:
         raise TraceError(str(trace), 0, "no attempts", "at least one")
     if len(hubs) > MOST_HUBS:
         found = f"launches of {len(hubs)} hubs"
-        raise TraceError(
-            str(trace),
-            0,
-            found,
-            f"of at most {MOST_HUBS}",
-            "Replay the hubs of one pool of nodes alone.",
-        )
+        fix = "Replay the hubs of one pool of nodes alone."
+        raise TraceError(str(trace), 0, found, f"of at most {MOST_HUBS}", fix)
     result.images = len(images)
     result.repositories = len(repositories)
     result.hubs = tuple(sorted(hubs))
