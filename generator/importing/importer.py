@@ -195,9 +195,8 @@ def _chosen_hub(
         named.append(f"{source.show_key(path)} ({', '.join(names)})")
     fix = (
         "Where one holds another chart's defaults (basehub's own file below daskhub, say), import"
-        " what Helm made of all: helm get values RELEASE --all. Or choose one: --hub "
-        + source.show_key(hubs[0])
-        + "."
+        " what Helm made of all: helm get values RELEASE --all. Or give a file that holds one"
+        f" hub alone. roost import also chooses one: --hub {source.show_key(hubs[0])}."
     )
     found = f"{len(hubs)} hubs: {' and '.join(named)}"
     raise ValuesError([Fault(filename, 0, "", found, "one hub", fix)])
