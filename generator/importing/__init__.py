@@ -20,7 +20,8 @@ By subject:
 - `server_starts.py`: what slows or refuses starts: the hub's limits of users, CPU
 - `seating.py`: whether the hub has a token for seating
 - `culling.py`: when the hub ends idle servers
-- `users.py`: what the values get of users: their sizes, nodes, placeholders
+- `users.py`: what the values get of users: their sizes, nodes (with selectors and node terms:
+  `map_user_terms`), placeholders
 - `images.py`: images, profiles, pullers
 - `user_sizes.py`: how large a user is, and which nodes it may use
 - `profile_pools.py`, `lost_overrides.py`: profiles

@@ -1,9 +1,9 @@
 """Kubernetes objects: one view of each kind, and the one meaning of selectors, taints and requests.
 
-`pod.py` and `node.py` are what programs keep of a Pod and a Node, `pod_body.py` a pod's JSON as a
-review reads it. `pod_reader.py` reads the former from a watch. `selectors.py` evaluates selectors,
-node terms, taints and tolerations; `leaving_taints.py` has autoscalers' taints, fixed, for
-`Node.leaving`, gate, mover, headroom and popular images; `requests.py` sums up requests;
+`pod.py` is what programs keep of a Pod, and `pod_reader.py` reads it from a watch. `node.py` has
+both for a Node. `pod_body.py` is a pod's JSON as a review reads it. `selectors.py` evaluates
+selectors, node terms, taints and tolerations; `leaving_taints.py` has autoscalers' taints, fixed,
+for `Node.leaving`, gate, mover, headroom and popular images; `requests.py` sums up requests;
 `device_classes.py`, `quantities.py`, `timestamps.py`, `image_references.py` and `metadata.py` read
 parts; `fields.py` reads JSON, and says what is malformed. Nothing here knows Roost's own decisions.
 """

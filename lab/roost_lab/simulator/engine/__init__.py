@@ -8,7 +8,7 @@ Its pods, as the webhook changes them: `pods.py`, `webhook_facts.py`. kube-sched
 `scheduling.py`. Images: `node_images.py` alone decides when a pull begins and ends, and what is on
 a node's disk; `kubelets.py` reports it, and runs the pullers. Builds: `builds.py`. What a node
 looks like: `node_template.py`; when it is requested and joins: `scaling.py`, which runs
-`cluster_autoscaler.py` or `karpenter.py` (their interface: `autoscaler.py`; what fits where:
+`cluster_autoscaler.py` or `karpenter.py` (their interface: `node_scaler.py`; what fits where:
 `group_template.py`, `free_room.py`). Placeholders: `placeholder_sets.py`. Controllers:
 `controllers.py`. `bounds.py`: what no policy can beat.
 

@@ -15,13 +15,6 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION, STARTUP_PREFIXES
 from roost_core.placement.priorities import AUTOSCALER_CUTOFF
-from roost_lab.simulator.engine.autoscaler import (
-    ROUNDING,
-    NodeScaler,
-    ScalingDecision,
-    next_turn,
-    read_booting,
-)
 from roost_lab.simulator.engine.free_room import (
     Room,
     is_daemon,
@@ -31,6 +24,13 @@ from roost_lab.simulator.engine.free_room import (
     rooms_coming,
 )
 from roost_lab.simulator.engine.group_template import CopiedTemplate
+from roost_lab.simulator.engine.node_scaler import (
+    ROUNDING,
+    NodeScaler,
+    ScalingDecision,
+    next_turn,
+    read_booting,
+)
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node

@@ -14,19 +14,19 @@ from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import NodeTerm, node_term_matches
 from roost_core.placement.labels import DO_NOT_DISRUPT_ANNOTATION, STARTUP_PREFIXES
 from roost_core.scheduler.pod_queries import PodQuery
-from roost_lab.simulator.engine.autoscaler import (
-    ROUNDING,
-    NodeScaler,
-    ScalingDecision,
-    next_turn,
-    read_booting,
-)
 from roost_lab.simulator.engine.free_room import (
     Room,
     is_daemon,
     place_all,
     pods_waiting,
     rooms_coming,
+)
+from roost_lab.simulator.engine.node_scaler import (
+    ROUNDING,
+    NodeScaler,
+    ScalingDecision,
+    next_turn,
+    read_booting,
 )
 
 if TYPE_CHECKING:

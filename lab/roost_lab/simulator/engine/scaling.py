@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from roost_lab.simulator.engine.autoscaler import NodeScaler
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost_lab.simulator.engine.karpenter import Karpenter
+from roost_lab.simulator.engine.node_scaler import NodeScaler
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 
 if TYPE_CHECKING:

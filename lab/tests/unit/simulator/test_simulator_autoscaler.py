@@ -12,10 +12,10 @@ from lab.tests.told import Story, Thing, stories
 from roost_core.objects.node import HOSTNAME_LABEL, Node
 from roost_core.objects.pod import Pod
 from roost_core.scheduler.state import ClusterState
-from roost_lab.simulator.engine.autoscaler import ScalingDecision
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler, plan_scale_up
 from roost_lab.simulator.engine.group_template import CopiedTemplate
 from roost_lab.simulator.engine.karpenter import Karpenter
+from roost_lab.simulator.engine.node_scaler import ScalingDecision
 from roost_lab.simulator.engine.scaling import make_node_scaler
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from tests.unit.scheduling_builders import node, pod
