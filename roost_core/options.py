@@ -15,12 +15,12 @@ ABOVE_0: Final = click.FloatRange(0, min_open=True)
 
 
 def option(spelling: str, *, chart: str = "", chart_if: str = "", **settings: Any) -> Any:  # noqa: ANN401 - click's
-    """A field that the command line fills by its spelling, as "--port"; `settings` are click's. Not
-    `required`, it has a default.
+    """A field that the command line fills.
 
-    chart: the value that the Deployment passes, as an expression of its template. chart_if: a
-    condition in the same language; without it the argument is always passed. Neither: the chart
-    leaves the option alone.
+    spelling: as "--port". settings: click's; the field has a default unless `required` is set.
+    chart: the value that the Deployment passes, as an expression of its template. Without it, the
+    Deployment passes none. chart_if: the argument is passed if this expression is true; without it,
+    always.
     """
     metadata = {"flag": spelling, "settings": settings, "chart": chart, "chart_if": chart_if}
     if settings.get("required"):

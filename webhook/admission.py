@@ -106,10 +106,9 @@ def decide(
     gets_requests_only = reason == DAEMON_SET and bool(pod_class.resources)
     if reason and not gets_requests_only:
         return _skipped(name, reason)
-    if name in rulebook.too_long:
-        bound: Bound | None = Bound.ANSWER
-    else:
-        bound = exceeded(pod, 0 if facts.nodes is None else len(facts.nodes))
+    if name in rulebook.classes_too_long:
+        return Decision(ReviewResult.BEYOND_BOUNDS, name, Bound.ANSWER)
+    bound = exceeded(pod, 0 if facts.nodes is None else len(facts.nodes))
     if bound is not None:
         return Decision(ReviewResult.BEYOND_BOUNDS, name, bound)
     case = Case(pod, pod_class, rulebook.settings, facts, now)

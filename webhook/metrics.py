@@ -42,6 +42,7 @@ class WebhookMetrics(ProgramMetrics):
 
     def __init__(self, version: str) -> None:
         super().__init__()
+        # Public metrics are set by others, gauges through `show`.
         self._reviews = self.counter(
             "roost_webhook_reviews",
             "Pods reviewed, by their class and what came of it.",

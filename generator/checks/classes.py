@@ -186,7 +186,7 @@ def _lint_repelled(report: LintReport, classes: _Classes, name: str, other: str)
     repels = own_weight + other_side.weight(report, classes)
     if not repels:
         return
-    # So many repel as much as one attracts, rounded down: one more is the first to repel more.
+    # The smallest number n with n * repels > attracts.
     enough = int(attracts // repels) + 1
     if enough > _MAX_PODS_A_NODE:
         return

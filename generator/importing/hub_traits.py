@@ -105,12 +105,12 @@ def _reaches_pods(
         return False
     # What the chart tells KubeSpawner counts more than what `Spawner` is told.
     is_overwritten = class_name == "Spawner" and trait in _CHART_SETS
-    if trait not in PLACEHOLDER_TRAITS:
-        return bool(value) and not is_overwritten
-    # Of these an empty one counts, too: it takes the chart's away.
-    if class_name == "KubeSpawner":
-        return True
-    return class_name == "Spawner" and not is_overwritten and not chart.get(trait)
+    if trait in PLACEHOLDER_TRAITS:
+        # Of these an empty one counts, too: it takes the chart's away.
+        if class_name == "KubeSpawner":
+            return True
+        return class_name == "Spawner" and not is_overwritten and not chart.get(trait)
+    return bool(value) and not is_overwritten
 
 
 def _read_python(
@@ -122,14 +122,14 @@ def _read_python(
     """
     # All code runs in one module: hooks may use names that earlier pieces made.
     known = set(KNOWN_NAMES)
-    has_profiles = bool(child(hub.data, "singleuser", "profileList"))
+    in_chart = bool(child(hub.data, "singleuser", "profileList"))
     codes = python_of(hub)
     hook = spawn_hook([code for _, code in codes])
     any_trait: AnyTrait | None = None
     late: list[tuple[TraitValue, HubPath]] = []
     for at, code in codes:
-        listed = has_profiles or "profile_list" in set_traits
-        for trait_value in assigned(code, known, hook, has_profiles=listed):
+        has_profile_list = in_chart or "profile_list" in set_traits
+        for trait_value in assigned(code, known, hook, has_profiles=has_profile_list):
             if trait_value.trait == ANY:
                 any_trait = AnyTrait(str(trait_value.value), at)
             elif trait_value.in_hook:

@@ -109,7 +109,7 @@ def sum_up(changes: list[ObjectChange]) -> str:
     objects = "1 object" if len(changes) == 1 else f"{len(changes)} objects"
     parts = [f"{objects} ({', '.join(counts)})" if counts else objects]
     parts += [
-        f"{change.identity.name.rpartition('-placeholder-')[2]} {field.before} → {field.after}"
+        f"{_short_name(change.identity)} {field.before} → {field.after}"
         for change in changes
         for field in change.fields
         if field.path == ("spec", "replicas") and ABSENT not in (field.before, field.after)
@@ -118,6 +118,11 @@ def sum_up(changes: list[ObjectChange]) -> str:
     if hidden > 0:
         parts = [*parts[:_MOST_IN_LINE], f"and {hidden} more"]
     return one_line("; ".join(parts))
+
+
+def _short_name(identity: Identity) -> str:
+    """A placeholder set's name in the values, of its StatefulSet's; other names as they are."""
+    return identity.name.rpartition("-placeholder-")[2]
 
 
 def show(changes: list[ObjectChange]) -> str:
@@ -140,6 +145,7 @@ def _field_lines(before: object, after: object) -> list[str]:
         compared = difflib.unified_diff(
             before.split("\n"), after.split("\n"), lineterm="", n=_CONTEXT_LINES
         )
+        # Without the names of two files, of which there are none, and without line numbers.
         return [line for line in list(compared)[2:] if not line.startswith("@@")]
     sides = (("-", before), ("+", after))
     return [

@@ -1,4 +1,4 @@
-"""Own what a template may call: how values are printed and read, and the names of objects.
+"""All that a template may call: how values are printed and read, and the names of objects.
 
 Twin of `tools/compile/expressions.py`: whatever a filter or function here gives, the Go template
 that the compiler writes gives too, so `roost render` and `helm template` agree. Hence Go's rules: a
@@ -259,15 +259,21 @@ def pulled_labels(
     by_reference: dict[str, str] = {}
     for full in managed_images(singleuser, puller):
         label = labels.pulled_label(release, namespace, full)
-        path = full.removeprefix("docker.io/")
-        for form in (full, path, path.removeprefix("library/")):
-            for prefix in ("", "docker.io/", "index.docker.io/"):
-                written = f"{prefix}{form}"
-                # A part that looks like a registry can't lose its own: docker.io/a.b/c isn't a.b/c.
-                if normalise_reference(written) == full:
-                    by_reference[written] = label
-                    by_reference[written.removesuffix(":latest")] = label
+        by_reference.update(dict.fromkeys(_spellings(full), label))
     return by_reference
+
+
+def _spellings(full: str) -> list[str]:
+    """Each way to write an image. full: its normalised reference."""
+    spellings: list[str] = []
+    path = full.removeprefix("docker.io/")
+    for form in (full, path, path.removeprefix("library/")):
+        for prefix in ("", "docker.io/", "index.docker.io/"):
+            written = f"{prefix}{form}"
+            # A part that looks like a registry can't lose its own: docker.io/a.b/c isn't a.b/c.
+            if normalise_reference(written) == full:
+                spellings += [written, written.removesuffix(":latest")]
+    return spellings
 
 
 def placeholder_sets(base: str, sets: object, defaults: object) -> list[dict[str, object]]:

@@ -108,7 +108,7 @@ def _rights(bodies: Sequence[Object], kind: str) -> Iterator[tuple[str, str]]:
             writing = [verb for verb in rule["verbs"] if verb not in _READING]
             if writing:
                 parts.append(f"{'/'.join(writing)} {resources}{names}")
-            if len(writing) < len(rule["verbs"]) and resources not in read:
+            if not _READING.isdisjoint(rule["verbs"]) and resources not in read:
                 read.append(resources)
         if read:
             parts.append(f"read {', '.join(read)}")
@@ -125,10 +125,10 @@ def _cluster_wide(bodies: Sequence[Object], cluster_wide: Sequence[Object]) -> I
     for body in cluster_wide:
         if body["kind"] == "ClusterRoleBinding" and body["roleRef"]["name"] not in rendered:
             yield f"  rights   {_subject(body)} has Kubernetes' own role {body['roleRef']['name']}"
-    policies = sum(body["kind"] == "ValidatingAdmissionPolicy" for body in cluster_wide)
-    if policies:
+    limiting = [body for body in cluster_wide if body["kind"] == "ValidatingAdmissionPolicy"]
+    if limiting:
         accounts = "admission policies bind Roost's own accounts, and nobody else's"
-        yield f"  limits   {policies} {accounts}"
+        yield f"  limits   {len(limiting)} {accounts}"
     changing = [body for body in cluster_wide if body["kind"] == "MutatingAdmissionPolicy"]
     if changing:
         yield f"  changes  pods as they are created, by {len(changing)} MutatingAdmissionPolicies"

@@ -13,10 +13,12 @@ from roost_core.placement.headroom_worth import Worth, cost_between
 
 # The minutes between two looks at the coming time; a boot takes longer.
 STEP_MINUTES: Final = 5
-# After so many minutes without a cut another class begins ...
+# Another class begins after so many minutes without a cut.
 _APART_MINUTES: Final = 20
-# ... and so it does where fewer than this share of the most were cut since, and more are again.
+# It also begins when more are cut again, after fewer than this share of the most were.
 _NEXT_SHARE: Final = 0.5
+# Classes are about waves of people, so no days are weighed for the steady need.
+_NO_STEADY_NEED: Final = ((), ())
 
 
 class CutClass(NamedTuple):
@@ -67,14 +69,14 @@ def _cut_at(
     history: History, minute: int, time_zone: str, rises: Rises, *, worth: Worth, uncut: Worth
 ) -> CutClass | None:
     """What is cut at a minute. worth: with the ceiling; uncut: without it."""
-    outlook = look_ahead(history, minute, time_zone, rises, steady=((), ()))
+    outlook = look_ahead(history, minute, time_zone, rises, steady=_NO_STEADY_NEED)
     if outlook is None or not outlook.days:
         return None
     seats = forecast_need(outlook, None, worth).worth
     people = forecast_need(outlook, None, uncut).worth
     if people <= seats:
         return None
-    needs = [(float(day.still), day.weight) for day in outlook.days]
+    needs = [(float(day.coming), day.weight) for day in outlook.days]
     return CutClass(minute, people, seats, cost_between(needs, uncut, seats, people))
 
 

@@ -141,7 +141,7 @@ class Day(NamedTuple):
 
     weight: float
     # The most who came from then on within the time ahead.
-    still: int
+    coming: int
     # How many had come within WAVE_MINUTES of that minute, and of LATE_MINUTES before it, because
     # today's wave may be late: the smaller number, and the larger one.
     fewest: int
@@ -386,7 +386,7 @@ def _is_class_missing(day: Day, lately: float | None) -> bool:
     """
     if lately is None or day.lately is None:
         return False
-    return day.lately > day.still and lately < day.lately
+    return day.lately > day.coming and lately < day.lately
 
 
 def _as_today(day: Day, came: float | None, lately: float | None = None) -> _WeighedNeed:
@@ -395,9 +395,9 @@ def _as_today(day: Day, came: float | None, lately: float | None = None) -> _Wei
     The further that day's count is from today's, the smaller the weight.
     """
     if came is None:
-        return _WeighedNeed(day.still, day.weight)
+        return _WeighedNeed(day.coming, day.weight)
     nearest = min(max(came, day.fewest), day.most)
-    still = day.still - EARLY_SHARE * max(0.0, came - nearest)
+    still = day.coming - EARLY_SHARE * max(0.0, came - nearest)
     unlikeness = _unlikeness(came, nearest)
     # More than then says nothing of a class in time: it may have begun early.
     is_asked = day.is_delayed or _is_class_missing(day, lately)

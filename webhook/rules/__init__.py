@@ -64,7 +64,7 @@ class Rulebook:
         }
         # Classes whose answers would be too long, whatever the pod. The class's terms may fill half
         # of an answer. The other half is for the pod's parts and for names of nodes.
-        self.too_long = {
+        self.classes_too_long = {
             name
             for name, pod_class in settings.classes.items()
             if self._bytes_of(pod_class) > MAX_ANSWER_BYTES // 2

@@ -43,8 +43,9 @@ def failing_nodes(case: Case, ignored: Collection[FailedPull] = ()) -> list[str]
 def _speaks_against(tried: Collection[str], secrets: str) -> bool:
     """Whether failures with these pull secrets speak against the node, for a pod with `secrets`.
 
-    What is refused to others' secrets may be given to this pod's. Where those of several namespaces
-    were refused, it is the node. One namespace alone can't say so: it may try any number of them.
+    This pod's secret may be accepted where another's was refused. If secrets of several namespaces
+    were refused, the node is at fault. One namespace alone can't prove that: it may try any number
+    of secrets.
     """
     namespaces = {of.partition("/")[0] for of in tried if of}
     return secrets in tried or len(namespaces) > 1

@@ -65,7 +65,8 @@ class FailedPulls:
                     for image in pod.failing
                     if not excuses_failure(pod, image)
                 }
-            for pull in self._pulls_given_up(key, pod, now, excuses_lost_start):
+            start = self._end_start(key, pod, now)
+            for pull in _pulls_given_up(start, now, excuses_lost_start):
                 if pull not in last_failed:
                     self.given_up |= {pull}
                 last_failed[pull] = now
@@ -89,30 +90,14 @@ class FailedPulls:
             by_image.setdefault(pull.image, {})[pull] = at
         self.by_image = by_image
 
-    def _pulls_given_up(
-        self, key: str, pod: PlacedPod | None, now: float, excuses_lost_start: Excuses
-    ) -> list[FailedPull]:
-        """Note whether a pod is starting; return what its node can't have pulled for it, when it
-        went after a while without having started there.
-        """
+    def _end_start(self, key: str, pod: PlacedPod | None, now: float) -> _Start | None:
+        """Note whether a pod is starting; return its earlier start if it went from that node."""
         start = self._starting.pop(key, None)
         stays = start is not None and pod is not None and pod.node == start.pod.node
         if pod is not None and pod.is_starting:
             since = start.since if start is not None and stays else now
             self._starting[key] = _Start(since, pod)
-        if start is None or stays:
-            return []
-        if start.pod.failing:
-            # The pod itself said which image fails.
-            return []
-        if now - start.since < WAITED_SECONDS:
-            return []
-        # The first is its main container's; all pods may share the others.
-        return [
-            FailedPull(start.pod.node, image, start.pod.secrets)
-            for image in start.pod.images[:1]
-            if not excuses_lost_start(start.pod, image)
-        ]
+        return None if stays else start
 
     def _without_started(
         self,
@@ -137,5 +122,23 @@ class FailedPulls:
             for pull, at in last_failed.items()
             if (pull.node, pull.image) not in started and now - at < FAILED_PULL.age_seconds
         }
+        # What a pod reports now is no longer only given up.
         self.given_up = (self.given_up & recent.keys()) - failing_now
         return recent
+
+
+def _pulls_given_up(
+    start: _Start | None, now: float, excuses_lost_start: Excuses
+) -> list[FailedPull]:
+    """What the node can't have pulled for a pod that went without having started there."""
+    if start is None or now - start.since < WAITED_SECONDS:
+        return []
+    if start.pod.failing:
+        # The pod itself said which image fails.
+        return []
+    # The first is its main container's; all pods may share the others.
+    return [
+        FailedPull(start.pod.node, image, start.pod.secrets)
+        for image in start.pod.images[:1]
+        if not excuses_lost_start(start.pod, image)
+    ]

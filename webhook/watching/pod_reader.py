@@ -47,6 +47,7 @@ class PodReader:
         self._classes = rulebook.classes
         self._own_namespace = settings.namespace
         self._namespaces = namespaces
+        # Other hubs' pods count only in warm sets.
         self._counts_other_hubs = namespaces.shared is not None and Reads.WARM in rulebook.reads(
             pod_class.name
         )
@@ -112,6 +113,7 @@ class PodReader:
         labels = self._namespaces.labels()
         if not namespace_matches(shared, pod.namespace, labels):
             return None
+        # Which class it would have, if it were this hub's.
         if self._classes.classify(pod.labels, self._own_namespace, labels) != self._pod_class:
             return None
         placed = read_placed_pod(body, self._pod_class.name)

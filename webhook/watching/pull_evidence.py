@@ -49,9 +49,7 @@ class PullEvidence:
 
     def excuses_failure(self, pod: PlacedPod, image: str) -> bool:
         """Whether the node isn't at fault for a pull that fails, as the pod's status says."""
-        if self._is_there(pod.node, image):
-            return True
-        return image in pod.always and self._may_hold(pod.node, image)
+        return self._is_there(pod.node, image) or self._always_excuses(pod, image)
 
     def excuses_lost_start(self, pod: PlacedPod, image: str) -> bool:
         """Whether the node isn't at fault for a pod that was deleted before it started.
@@ -59,12 +57,14 @@ class PullEvidence:
         That tells less than a failed pull. So any pod that ran there with the image excuses the
         node, whatever the policy.
         """
-        if self._nodes.lists(pod.node, image) or is_proven(self._warm, pod.node, image):
-            return True
-        return image in pod.always and self._may_hold(pod.node, image)
+        has_shown = self._nodes.lists(pod.node, image) or is_proven(self._warm, pod.node, image)
+        return has_shown or self._always_excuses(pod, image)
 
     def with_lacking_images(self, pod: PlacedPod | None) -> PlacedPod | None:
-        """The pod, with those of its failing images only that its node certainly lacks."""
+        """The pod, with those of its failing images only that its node certainly lacks.
+
+        With `Always`, a failed pull proves nothing: the node may hold the image.
+        """
         if pod is None or not pod.failing:
             return pod
         lacking = [
@@ -78,9 +78,11 @@ class PullEvidence:
         """Whether the node holds the image now."""
         return self._nodes.lists(node, image) or (node, image) in self._running
 
-    def _may_hold(self, node: str, image: str) -> bool:
-        """Whether the node may hold the image although its list lacks it."""
-        return is_proven(self._warm, node, image) or self._nodes.may_hold_more(node)
+    def _always_excuses(self, pod: PlacedPod, image: str) -> bool:
+        """Whether `Always` excuses the node: it may hold the image although its list lacks it."""
+        if image not in pod.always:
+            return False
+        return is_proven(self._warm, pod.node, image) or self._nodes.may_hold_more(pod.node)
 
     @cached_property
     def _running(self) -> frozenset[tuple[str, str]]:

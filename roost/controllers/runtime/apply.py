@@ -54,8 +54,8 @@ PLAN_SECONDS: Final = 60.0
 # last.
 FIRST_REST_SECONDS: Final = 5.0
 LAST_REST_SECONDS: Final = 300.0
-# What the API server refuses in trouble of its own, it takes as soon as that is over: all is caught
-# up within a minute.
+# The longest rest after an error of the API server itself (429, 5xx, no answer). Once its trouble
+# is over, all is caught up within a minute.
 LAST_TROUBLE_SECONDS: Final = 45.0
 MAX_RESTING: Final = 10_000
 # Conflicts: kubelets and cloud controllers write the same node.
@@ -111,7 +111,10 @@ class Applier:
         began_at = self._clock()
         done: list[Done] = []
         for action in actions:
-            done.append(Done(action, self._admit(action, began_at) or self._send(action)))
+            outcome = self._admit(action, began_at)
+            if outcome is None:
+                outcome = self._send(action)
+            done.append(Done(action, outcome))
             self._on_done()
         return done
 
@@ -130,6 +133,7 @@ class Applier:
         if not self._may_write():
             return self._hold_back(LEADER_SECONDS)
         if isinstance(action, Notice) and not self._events.is_due(action):
+            # Its Event was written within REPEAT_SECONDS.
             return Outcome.DONE
         if self._clock() - began_at > PLAN_SECONDS:
             # The remaining actions are based on an outdated snapshot.
@@ -258,6 +262,7 @@ def _outcome_of(action: Action, error: ClusterError) -> Outcome:
     if not isinstance(error, ApiError):
         return Outcome.FAILED
     if isinstance(action, CreatePod) and error.status == CONFLICT:
+        # A pod of this name is there: an earlier request made it, and the plan didn't see it yet.
         return Outcome.DONE
     if isinstance(action, EvictPod) and error.status == TOO_MANY:
         return Outcome.REFUSED

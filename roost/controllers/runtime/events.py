@@ -105,6 +105,7 @@ class EventWriter:
             if self._repeat(path, now, count):
                 self._remember(notice, count)
                 return
+            # The Event has expired: create it again.
         try:
             self._client.create(folder, event)
         except ApiError as error:
@@ -118,7 +119,7 @@ class EventWriter:
     def _repeat(self, path: str, now: str, count: int | None) -> bool:
         """Update the Event; False if it is gone, because Events expire after an hour.
 
-        count: None: it stays as it is.
+        count=None leaves the count as it is.
         """
         changes: JSONObject = {"lastTimestamp": now}
         if count is not None:

@@ -44,7 +44,7 @@ class ControllersMetrics(ProgramMetrics, Collector):
             "kind",
             "outcome",
         )
-        self._cycles = self.histogram(
+        self._plan_seconds = self.histogram(
             "plan_duration_seconds",
             "Time to make one plan, by controller.",
             CYCLE_BUCKETS,
@@ -79,7 +79,7 @@ class ControllersMetrics(ProgramMetrics, Collector):
         self._oldest_pending = self.gauge(
             "oldest_pending_seconds",
             "Longest wait of a pod whose containers don't run yet, by what it waits for; 0: none."
-            " It waits for its volume or address since it is bound, else since it was created.",
+            " Counted from binding while it waits for its volume or address, else from creation.",
             "pod_class",
             "hub",
             "waits_for",
@@ -140,7 +140,7 @@ class ControllersMetrics(ProgramMetrics, Collector):
         # Created with 0: for Prometheus, a counter that first appears as 1 has not increased.
         self.plan_failures.labels(controller)
         self.plans_put_off.labels(controller)
-        self._cycles.labels(controller).observe(seconds)
+        self._plan_seconds.labels(controller).observe(seconds)
 
     def show_pending(
         self,

@@ -119,10 +119,10 @@ def plain_needs(outlook: Outlook, came: float) -> list[tuple[float, float]]:
         weight = 1 + unlike(came, nearest)
         is_fewer = False
         if lately is not None and day.lately is not None:
-            is_fewer = lately < day.lately and day.lately > day.still
+            is_fewer = lately < day.lately and day.lately > day.coming
             if day.is_delayed or is_fewer:
                 weight += unlike(lately, day.lately)
-        need = max(0.0, day.still - 0.25 * max(0.0, came - nearest))
+        need = max(0.0, day.coming - 0.25 * max(0.0, came - nearest))
         found.append((need, day.weight / weight))
         if not day.is_delayed and (came < day.fewest or is_fewer):
             lost += day.weight * (1 - 1 / weight)

@@ -51,8 +51,8 @@ class PodReader:
     """Reads pods as they arrive. Pods with equal specs share one spec, to save memory."""
 
     def __init__(self, release: ReleaseDocument) -> None:
-        # Labels of users' pods. The statuses of their containers are read, too.
-        self._user_labels = [
+        # Labels by which pods are known whose containers' statuses are read, too.
+        self._labels_with_statuses = [
             pod_class.labels
             for pod_class in release.classes.values()
             if pod_class.image_gate or pod_class.is_of_users
@@ -66,7 +66,7 @@ class PodReader:
         keeps_containers = (
             is_own
             or is_z2jh_puller(labels)
-            or any(of_class.items() <= labels.items() for of_class in self._user_labels)
+            or any(of_class.items() <= labels.items() for of_class in self._labels_with_statuses)
         )
         try:
             pod = read_pod(item, keeps_containers, specs=self._specs)

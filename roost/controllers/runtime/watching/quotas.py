@@ -43,6 +43,7 @@ class WatchedQuotas(Watched[Quota]):
     def by_name(self) -> Mapping[str, Quota] | None:
         """`Snapshot.quotas`: none if the release has no placeholders; None until they are read."""
         if self.cache is None:
+            # No cache: nothing is watched.
             return {}
         if not self.cache.synced:
             return None
