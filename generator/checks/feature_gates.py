@@ -5,8 +5,8 @@ know or has locked.
 from __future__ import annotations
 
 from generator.checks.contract import LintReport
-from generator.checks.deployed_scheduler import gates_of, scheduler_minor
 from generator.faults import KeyPath
+from generator.render.deployed_scheduler import gates_of, scheduler_minor
 from generator.values.lookups import mapping
 from generator.values.release_name import Release
 from roost_core.scheduler.plugins import GATES, MODELLED, Gate, is_on

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, repeated
-from generator.checks.deployed_scheduler import gates_of, scheduler_minor
 from generator.checks.faulty_keys import sound_items
 from generator.faults import KeyPath
+from generator.render.deployed_scheduler import gates_of, scheduler_minor
 from generator.render.kube_scheduler import SCHEDULER_TAGS
 from generator.values.lookups import child, listing, mapping, number, text
 from generator.values.release_name import Release, kube_minor

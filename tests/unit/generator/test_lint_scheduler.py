@@ -5,8 +5,8 @@ otherwise.
 import pytest
 import yaml
 
-from generator.checks.deployed_scheduler import gates_of
 from generator.pipeline import render
+from generator.render.deployed_scheduler import gates_of
 from generator.schema.check import find_faults
 from generator.values.lookups import mapping
 from generator.values.release_name import Release

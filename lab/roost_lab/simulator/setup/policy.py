@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from generator.checks.deployed_scheduler import scheduler_minor
 from generator.faults import Fault, raise_errors
+from generator.render.deployed_scheduler import scheduler_minor
 from generator.render.manifests import Manifest, render
 from generator.schema.check import find_faults
 from generator.values.files import read_values
