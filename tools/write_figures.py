@@ -48,6 +48,8 @@ LARGE_TERMS: Final = "term-large"
 # What a node-hour costs on pages that tell money.
 NODE_HOUR: Final = 0.40
 GPU_NODE_HOUR: Final = 3.00
+# Of fewer terms, the worst says no more than the median.
+FEWEST_TERMS: Final = 5
 # How pages call the arms of `benchmarks.term`.
 ARMS: Final = {NONE: "none", FIXED: "always 25", IMPORTED: "learned", ORACLE: "known to the second"}
 # Which table of the results of `benchmarks.term` is of what.
@@ -463,8 +465,13 @@ def gains() -> str:
         ],
         ["one node; or few images and no classes", "", "", "no gain", "up to +1 %", ""],
     ]
-    head_of_classes = ["row", "hub with classes, today", "nodes, mean", "wait over 30 s today"]
-    head_of_classes += ["with Roost", "first week", "node-hours", "money in 4 weeks"]
+    head_of_classes = ["row", "hub with classes, today", "nodes, mean", "people who wait over 30 s"]
+    head_of_classes += [
+        "with Roost",
+        "first week after the install",
+        "node-hours",
+        "money in 4 weeks",
+    ]
     head_of_others = ["row", "other hub, or node pool", "nodes, mean", "95 of 100 wait at most"]
     head_of_others += ["with Roost", "node-hours", "money in 4 weeks"]
     first = read_results("known-before").tables[0]
@@ -473,7 +480,7 @@ def gains() -> str:
     more_hours = first.number("node-hours against none, %", *booked)
     booked_told = (
         f"With a [booked timetable](docs/events.md#a-terms-timetable), {late:.1f} % wait in row"
-        f" 1's first week, for {more_hours:.1f} % more node-hours."
+        f" 1's first week. That week costs {more_hours:.1f} % more node-hours."
     )
     first_of_others = len(classes) + 1
     return "\n\n".join(
@@ -646,6 +653,10 @@ class _Term:
     def gains(self, arm: str = NONE) -> list[str]:
         """README's cells from the nodes to the money, against this arm."""
         seeds = self._later.number("seeds", self._autoscaler, IMPORTED)
+        late_worst = hours_worst = ""
+        if seeds >= FEWEST_TERMS:
+            late_worst = f" (worst of {seeds:.0f} terms: {self.worst_late:.1f} %)"
+            hours_worst = f" (worst: {self.worst_change(arm)})"
         # The values keep as many placeholders in the first week as the hub had.
         at_first = "as today"
         if arm == NONE:
@@ -653,9 +664,9 @@ class _Term:
         return [
             _mean_nodes(self.hours(arm), 28),
             f"{self.late(arm):.0f} %",
-            f"{self.late(IMPORTED):.1f} % (worst of {seeds:.0f} terms: {self.worst_late:.1f} %)",
+            f"{self.late(IMPORTED):.1f} %{late_worst}",
             at_first,
-            f"{self.change(arm)} (worst: {self.worst_change(arm)})",
+            f"{self.change(arm)}{hours_worst}",
             self.money(arm),
         ]
 
