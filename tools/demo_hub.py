@@ -13,6 +13,8 @@ from benchmarks import never_worse
 from benchmarks.hub_scenarios import Scenario
 from benchmarks.term_playing import SET_NAME
 from generator.importing.importer import import_layers
+from generator.render.managed_images import named_image
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_history import history_of
 from roost_lab.simulator.setup.assumptions import Assumptions
@@ -75,10 +77,10 @@ def read_hub(file: Path) -> Hub:
     usual = Assumptions()
     cpu = parse_quantity(requests["cpu"]) if "cpu" in requests else None
     memory = parse_quantity(requests["memory"]) if "memory" in requests else None
-    image = imported.get("singleuser", {}).get("image", {})
+    image = named_image(imported.get("singleuser", {}).get("image"))
     hub = Hub(
         placeholders=int(first.get("replicas", 0)),
-        image=f"{image['name']}:{image.get('tag') or 'latest'}" if image.get("name") else IMAGE,
+        image=normalise_reference(image) if image else IMAGE,
         cpu_millicores=usual.user_cpu_millicores if cpu is None else max(1, int(cpu * 1000)),
         memory_bytes=usual.user_memory_bytes if memory is None else int(memory),
     )

@@ -14,6 +14,7 @@ from generator.render.go_json import to_json
 from generator.render.managed_images import MOST_BYTES, are_too_many, puller_groups
 from generator.values.lookups import child, listing, mapping
 from generator.values.merge import Values
+from generator.values.profile_overrides import overrides_by_place
 from generator.values.release_name import Release
 from roost_core.objects.image_references import is_reference
 from roost_core.release.image_gate import IMAGE_VOLUME_MINOR
@@ -87,13 +88,14 @@ def _lint_profiles(report: LintReport) -> None:
     puller = report.values.get("prePuller")
     if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
         return
-    for index, holder in enumerate(listing(child(singleuser, "profileList"))):
-        for key, value in mapping(child(holder, "kubespawner_override", "node_selector")).items():
-            # KubeSpawner would send it, and the API server refuse the pod.
-            if value is not None and not isinstance(value, str):
-                where = (*_PROFILES, index, "kubespawner_override", "node_selector", key)
-                reason = f"{value!r} is not a string, so no pod can select it."
-                report.warn(where, reason, "Write it in quotes.")
+    for index, profile in enumerate(listing(child(singleuser, "profileList"))):
+        for place, override in overrides_by_place(profile):
+            for key, value in mapping(override.get("node_selector")).items():
+                # KubeSpawner would send it, and the API server refuse the pod.
+                if value is not None and not isinstance(value, str):
+                    where = (*_PROFILES, index, *place, "node_selector", key)
+                    reason = f"{value!r} is not a string, so no pod can select it."
+                    report.warn(where, reason, "Write it in quotes.")
     # What keys for all users say is checked by the schema. Here it is what profiles add.
     of_all_users = (
         child(puller, "tolerations"),

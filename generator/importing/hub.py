@@ -19,7 +19,7 @@ from generator.importing.not_carried_over import CHART_DEFAULTS, note_run_time, 
 from generator.importing.object_names import is_of_an_old_chart, object_name
 from generator.importing.pull_secrets import map_pull_secrets
 from generator.importing.result import Draft
-from generator.importing.seating import map_seating
+from generator.importing.seating import has_seating, map_seating
 from generator.importing.server_starts import map_limits, note_cpu
 from generator.importing.source import Charts, HubPath, HubSection
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
@@ -28,7 +28,7 @@ from generator.values.merge import coalesce
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
 
-# Roost's core pods beside the scheduler; where the scheduler is another's, these are all.
+# Roost's core pods but the scheduler: with `scheduler.target: none`, Roost has no scheduler.
 _CORE_PROGRAMS: Final = ("webhook", "controllers", "recorder")
 
 _CHART_PRIORITIES: Final = {
@@ -195,9 +195,7 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
 
 
 def _map_core_pods(draft: Draft, hub: HubSection) -> None:
-    """Roost's scheduler, webhook, controllers and recorder are core pods as zero-to-jupyterhub's
-    are.
-    """
+    """Roost's programs are core pods as zero-to-jupyterhub's are."""
     at = ("scheduling", "corePods")
     source = (*hub.path, *at)
     tolerations = hub.items("scheduling.corePods.tolerations")
@@ -206,7 +204,10 @@ def _map_core_pods(draft: Draft, hub: HubSection) -> None:
     draft.put("corePods.tolerations", tolerations, (*source, "tolerations"))
     of_scheduler = hub.items("scheduling.userScheduler.tolerations")
     if of_scheduler:
-        draft.put("scheduler.tolerations", [*tolerations, *of_scheduler], (*source, "tolerations"))
+        of_scheduler_key = (*hub.path, "scheduling", "userScheduler", "tolerations")
+        positions = (*range(len(tolerations)), *range(len(of_scheduler)))
+        both = [*tolerations, *of_scheduler]
+        draft.put("scheduler.tolerations", both, of_scheduler_key, positions=positions)
     _map_core_affinity(draft, hub)
     _map_nodes(draft, hub, tolerations)
 
@@ -248,7 +249,8 @@ def _map_nodes(draft: Draft, hub: HubSection, core_tolerations: Sequence[object]
         tolerations = [*core_tolerations, *own_tolerations[chosen]]
         source = (*hub.path, *chosen.split("."))
         why = "Where the hub's core pods run."
-        for program in _CORE_PROGRAMS:
+        programs = [*_CORE_PROGRAMS, "seating"] if has_seating(hub) else _CORE_PROGRAMS
+        for program in programs:
             draft.put(f"{program}.nodeSelector", selector, (*source, "nodeSelector"), why)
             draft.put(f"{program}.tolerations", tolerations, (*source, "tolerations"))
     if own_tolerations["hub"] and chosen != "hub":

@@ -26,7 +26,7 @@ _PLACEHOLDERS_STAY: Final = (
     " until they do"
 )
 # Their pods have what `corePods` says, where they say nothing themselves.
-_CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder")
+_CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder", "seating")
 
 
 @dataclass(frozen=True, slots=True)

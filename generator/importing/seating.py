@@ -12,6 +12,7 @@ from roost_core.placement.labels import SEATING_SERVICE
 
 # zero-to-jupyterhub's Service and Secret of the hub.
 _HUB: Final = "hub"
+_SERVICE: Final = ("hub", "services", SEATING_SERVICE)
 # For the hub's values, as docs/seated.md has them.
 HUB_LINES: Final = f"""\
 hub:
@@ -28,12 +29,16 @@ hub:
 """
 
 
+def has_seating(hub: HubSection) -> bool:
+    """Whether the hub has seating's service."""
+    return child(hub.data, *_SERVICE) is not None
+
+
 def map_seating(draft: Draft, hub: HubSection) -> None:
     """Switch seating on where the hub has its service."""
-    at = ("hub", "services", SEATING_SERVICE)
-    if child(hub.data, *at) is None:
+    if not has_seating(hub):
         return
-    source = (*hub.path, *at)
+    source = (*hub.path, *_SERVICE)
     draft.put("seating.enabled", True, source, "The hub has a token for it: docs/seated.md.")
     draft.put("events.enabled", True, source, "Who is seated is booked.")
     name = object_name(hub, draft.release, _HUB)

@@ -73,7 +73,7 @@ def _items(parent: object, key: str) -> list[object]:
     return list(value) if isinstance(value, list | tuple) else []
 
 
-def _named_image(image: object) -> str:
+def named_image(image: object) -> str:
     """`{name, tag}` as one reference; a tag that YAML reads as a number is written back as closely
     as possible.
     """
@@ -183,13 +183,13 @@ def _default_use(singleuser: object) -> _Use:
     extended: tuple[str, ...] = ()
     for key in ("limits", "guarantees"):
         extended = _asked(extended, mapping(child(singleuser, "extraResource", key)))
-    network_tools = _named_image(mapping(child(singleuser, "networkTools", "image")))
+    network_tools = named_image(mapping(child(singleuser, "networkTools", "image")))
     own = _items(singleuser, "initContainers")
     extra = _items(singleuser, "extraContainers")
     containers = with_images((), [*own, {"image": network_tools}, *extra])
     required = child(singleuser, "extraNodeAffinity", "required")
     return _Use(
-        image=_named_image(mapping(child(singleuser, "image"))),
+        image=named_image(mapping(child(singleuser, "image"))),
         node_selector=_merged({}, mapping(child(singleuser, "nodeSelector"))),
         tolerations=_objects(child(singleuser, "extraTolerations")) or (),
         required_terms=_objects(required) or (),
@@ -239,7 +239,7 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
                 uses += choices
     if bytes_left <= 0:
         return []
-    return uses + [default._replace(image=_named_image(image)) for image in extra]
+    return uses + [default._replace(image=named_image(image)) for image in extra]
 
 
 def are_too_many(singleuser: object, pre_puller: object) -> bool:
@@ -368,14 +368,14 @@ def _key_of(values: object, image: str, part: str) -> KeyPath:
     Else it is in the profiles.
     """
     for path in (("singleuser", "image"), ("singleuser", "networkTools", "image")):
-        if _named_image(child(values, *path)) == image:
+        if named_image(child(values, *path)) == image:
             return (*path, part)
     for containers in ("initContainers", "extraContainers"):
         for at, container in _entries(child(values, "singleuser", containers)):
             if child(container, "image") == image:
                 return ("singleuser", containers, at, "image")
     for name, extra in _entries(child(values, "prePuller", "extraImages")):
-        if _named_image(extra) == image:
+        if named_image(extra) == image:
             return ("prePuller", "extraImages", name, part)
     return ("singleuser", "profileList")
 

@@ -12,10 +12,18 @@ def overrides(profile: object) -> Iterator[Values]:
     """`kubespawner_override` of a profile and of the choices of its options; {} where there is
     none.
     """
-    yield mapping(child(profile, "kubespawner_override"))
-    for option in mapping(child(profile, "profile_options")).values():
-        for choice in mapping(child(option, "choices")).values():
-            yield mapping(child(choice, "kubespawner_override"))
+    for _, override in overrides_by_place(profile):
+        yield override
+
+
+def overrides_by_place(profile: object) -> Iterator[tuple[tuple[str, ...], Values]]:
+    """The same, each with its keys below the profile."""
+    own = "kubespawner_override"
+    yield (own,), mapping(child(profile, own))
+    for name, option in mapping(child(profile, "profile_options")).items():
+        for chosen, choice in mapping(child(option, "choices")).items():
+            place = ("profile_options", str(name), "choices", str(chosen), own)
+            yield place, mapping(child(choice, own))
 
 
 def default_overrides(profiles: object) -> list[Values]:

@@ -54,7 +54,7 @@ def value(result: ImportResult, dotted: str) -> object:
     into `corePods`.
     """
     values = dict(merged(result).values)
-    for program in ("scheduler", "webhook", "controllers", "recorder"):
+    for program in ("scheduler", "webhook", "controllers", "recorder", "seating"):
         values[program] = {
             **dict(items(values[program])),
             **core_pod(values["corePods"], values[program]),

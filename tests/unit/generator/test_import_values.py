@@ -131,6 +131,18 @@ def test_tolerations_of_scheduler_and_puller_stand_beside_the_charts() -> None:
         assert [one["key"] for one in value(result, f"{key}.tolerations")][2:] == keys  # type: ignore[attr-defined]
 
 
+def test_seating_runs_where_the_hubs_core_pods_run_if_the_hub_has_it() -> None:
+    core = "scheduling: {userScheduler: {nodeSelector: {pool: core}}}\n"
+    with_seating = imported(core + HUB_LINES)
+    assert value(with_seating, "seating.nodeSelector") == {"pool": "core"}
+    assert "seating" not in imported(core).values
+
+
+def test_a_faulty_toleration_of_the_scheduler_is_told_by_the_hubs_key_for_it() -> None:
+    result = imported("scheduling: {userScheduler: {tolerations: [{key: spot, operator: Bogus}]}}")
+    assert [note.key for note in result.unmapped] == ["scheduling.userScheduler.tolerations[0]"]
+
+
 def test_a_binder_federation_member() -> None:
     result = imported(hub("federation-member"))
     assert result.values == yaml.safe_load(hub("federation-member-kept"))

@@ -18,8 +18,9 @@ from typing import Any, Final, NamedTuple
 
 from generator.faults import UsageError
 from generator.render.functions import complete_placeholder_set
-from generator.render.managed_images import profile_seats
+from generator.render.managed_images import named_image, profile_seats
 from generator.values.merge import SetOptions
+from roost_core.objects.image_references import normalise_reference
 from roost_core.release.bookings import Event, Limits, bookable_sets, first_start_after, hub_limits
 from roost_lab.booking.entry import checked, with_profile
 from roost_lab.pages.phrases import show_seconds
@@ -222,7 +223,7 @@ def rehearse(
     if start is None:
         raise UsageError(f"WHEN: found {entry['start']!r}, expected a time that occurs")
     # The event as people come to it: with an image, and without those who are absent.
-    coming = event if event.image else replace(event, image=_own_image(values))
+    coming = event if event.image else replace(event, image=own_image(values))
     events = {**values["events"], "enabled": True, "booked": [*values["events"]["booked"], entry]}
     with_booking = load_policy("booked", files, _with_values(settings, _events(events)))
     spawn_limit = assumptions.concurrent_spawn_limit or events["concurrentSpawnLimit"]
@@ -301,13 +302,15 @@ def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - va
     return checked(entry, Limits(bookable_sets(values), values["events"]["maxPeople"]))
 
 
-def _own_image(values: Any) -> str:  # noqa: ANN401 - values
-    image = values["singleuser"].get("image") or {}
-    if not image.get("name"):
+def own_image(values: Any) -> str:  # noqa: ANN401 - values
+    """The image of users who choose none. Raises UsageError for values that name none."""
+    image = named_image(values["singleuser"].get("image"))
+    if not image:
         raise UsageError(
             "--image: found none, and the values have no singleuser.image; say --image NAME:TAG"
         )
-    return f"{image['name']}:{image.get('tag') or 'latest'}"
+    # As managed images are compared: a replay takes what isn't a full reference for a name.
+    return normalise_reference(image)
 
 
 def _others(seed: int, start: int, launches: float) -> list[Attempt]:

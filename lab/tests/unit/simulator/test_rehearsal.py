@@ -15,6 +15,7 @@ from roost.cli import run
 from roost_core.release.bookings import Event, LocalStarts
 from roost_core.release.seating_pace import SEATING_START_SECONDS, most_seating, seating_seconds
 from roost_lab.simulator.setup.assumptions import Assumptions
+from roost_lab.simulator.sweep import rehearsal
 from roost_lab.simulator.sweep.rehearsal import Days, Rehearsal, quantile, rehearse
 from roost_lab.simulator.sweep.seated_days import seating_moments
 
@@ -34,6 +35,21 @@ def test_what_the_values_do_not_allow_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=said):
         _rehearse(COURSE | more, SetOptions(values=(settings,)))
+
+
+@pytest.mark.parametrize(
+    ("image", "launched"),
+    [
+        # As import writes what the hub's spawner names.
+        ({"name": "quay.io/lab/other:1"}, "quay.io/lab/other:1"),
+        ({"name": "quay.io/lab/other", "tag": "1"}, "quay.io/lab/other:1"),
+        ({"name": "other"}, "docker.io/library/other:latest"),
+    ],
+)
+def test_people_run_the_image_that_is_brought_to_nodes(
+    image: dict[str, str], launched: str
+) -> None:
+    assert rehearsal.own_image({"singleuser": {"image": image}}) == launched
 
 
 def test_values_without_a_set_and_values_that_do_not_fit_the_schema_are_refused() -> None:
