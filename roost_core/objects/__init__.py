@@ -4,6 +4,8 @@
 both for a Node. `pod_body.py` is a pod's JSON as a review reads it. `selectors.py` evaluates
 selectors, node terms, taints and tolerations; `leaving_taints.py` has autoscalers' taints, fixed,
 for `Node.leaving`, gate, mover, headroom and popular images; `requests.py` sums up requests;
-`device_classes.py`, `quantities.py`, `timestamps.py`, `image_references.py` and `metadata.py` read
-parts; `fields.py` reads JSON, and says what is malformed. Nothing here knows Roost's own decisions.
+`quotas.py` reads ResourceQuotas and LimitRanges; `device_classes.py`, `quantities.py`,
+`timestamps.py`, `image_references.py` and `metadata.py` read parts; `fields.py` reads JSON, and
+says what is malformed; `foreign_yaml.py` reads what strangers wrote. `remembering.py` remembers
+what equal parts of objects come to. Nothing here knows Roost's own decisions.
 """

@@ -3,6 +3,7 @@
 - `snapshot.py`: what a plan reads.
 - `actions.py`: what a plan may request.
 - `planner.py`: how the loop calls a plan.
+- `notice_count.py`: how many notices a controller may write.
 - `back_off.py`: how long to wait after failures.
 - `release.py` and `bookings.py` read what several controllers use of release.json.
 - `pod_kinds.py` recognises pullers' pods, and pods that wait at the gate.

@@ -10,5 +10,6 @@ A plan (`plan.py`) goes through these steps for each node:
 Then `waiting_users.py` opens nodes to users who wait for nothing but the gate.
 
 `temporary_taints.py` tells which taints go by themselves, and `pull_warnings.py` why a node doesn't
-get its images. `settings.py` reads release.json.
+get its images. `settings.py` has the keys of the values, which `roost_core/release/image_gate.py`
+reads.
 """
