@@ -115,7 +115,7 @@ def _lint_profile(report: LintReport, path: KeyPath, pod_class: dict[str, object
 
 
 def _lint_pairs(report: LintReport, classes: _Classes) -> None:
-    """Both directions of a pair add up in kube-scheduler: only one side may set it, with a small
+    """Both directions of a pair add up in kube-scheduler: only one side should set it, with a small
     enough weight.
     """
     for first, second in combinations(sorted(classes), 2):

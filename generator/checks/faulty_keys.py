@@ -25,6 +25,7 @@ class _Map(dict[str, Any]):
     """A map of which some keys are faulty. Their names may be read, and each sound key."""
 
     def __init__(self, entries: dict[str, Any], faulty: set[str | int]) -> None:
+        # The dict holds the sound keys alone; `_names` has all keys, in their order.
         super().__init__({key: value for key, value in entries.items() if key not in faulty})
         self._names = [*entries]
         self._faulty = faulty

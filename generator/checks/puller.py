@@ -63,7 +63,7 @@ def _lint_choices(report: LintReport) -> None:
     """Refuse choices of profiles that multiply each other, as does the chart's
     `roost.refuse_too_many`.
     """
-    # Too many choices make no puller at all: where there is one, the slow question isn't asked.
+    # Pullers exist, so the choices weren't too many: those make no puller. Asking is slow.
     if report.pullers:
         return
     if not are_too_many(report.values.get("singleuser"), report.values.get("prePuller")):
@@ -137,8 +137,8 @@ def _lint_entries(
         checked.add(written)
         wrong = why_wrong(entry)
         if wrong:
-            reason = f"a profile's {describe(entry)} {wrong}."
-            report.refuse(_PROFILES, reason, "The API server rejects such pods.")
+            reason = f"a profile's {describe(entry)} {wrong}, and the API server rejects such pods."
+            report.refuse(_PROFILES, reason, "Correct it in the profile.")
 
 
 def _lint_references(report: LintReport) -> None:

@@ -21,7 +21,8 @@ USUAL_TIMEOUT: Final = 3600
 USUAL_EVERY: Final = 600
 # jupyterhub-idle-culler's own, for keys that were deleted.
 _CULLERS_TIMEOUT: Final = 600
-_HALF_OF_TIMEOUT: Final = 0
+# Without an interval of its own, the culler looks every half timeout.
+_UNSET: Final = 0
 # What is proposed: half an hour, and a look every minute.
 PROPOSED_TIMEOUT: Final = 1800
 PROPOSED_EVERY: Final = 60
@@ -60,16 +61,16 @@ class CullingAdvice(NamedTuple):
 def read_culling(hub: HubSection) -> Culling | None:
     """The hub's culler, by its values and the chart's defaults; None: a number can't be read here.
 
-    A key that was deleted is left to jupyterhub-idle-culler: a timeout of 600 s, a look at each
-    half of it.
+    A key that was deleted is left to jupyterhub-idle-culler: a timeout of 600 s, a look every half
+    timeout.
     """
     enabled = hub.switch("cull.enabled", default=True)
     timeout = _seconds(hub, "timeout", of_chart=USUAL_TIMEOUT, of_culler=_CULLERS_TIMEOUT)
-    every = _seconds(hub, "every", of_chart=USUAL_EVERY, of_culler=_HALF_OF_TIMEOUT)
+    every = _seconds(hub, "every", of_chart=USUAL_EVERY, of_culler=_UNSET)
     max_age = _seconds(hub, "maxAge", of_chart=0, of_culler=0)
     if timeout is None or every is None or max_age is None:
         return None
-    if every == _HALF_OF_TIMEOUT:
+    if every == _UNSET:
         every = max(1, timeout // 2)
     return Culling(enabled, timeout, every, max_age)
 

@@ -171,7 +171,8 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler")
     plugins = hub.get("scheduling.userScheduler.plugins", "mapping")
     config = hub.get("scheduling.userScheduler.pluginConfig", "list")
-    # Helm merges mappings and replaces lists: what the file leaves out is the chart's.
+    # Helm merges mappings, as `plugins`, and replaces lists, as `pluginConfig`: what the file
+    # leaves out is the chart's.
     merged = coalesce(plugins, _CHART_PLUGINS) if isinstance(plugins, Mapping) else _CHART_PLUGINS
     settings = config if isinstance(config, list) else _CHART_PLUGIN_CONFIG
     if merged == _CHART_PLUGINS and settings == _CHART_PLUGIN_CONFIG:

@@ -55,6 +55,8 @@ ACTIVE_LIMIT: Final = "active_server_limit"
 LIMITS: Final = (CONCURRENT_LIMIT, ACTIVE_LIMIT)
 # Traits of JupyterHub, not of the spawner.
 OF_JUPYTERHUB: Final = ("spawner_class", *LIMITS)
+# Traits that count wherever they are set, even if the value is UNKNOWN. Of other traits only a
+# known value counts that the configuration sets itself: `c.KubeSpawner.… = …`.
 _FOLLOWED: Final = STRICT | {
     *("namespace", "component_label", "scheduler_name", "extra_pod_config", "image"),
     *("profile_list", "enable_user_namespaces", "group_overrides", *LIMITS),
@@ -277,12 +279,13 @@ class _HubCode:
         line = statement.line
         parts = [*parts_of(line)]
         owners = statement.owners | argument_names(line)
-        is_read = self._add_names(line, parts, owners)
+        uses_known_names = self._add_names(line, parts, owners)
         is_plain = statement.is_sure and not any(
             isinstance(part, ast.IfExp | ast.BoolOp | ast.comprehension) for part in parts
         )
         settings = [*set_by(line, parts, self._own_names)]
-        if self._hands_over(parts, owners) or _patches_kubespawner(line, is_read=is_read):
+        is_patched = _patches_kubespawner(line, is_read=uses_known_names)
+        if is_patched or self._hands_over(parts, owners):
             settings.append(Setting(ANY_TRAIT, NOT_READ))
         in_hook = bool(statement.scopes) or any(isinstance(part, ast.Lambda) for part in parts)
         followed: Counter[str] = Counter()
@@ -295,7 +298,7 @@ class _HubCode:
                     yield TraitValue(trait, UNKNOWN, in_hook=True)
             trait, *below = _trait_of(setting.steps, owners, self._classes, self._pods)
             self._has_profiles = self._has_profiles or trait in ("profile_list", ANY)
-            if trait == ANY or (trait in _HOOKS and not is_read):
+            if trait == ANY or (trait in _HOOKS and not uses_known_names):
                 yield TraitValue(ANY, ast.unparse(line).splitlines()[0])
                 continue
             followed[trait] += 1
@@ -458,7 +461,7 @@ class _HubCode:
         """
         names = [part for part in parts if isinstance(part, ast.Name)]
         made = {name.id for name in names if isinstance(name.ctx, ast.Store)}
-        is_read = {name.id for name in names} <= self._known | owners | made
+        uses_known_names = {name.id for name in names} <= self._known | owners | made
         if isinstance(line, ast.Import):
             for alias in line.names:
                 package, _, _ = alias.name.partition(".")
@@ -468,11 +471,12 @@ class _HubCode:
             for alias in line.names:
                 if not line.level and _leaves_spawners_alone(line.module, alias.name):
                     self._known.add(alias.asname or alias.name)
-        if isinstance(line, SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
+        # All that a function does is read here. What a class has of an unread one isn't.
+        if isinstance(line, SCOPES) and (uses_known_names or not isinstance(line, ast.ClassDef)):
             self._known.add(line.name)
-        elif is_read:
+        elif uses_known_names:
             self._known |= made
-        return is_read
+        return uses_known_names
 
     def _hands_over(self, parts: Sequence[ast.AST], owners: frozenset[str]) -> bool:
         """Whether something that nobody has read gets a spawner or a pod."""

@@ -111,6 +111,7 @@ def _map_profiles(draft: Draft, hub: HubSection, traits: SetTraits) -> list[obje
     # Where only a function knows which profiles there are, none is the usual one.
     of_spawner, _ = traits.get("profile_list", UNSET)
     known_profiles = [] if of_spawner == UNKNOWN else profiles
+    # The first profile counts as default if none is marked.
     marked = [profile for profile in known_profiles if child(profile, "default")]
     usual = next(iter([*marked, *known_profiles]), None)
     is_first_usual = bool(known_profiles) and usual is profiles[0]
@@ -380,27 +381,27 @@ def _map_pullers(draft: Draft, charts: Charts) -> None:
     pulls_by_default = charts.binder is None
     hook = hub.switch("prePuller.hook.enabled", default=pulls_by_default)
     continuous = hub.switch("prePuller.continuous.enabled", default=pulls_by_default)
-    if not continuous:
+    if continuous:
+        _map_puller_pods(draft, hub)
+        continuous_key = hub.show("prePuller.continuous.enabled")
+        draft.replace_part("puller", f"{continuous_key}: false    # Roost's puller does this")
+        if hook:
+            draft.notes.append(
+                f"{hub.show('prePuller.hook.enabled')} can stay: it makes an upgrade of the hub"
+                " wait until nodes hold the new images. Roost's puller brings them too, and holds"
+                " no upgrade up. To keep both of the hub's pullers instead, set Roost's"
+                " prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub."
+            )
+    elif hook:
         draft.put("prePuller.enabled", False, at)
-    if not hook and not continuous:
+        _keep_hook_only(draft, hub)
+    else:
+        draft.put("prePuller.enabled", False, at)
         why = (
             "Both pullers were off: no node gets images ahead of users, so there is nothing to wait"
             " for."
         )
         draft.put("imageGate.mode", "off", at, why)
-    elif not continuous:
-        _keep_hook_only(draft, hub)
-    else:
-        _map_puller_pods(draft, hub)
-        continuous_key = hub.show("prePuller.continuous.enabled")
-        draft.replace_part("puller", f"{continuous_key}: false    # Roost's puller does this")
-    if hook and continuous:
-        draft.notes.append(
-            f"{hub.show('prePuller.hook.enabled')} can stay: it makes an upgrade of the hub wait"
-            " until nodes hold the new images. Roost's puller brings them too, and holds no"
-            " upgrade up. To keep both of the hub's pullers instead, set Roost's"
-            " prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub."
-        )
 
 
 def _keep_hook_only(draft: Draft, hub: HubSection) -> None:

@@ -60,20 +60,20 @@ def leaves_out(tree: ast.Module, value: ast.expr) -> bool:
         return True
     called = value
     # What a `partial` gives its function.
-    given: list[ast.expr] = []
+    bound: list[ast.expr] = []
     if isinstance(value, ast.Call) and _last(value.func) == "partial" and value.args:
         if value.keywords:
             return False
-        called, *given = value.args
+        called, *bound = value.args
     function = function_named(tree, ast.unparse(called))
     if function is None or function.decorator_list:
         return False
     parameters = [argument.arg for argument in function.args.args]
     # The parameters that are given the list.
     list_parameters = {
-        name for name, item in zip(parameters, given, strict=False) if _is_of(item, list_names)
+        name for name, item in zip(parameters, bound, strict=False) if _is_of(item, list_names)
     }
-    if len(list_parameters) != len(given):
+    if len(list_parameters) != len(bound):
         return False
     return _returns_members(function, list_names | list_parameters, _pure_functions(tree))
 
@@ -97,7 +97,7 @@ def only_leaves_out(code: str) -> bool:
 
 
 def _only_leaves_out(tree: ast.Module) -> bool:
-    given: list[ast.expr] = []
+    assigned_values: list[ast.expr] = []
     writes = 0
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and node.value == "profile_list":
@@ -106,10 +106,10 @@ def _only_leaves_out(tree: ast.Module) -> bool:
         if isinstance(node, ast.Attribute) and node.attr == "profile_list":
             writes += isinstance(node.ctx, ast.Store)
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == _LIST:
-            given.append(node.value)
-    if not given or writes != len(given):
+            assigned_values.append(node.value)
+    if not assigned_values or writes != len(assigned_values):
         return False
-    return all(leaves_out(tree, value) for value in given)
+    return all(leaves_out(tree, value) for value in assigned_values)
 
 
 def _names_of_the_list(tree: ast.Module) -> frozenset[str]:

@@ -32,12 +32,13 @@ UNKNOWN_IMAGE: Final = "an-image-of-their-own:1"
 MOST_KINDS: Final = 400
 # Room for a suffix that tells sets of one name apart.
 _MAX_NAME: Final = 40
-# A usual node for users, should nobody say which. A placeholder with more memory is most of a node.
+# What a usual node for users has. Nobody says which nodes a hub has. A placeholder that asks for
+# more memory than that counts as most of a node.
 _NODE_BYTES: Final = 64 * 2**30
 _NODE_CPUS: Final = 16
 # If fewer placeholders than that fit on a node, each is a large part of it.
 _FEW: Final = 8
-# As many usual nodes a wrong forecast may fill, if few placeholders fit on each.
+# A wrong forecast may fill at most so many usual nodes, if few placeholders fit on each.
 _MOST_NODES: Final = 3
 # An imported set keeps what the hub kept, until the hub's own weeks show that less is enough.
 LEARN: Final[Room] = {"min": 0, "max": MOST_PLACEHOLDERS, "timeZone": "UTC"}
@@ -97,8 +98,8 @@ def pool_sets(
     by_pool: dict[str, list[tuple[tuple[str, ...], Room]]] = {}
     slugs: dict[str, str] = {}
     listed = list(named_profiles(profiles))
+    most_kinds = MOST_KINDS // max(1, len(listed))
     for profile_name, profile in listed:
-        most_kinds = MOST_KINDS // len(listed)
         for title, traits in kinds_of(usual, profile, profile_name, _pool_and_size, most_kinds):
             room = room_of(traits)
             pool = _pool_of(room)
@@ -222,6 +223,7 @@ def kinds_of(
             choices.append((UNLISTED, child(option, "unlisted_choice")))
         kind_of_key: dict[KindKey, Kind] = {}
         for choice_name, choice in choices:
+            # So few that this option leaves at most `most` kinds, but always the usual choices.
             for title, before in kinds[: max(1, most // len(choices))]:
                 traits = overridden_by(before, choice)
                 key = key_of(traits)

@@ -68,6 +68,7 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     if hub_traits.any_trait is not None:
         usual |= {ANY: UNKNOWN, "namespace": UNKNOWN}
         set_by[ANY] = hub_traits.any_trait.at
+    # Trait -> the key that sets it, with its line.
     where = {
         name: f"{result.hub.show(keys)}{result.line_of((*result.hub.path, *keys))}"
         for name, keys in set_by.items()
@@ -104,8 +105,8 @@ def _unknown_of(traits: Traits, where: Mapping[str, str]) -> dict[str, str]:
     if traits.get("profile_list") == UNKNOWN:
         unknown[PROFILES] = where.get("profile_list", "")
     if ANY in traits or traits.get("group_overrides") == UNKNOWN:
-        by = where.get(ANY) or where.get("group_overrides", "")
-        unknown |= {WHERE: f"by {by}", SIZE: f"by {by}"}
+        by = f"by {where.get(ANY) or where.get('group_overrides', '')}"
+        unknown |= {WHERE: by, SIZE: by}
     for part, names in DECIDED_BY.items():
         for name in names:
             value = traits.get(name)

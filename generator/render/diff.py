@@ -84,7 +84,9 @@ def _items(before: list[object], after: list[object], path: KeyPath) -> Iterator
 
 def _by_name(items: list[object]) -> dict[str, object] | None:
     """Items by their `name`, as Kubernetes tells containers, ports and variables apart; None when
-    they lack one.
+    one lacks a name, or two share it.
+
+    Their order is ignored on purpose: items that only change places are no change.
     """
     named: dict[str, object] = {
         item["name"]: item
@@ -133,6 +135,7 @@ def show(changes: list[ObjectChange]) -> str:
         for field in change.fields:
             lines.append(f"    {show_path(field.path)}:")
             shown = _field_lines(field.before, field.after)
+            # A Secret's data isn't shown.
             is_data = field.path[:1] in (("data",), ("stringData",))
             if change.identity.kind == "Secret" and is_data:
                 shown = ["~ (changed; not shown)"]

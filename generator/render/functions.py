@@ -323,7 +323,7 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
     """
     name = release.name
     namespace = release.namespace
-    cluster = release.kube_minor
+    cluster_minor = release.kube_minor
     base = labels.base_name(name, values.get("fullnameOverride"))
 
     def object_name(component: str, limit: int = labels.MAX_LABEL_NAME) -> str:
@@ -353,20 +353,22 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
     )
     functions: dict[str, Callable[..., object]] = {
         **{function.__name__: partial(function, name, namespace) for function in of_release},
-        "kube_at_least": lambda version: cluster >= kube_minor(version),
+        "kube_at_least": lambda version: cluster_minor >= kube_minor(version),
         "object_name": object_name,
         "puller_container": labels.puller_container,
         "popular_prefix": lambda: labels.popular_prefix(name),
         "profile_seats": profile_seats,
         # Helm needs the arguments. They are always the values that `made` was made from.
         "pullers": lambda *_: made,
-        "for_cluster": lambda by_minor: for_cluster(by_minor, cluster),
-        "minor_for_tag": lambda by_minor, tag: minor_for_tag(by_minor, tag, cluster),
+        "for_cluster": lambda by_minor: for_cluster(by_minor, cluster_minor),
+        "minor_for_tag": lambda by_minor, tag: minor_for_tag(by_minor, tag, cluster_minor),
         "in_registry": lambda image: in_registry(values.get("imageRegistry"), image),
         "own_image": lambda: image_of_ours(values["image"]),
         "lab_image": lambda: image_of_ours(read_key(values["recorder"], "image")),
         "pause_image": pause_image,
-        "puller_method": lambda: puller_method(read_key(values["prePuller"], "method"), cluster),
+        "puller_method": lambda: puller_method(
+            read_key(values["prePuller"], "method"), cluster_minor
+        ),
         "placeholder_sets": partial(placeholder_sets, base),
         "merge": merge,
         "core_pod": core_pod,

@@ -23,7 +23,9 @@ from generator.render.order import rank
 from generator.values.release_name import Release
 
 _SEPARATOR: Final = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
-# The lines that say which object a document is, as every template writes them.
+# The lines that say which object a document is, as every template writes them. `metadata` comes
+# before `roleRef`, `spec` and the like, so the first name is the object's. Below those, a namespace
+# never has this indentation.
 _HEAD: Final = re.compile(
     r"^(apiVersion|kind|metadata): *(\S.*)?$|^  (name|namespace): *(\S.*)$", re.MULTILINE
 )

@@ -205,7 +205,7 @@ class _Builder:
         try:
             if isinstance(node, MappingNode):
                 self._check_tag(node, path, "map")
-                return self._mapping(node, path, {})
+                return self._mapping(node, path)
             self._check_tag(node, path, "seq")
             return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
         finally:
@@ -225,9 +225,8 @@ class _Builder:
         if node.tag != f"{_TAG}{kind}":
             self.fault(node, path, f"the tag {describe(node.tag)}", "no tag", "Remove it.")
 
-    def _mapping(
-        self, node: MappingNode, path: KeyPath, built: dict[str, object]
-    ) -> dict[str, object]:
+    def _mapping(self, node: MappingNode, path: KeyPath) -> dict[str, object]:
+        built: dict[str, object] = {}
         lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             # In the order of the file: in go-yaml v2 a merge after a key overrides it.
@@ -340,7 +339,8 @@ def _plain_key(text: str) -> str | None:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    # As Go writes a float32, where that has the same digits.
+    # Go writes such a key as a float32, which keeps any six digits. If six digits aren't the value,
+    # no name is made of it.
     shown = f"{value:g}"
     return shown if math.isfinite(value) and float(shown) == value else None
 
@@ -360,6 +360,7 @@ def _resolve(text: str) -> str | int | float | bool | None:
     if integer is not None:
         sign, hexadecimal, binary, octal, decimal = integer.groups()
         by_base = {16: hexadecimal, 2: binary, 8: octal, 10: decimal}
+        # Exactly one of these groups matched.
         base, digits = next(item for item in by_base.items() if item[1])
         # Go's ParseInt, and without a sign ParseUint. Larger decimals are floats, others text.
         if len(digits) <= _MOST_DIGITS:

@@ -143,8 +143,9 @@ def _in_parts(
 
 
 def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
-    """Their times first, then the rest by uid: for one join of both, PostgreSQL reads every pod of
-    the record.
+    """Pods that existed, with their times.
+
+    They are two queries: for one join of both, PostgreSQL reads every pod of the record.
     """
     start = schema.start.c
     place = schema.start_place.c
@@ -179,12 +180,13 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
         lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part)),
     )
     pods = [row | starts[row["uid"]] for row in pod_rows]
-    logs = {row["kind"]: row["resource_version"] for row in rows(sa.select(schema.checkpoint))}
+    versions = {row["kind"]: row["resource_version"] for row in rows(sa.select(schema.checkpoint))}
     for row in pods:
         if row["pod_class"] != USER or row["ended_us"] is not None:
             continue
-        log_since = logs.get(log_checkpoint(row["namespace"]))
-        if log_since and max(int(log_since), at_us - LONGEST_US) <= row["created_us"]:
+        # See `log_checkpoint`: the version of a log's checkpoint is a time.
+        log_since_us = versions.get(log_checkpoint(row["namespace"]))
+        if log_since_us and max(int(log_since_us), at_us - LONGEST_US) <= row["created_us"]:
             # The hub has told nothing of this start yet.
             row["ended_us"] = at_us + 1
     return pods

@@ -294,7 +294,8 @@ class _Plan:
             cut_elsewhere = joint_cut(cut_elsewhere, _cut_to(room, replicas))
             replicas = room.people
             why = f"{why}; no more people than {room.why}"
-        # Each placeholder stands for somebody who may come, and so do bookings without one.
+        # Each placeholder stands for somebody who may come. Bookings bring people even where no
+        # placeholder is kept for them.
         people = replicas - extra + self._booked.people.get(name, 0)
         if learned is not None:
             people = max(people, _people_ahead(learned))
@@ -440,10 +441,11 @@ class _Plan:
         self.actions.append(
             ScaleSet(name=stateful_set.name, uid=stateful_set.uid, replicas=replicas, why=reason)
         )
-        if (booked and replicas < stateful_set.replicas) or (
-            is_learned and replicas <= 2 * stateful_set.replicas
-        ):
-            # People come: too many to tell of each.
+        if booked and replicas < stateful_set.replicas:
+            # The booking's people come, one after another: too many to tell of each.
+            return
+        if is_learned and replicas <= 2 * stateful_set.replicas:
+            # What is learned changes often: only a number that more than doubles is told.
             return
         message = (
             f"From {stateful_set.replicas} to {replicas} placeholders of set {name}: {reason}."
@@ -473,7 +475,10 @@ def _cut_to(room: PeopleRoom, replicas: int) -> CutElsewhere:
 
 
 def _people_ahead(learned: Learned) -> int:
-    """How many more may come, in placeholders: as many as were ever there, or are forecast."""
+    """How many more people may come, counted in placeholders.
+
+    They are the people up to the most ever seen, or the forecast, whichever is more.
+    """
     # A history that was brought in by hand may have no level.
     most = max(learned.history.levels, default=0)
     level = 0.0 if learned.view is None else learned.view.level

@@ -58,13 +58,12 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
 
 
 def launch_lines(store: Store, since_us: int = 0) -> Iterator[str]:
-    """A JSON object for each user's launch, in order of time, as the simulator reads it.
+    """A JSON object for each user's launch, in order of time, as the simulator reads it. A server
+    of seating's that nobody opened is no launch.
 
-    timestamp (of the creation, or when its user came to a server that seating had asked for; UTC,
-    µs), class, hub (the namespace), repository, image, image_bytes
-    (null: unknown), cpu_millicores, memory_bytes, ready_seconds and seconds (from then until
-    ready and until gone; null: not yet, or not seen), status. A server of seating's that nobody
-    opened is no launch.
+    Its fields are those of `_launch_line`. timestamp: of the creation, or when its user came to a
+    server that seating had asked for; UTC, µs. hub: the namespace. image_bytes: null if unknown.
+    ready_seconds, seconds: from then until ready, and until gone; null: not yet, or not seen.
     """
     pod = schema.pod.c
     start = schema.start.c

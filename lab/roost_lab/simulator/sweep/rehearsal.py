@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from statistics import median
 from types import MappingProxyType
@@ -211,8 +212,8 @@ def rehearse(
     as_is = load_policy("unbooked", files, settings)
     values: Any = as_is.merged.values
     sets = [
-        complete_placeholder_set(entry, values["placeholder"]["defaults"])
-        for entry in values["placeholders"]
+        complete_placeholder_set(listed, values["placeholder"]["defaults"])
+        for listed in values["placeholders"]
     ]
     entry = with_profile(
         entry, profile_seats(values["singleuser"], values["placeholder"]["defaults"], sets)
@@ -342,6 +343,12 @@ def _with_people(
     return [attempt._replace(number=index) for index, attempt in enumerate(in_order)], ours
 
 
+def _note_end(
+    ended: list[tuple[int, float, bool]], number: int, seconds: float, is_up: bool
+) -> None:
+    ended.append((number, seconds, is_up))
+
+
 def play_days(
     policy: Policy,
     assumptions: Assumptions,
@@ -365,7 +372,7 @@ def play_days(
         world.histories = histories
         # Of each start that ended: the attempt's number, the seconds, and whether it got a server.
         ended: list[tuple[int, float, bool]] = []
-        world.measures.on_wait = lambda *wait, ended=ended: ended.append(wait)
+        world.measures.on_wait = partial(_note_end, ended)
         result = world.play(attempts)
         waits = [(seconds, is_up) for number, seconds, is_up in ended if number in counted]
         without_server += len(counted) - sum(is_up for _, is_up in waits)
