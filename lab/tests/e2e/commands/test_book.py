@@ -1,6 +1,5 @@
 """`roost book` on a real control plane: the controllers keep what is booked."""
 
-import re
 import subprocess
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from tools.root import ROOT
 pytestmark = pytest.mark.e2e
 
 SOON_SECONDS = 60.0
-PAGE = ROOT / "docs" / "events.md"
+CRON_JOB = ROOT / "docs/how-to/calendar-cronjob.yaml"
 
 
 def teachers_kubeconfig(control_plane: ControlPlane, namespace: str) -> Path:
@@ -179,8 +178,5 @@ def test_what_a_calendar_says_raises_placeholders_and_follows_it(
         path = f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-bookings"
         (entry,) = yaml.safe_load(control_plane.api.get(path)["data"]["events.yaml"])
         assert entry["name"] == "by hand"
-    (sample,) = re.findall(r"```yaml\n(apiVersion: batch/v1\n.*?)```", PAGE.read_text(), re.DOTALL)
-    job = yaml.safe_load(sample)
-    control_plane.api.create(
-        {**job, "metadata": {"name": "calendar"}}, namespace, dryRun="All", fieldValidation="Strict"
-    )
+    for body in yaml.safe_load_all(CRON_JOB.read_text()):
+        control_plane.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
