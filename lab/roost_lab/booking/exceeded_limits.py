@@ -1,4 +1,4 @@
-"""Where bookings ask for more than their release keeps, or than their hub starts at once."""
+"""Find the limits that bookings exceed: of placeholders in a release, and of starts at a hub."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ from roost_core.release.bookings import hub_limits
 from roost_lab.booking.timetable import busiest
 
 
-def say_beyond(
+def exceeded_limits(
     starts: Sequence[tuple[int, int]],
     minutes: int,
     events: Mapping[str, Any],
     misfits: Iterable[tuple[str, str]],
     *,
-    asks: str,
+    request: str,
     later: str,
-    when: Callable[[int], str],
+    show_minute: Callable[[int], str],
 ) -> Iterator[str]:
-    """A line for each limit that is passed.
+    """A line of text for each limit that is exceeded, indented by two spaces.
 
-    starts, minutes: as `busiest` takes them. events: the values' `events`. misfits: what quotas and
-    pools lack, each with its fix. asks, later: who asks, and what begins later, with their verbs.
-    when: shows a minute.
+    starts, minutes: as `busiest` takes them.
+    events: the values' `events`.
+    misfits: what quotas and pools lack, each with its fix.
+    request: who asks for the placeholders, with the verb: `classes ask`.
+    later: who gets fewer of them, with a plural: `events` or `those`.
+    show_minute: writes a minute of `starts` for people.
     """
-    wanted, minute = busiest(starts, minutes)
-    most = events["maxPlaceholders"]
-    if wanted > most:
-        asked = f"{asks} for {wanted} placeholders, and events.maxPlaceholders is {most}"
-        yield f"  {when(minute)} {asked}: {later} that begin later get what is left.\n"
-    at_once, _ = busiest(starts, 1)
-    for reason, fix in (*hub_limits(at_once, events), *misfits):
+    people, minute = busiest(starts, minutes)
+    max_placeholders = events["maxPlaceholders"]
+    if people > max_placeholders:
+        asked = f"{request} for {people} placeholders"
+        limit = f"events.maxPlaceholders is {max_placeholders}"
+        less = f"{later} that begin later get what is left"
+        yield f"  {show_minute(minute)} {asked}, and {limit}: {less}.\n"
+    people_at_once, _ = busiest(starts, 1)
+    for reason, fix in (*hub_limits(people_at_once, events), *misfits):
         yield f"  {reason} {fix}\n"

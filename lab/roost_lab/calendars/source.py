@@ -1,7 +1,7 @@
-"""What of which calendar is booked: its bytes, from a file or the web, within bounds of size and
-time, and the days that count.
+"""Read the bytes of the calendar that `--calendar` names, and say which of its days are booked.
 
-An address often holds a secret. Nothing here says more of it than its host.
+A calendar is a file, or an address of the web. Its size is limited, and the time that it takes.
+An address often holds a secret, so messages and names show only its host.
 """
 
 from __future__ import annotations
@@ -26,46 +26,58 @@ from roost_lab.booking.entry import read_zone
 from roost_lab.units import DAY_SECONDS
 
 MOST_BYTES: Final = 4 * 2**20
-# For a connection, for each read, and in all.
+# Longest times to connect, to wait for the next bytes, and for the whole answer.
 _CONNECT_SECONDS: Final = 10.0
 _READ_SECONDS: Final = 20.0
 TOTAL_SECONDS: Final = 60.0
 _BEGIN: Final = "BEGIN:VCALENDAR"
-_BLOCK: Final = 1 << 16
+# Bytes of a file in which it must begin.
+_FIRST_BYTES: Final = 99
+_BLOCK_BYTES: Final = 1 << 16
+# Characters of a calendar's name.
 _MOST_NAME: Final = 60
-# What never ends is booked so far ahead. Whoever reads it again each day moves it on.
+# A series that never ends is booked so far ahead. Reading the calendar again each day moves that
+# end on.
 MOST_DAYS_AHEAD: Final = 365
 
 
 def is_calendar(data: bytes) -> bool:
     """Whether a file's first bytes are those of an iCalendar file."""
-    return data[:99].decode("utf-8", "replace").lstrip("\ufeff \t\r\n").upper().startswith(_BEGIN)
+    text = data[:_FIRST_BYTES].decode("utf-8", "replace")
+    # A byte order mark and empty lines may precede it.
+    return text.lstrip("\ufeff \t\r\n").upper().startswith(_BEGIN)
 
 
 class CalendarSource:
     """A file, or an address that begins with https:// (http:// on this machine)."""
 
     def __init__(self, text: str) -> None:
-        """Raises UsageError for an address that isn't read."""
+        """text: what the user gave. Raises UsageError for an address that isn't read."""
         self._text = text
         self.is_address = "://" in text
-        host = _host(text) if self.is_address else ""
-        # For faults.
-        self.shown = f"{host}/…" if self.is_address else one_line(text)
-        # What its bookings carry, unless somebody says another name. Two secret addresses of one
-        # host are two calendars.
-        self.name = one_line(PurePath(text).name)[-_MOST_NAME:]
+        # `shown`: how messages name the calendar. `name`: how its bookings name it, unless the user
+        # chooses another name.
         if self.is_address:
-            self.name = f"{host[:_MOST_NAME]} {sha256(text.encode()).hexdigest()[:8]}"
+            host = _host(text)
+            self.shown = f"{host}/…"
+            # The digest tells two secret addresses of one host apart.
+            digest = sha256(text.encode()).hexdigest()[:8]
+            self.name = f"{host[:_MOST_NAME]} {digest}"
+        else:
+            self.shown = one_line(text)
+            self.name = one_line(PurePath(text).name)[-_MOST_NAME:]
 
     def read(self, pool: Any = None) -> bytes:  # noqa: ANN401 - urllib3.PoolManager, or a test's
-        """The calendar's bytes, or MOST_BYTES + 1 of them. Raises UsageError."""
+        """The calendar's bytes; of one that is too large, the first MOST_BYTES + 1.
+
+        Raises UsageError where it can't be read.
+        """
         if not self.is_address:
             return read_file(self._text, MOST_BYTES)
         try:
             return self._fetch(pool or urllib3.PoolManager(num_pools=1, retries=False))
         except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            # The library's message has the address.
+            # The library's message has the address, so only the kind of error is shown.
             raise self._error(f"no answer ({type(error).__name__})", "a calendar") from None
 
     def _fetch(self, pool: Any) -> bytes:  # noqa: ANN401 - as above
@@ -88,17 +100,16 @@ class CalendarSource:
             if encoding != "identity":
                 raise self._error(f"content-encoding {encoding[:20]!r}", "none")
             content = b""
-            # What has arrived, as it is: `read` would wait for a whole block, and unpack any number
-            # of bytes from it.
             while len(content) <= MOST_BYTES:
-                block = response.read1(_BLOCK, decode_content=False)
+                # `read1` gives the bytes that have arrived. `read` would wait for a whole block,
+                # and could unpack it to any size.
+                block = response.read1(_BLOCK_BYTES, decode_content=False)
                 if not block:
                     break
                 content += block
                 if time.monotonic() > until:
-                    raise self._error(
-                        f"an answer that isn't complete after {TOTAL_SECONDS:.0f} s", "one that is"
-                    )
+                    found = f"an answer that isn't complete after {TOTAL_SECONDS:.0f} s"
+                    raise self._error(found, "one that is")
             return content[: MOST_BYTES + 1]
         finally:
             response.close()
@@ -113,21 +124,23 @@ def _host(address: str) -> str:
     try:
         parts = urlsplit(address)
         host = parts.hostname or ""
-        if _may_be_read(parts.scheme, host) and host.isprintable() and " " not in host:
-            return host
-        if not _may_be_read(parts.scheme, host):
+        if not _is_safe_to_read(parts.scheme, host):
             found = f"an address that begins with {parts.scheme}://"
+        elif host.isprintable() and " " not in host:
+            return host
     except ValueError:
-        # Its message has parts of the address.
+        # The error's message has parts of the address, so it isn't shown.
         pass
     expected = "a file, or an address that begins with https:// and names a host"
     raise UsageError(f"--calendar: found {one_line(found)}, expected {expected}")
 
 
-def _may_be_read(scheme: str, host: str) -> bool:
-    """Whether nobody on the way can change or read the calendar."""
+def _is_safe_to_read(scheme: str, host: str) -> bool:
+    """Whether nobody between the host and this machine can read or change the calendar."""
+    if scheme == "https":
+        return bool(host)
     if scheme != "http":
-        return scheme == "https" and bool(host)
+        return False
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -139,28 +152,32 @@ class CalendarOrder:
     """What somebody asks for with --calendar."""
 
     source: CalendarSource
-    # The calendar's name: its bookings carry it.
+    # The calendar's name, which its bookings carry.
     name: str
-    # The zone of times that have none, where the calendar names none either; "": such times are
+    # The zone of times without a zone, if the calendar names none either. "": those times are
     # faults.
     zone: str
     # None: from now on.
     first_day: date | None
     # None: a year from now.
     last_day: date | None
-    # Whether somebody said the name: it needn't tell two files of one name apart.
+    # Whether the user chose the name. Otherwise two files may have the same one.
     is_named: bool = False
 
     def span(self, now: float) -> tuple[int, int]:
-        """Unix times between which events are booked. Raises UsageError."""
+        """Unix times between which events are booked. Raises UsageError where there are none."""
         zone = read_zone(self.zone)
         since = int(now - PAST_SECONDS)
         until = int(now) + MOST_DAYS_AHEAD * DAY_SECONDS
         if self.first_day is not None:
-            since = max(since, unix_time(datetime.combine(self.first_day, clock()), zone))
+            midnight = unix_time(datetime.combine(self.first_day, clock()), zone)
+            since = max(since, midnight)
         if self.last_day is not None:
             until = unix_time(datetime.combine(self.last_day, clock(23, 59)), zone)
-        if until <= max(since, now):
-            expected = "a day to come that isn't before --from"
-            raise UsageError(f"--until: found {self.last_day}, expected {expected}")
-        return since, until
+        if until > max(since, now):
+            return since, until
+        if self.last_day is None:
+            expected = f"a day of the next {MOST_DAYS_AHEAD}, or --until with a day after it"
+            raise UsageError(f"--from: found {self.first_day}, expected {expected}")
+        expected = "a day to come that isn't before --from"
+        raise UsageError(f"--until: found {self.last_day}, expected {expected}")

@@ -14,67 +14,77 @@ from icalendar.timezone.windows_to_olson import WINDOWS_TO_OLSON
 
 from roost_core.placement.headroom_windows import is_time_zone
 
-# Windows has them since 2026, and icalendar 7.3 doesn't.
+# Windows has had these since 2026; icalendar 7.3 lacks them.
 _NEW_WINDOWS_ZONES: Final = {
     "Alberta Standard Time": "America/Edmonton",
     "British Columbia Standard Time": "America/Vancouver",
     "Manitoba Standard Time": "America/Winnipeg",
 }
-# By Windows' name, in small letters.
+# Windows' name of a zone, in small letters -> its name in the IANA database.
 WINDOWS_ZONES: Final = {
     name.lower(): zone for name, zone in (WINDOWS_TO_OLSON | _NEW_WINDOWS_ZONES).items()
 }
-# As Outlook shows one: (UTC+01:00) Amsterdam, Berlin; (UTC-05:00) Eastern Time (US & Canada); (UTC)
-# Dublin, London.
-_SHOWN: Final = re.compile(
+# How Outlook shows a zone, in three forms: "(UTC+01:00) Amsterdam, Berlin",
+# "(UTC-05:00) Eastern Time (US & Canada)" and "(UTC) Dublin, London".
+_OUTLOOK_ZONE: Final = re.compile(
     r"\((?:UTC|GMT)([+-][01][0-9]:[0-5][0-9])?\) *([^(]+?)(?: Time \(.*)?", re.ASCII
 )
 _LINE_ENDS: Final = re.compile(r"(?:\r?\n)+")
+# A line that begins with a space or a tab continues the line before.
 _FOLD: Final = re.compile(r"\n[ \t]")
+# Places that are looked up of a zone as Outlook shows it.
 _MOST_PLACES: Final = 9
-# A TZID is short. No pattern is tried on one that isn't.
-_MOST_LETTERS: Final = 200
+# Names of zones are short. No pattern is tried on a longer text.
+_MOST_CHARACTERS: Final = 200
 
 
 class Zones:
     """The zones of one calendar."""
 
     def __init__(self, blocks: Mapping[str, str], floating: str) -> None:
-        """blocks: by TZID the lines of a VTIMEZONE. floating: of times without one; "": none."""
+        """Set the zones that the calendar itself has.
+
+        blocks: TZID -> the lines of its VTIMEZONE.
+        floating: the zone of times without a TZID, of the IANA database; "": none.
+        """
         self._blocks = blocks
         self._floating = floating
         self._known: dict[str, tzinfo | None] = {}
 
-    def find(self, named: str) -> tzinfo | None:
-        """The zone of a time; None: it isn't known. named: its TZID; "": it has none."""
-        if named not in self._known:
-            zone = find_zone(named) if named else self._floating
-            self._known[named] = ZoneInfo(zone) if zone else self._own(named)
-        return self._known[named]
+    def find(self, tzid: str) -> tzinfo | None:
+        """The zone of a time; None where it isn't known. tzid: the time's; "": it has none."""
+        if tzid not in self._known:
+            name = find_zone(tzid) if tzid else self._floating
+            self._known[tzid] = ZoneInfo(name) if name else self._defined_by_calendar(tzid)
+        return self._known[tzid]
 
-    def _own(self, named: str) -> tzinfo | None:
-        """A zone that the calendar defines, or whose program says its name in the database."""
-        block = self._blocks.get(named, "")
+    def _defined_by_calendar(self, tzid: str) -> tzinfo | None:
+        """The zone that the calendar's VTIMEZONE names or defines; None where it has none."""
+        block = self._blocks.get(tzid, "")
         for line in block.split("\n"):
             key, _, value = line.partition(":")
-            location = find_zone(value) if key.upper() == "X-LIC-LOCATION" else ""
-            if location:
-                return ZoneInfo(location)
+            # Some programs write the zone's name of the IANA database here.
+            if key.upper() == "X-LIC-LOCATION":
+                name = find_zone(value)
+                if name:
+                    return ZoneInfo(name)
         try:
             calendar = icalendar.Calendar.from_ical(f"BEGIN:VCALENDAR\n{block}END:VCALENDAR\n")
             return next((zone.to_tz() for zone in calendar.timezones), None)
-        except Exception:  # noqa: BLE001 - a stranger's zone, in a library
+        except Exception:  # noqa: BLE001 - a library reads a stranger's zone, and may fail anyhow
             return None
 
 
 def take_zones(text: str) -> tuple[str, Mapping[str, str]]:
-    """A calendar's unfolded lines without its VTIMEZONEs, and these by TZID. Some are faulty, and
-    few are used.
+    """Split a calendar into its unfolded lines without VTIMEZONEs, and TZID -> VTIMEZONE's lines.
+
+    Some VTIMEZONEs are faulty, and few are used. So only those that a time names are parsed later.
     """
     lines: list[str] = []
     blocks: dict[str, str] = {}
+    # The lines of the VTIMEZONE that is being read; empty outside one.
     block: list[str] = []
-    named = ""
+    tzid = ""
     is_in_event = False
     for line in _unfolded(text).split("\n"):
         word = line.upper()
@@ -82,44 +92,46 @@ def take_zones(text: str) -> tuple[str, Mapping[str, str]]:
             is_in_event = word == "BEGIN:VEVENT"
         if word == "BEGIN:VTIMEZONE" and not is_in_event:
             block = [line]
-            named = ""
+            tzid = ""
         elif not block:
             lines.append(line)
         else:
             block.append(line)
             if word.startswith("TZID"):
-                named = line.partition(":")[2].strip().strip('"')
+                tzid = line.partition(":")[2].strip().strip('"')
             if word == "END:VTIMEZONE":
-                blocks.setdefault(named, "\n".join([*block, ""]))
+                blocks.setdefault(tzid, "\n".join([*block, ""]))
                 block = []
     return "\n".join(lines), blocks
 
 
 def _unfolded(text: str) -> str:
-    """A calendar's lines, each whole. Only a line feed ends one: str.splitlines() would also split
-    at signs that a guest may write in a description, as U+2028.
+    """A calendar's text with one property on each line.
+
+    Only a line feed ends a line: str.splitlines() would also split at characters that a guest may
+    write in a description, such as U+2028.
     """
     return _FOLD.sub("", _LINE_ENDS.sub("\n", text))
 
 
 def find_zone(name: str) -> str:
-    """Return the zone of the IANA database; "" if none is meant.
+    """The name in the IANA database of the zone that is meant; "" where none is.
 
-    name: a zone's name, Windows' name of it, what Outlook shows, or a path that ends with one, as
-    Evolution's `/freeassociation.sourceforge.net/Europe/Berlin` and Exchange's
+    name: a zone's name there, Windows' name of it, what Outlook shows, or a path that ends with the
+    name. Evolution writes `/freeassociation.sourceforge.net/Europe/Berlin`, and Exchange
     `tzone://Microsoft/Utc`.
     """
     name = name.strip().strip('"')
-    if len(name) > _MOST_LETTERS:
+    if len(name) > _MOST_CHARACTERS:
         return ""
     if is_time_zone(name):
         return name
     windows = WINDOWS_ZONES.get(name.lower())
     if windows:
         return windows
-    shown = _SHOWN.fullmatch(name)
-    if shown:
-        return _zone_shown(shown[1], shown[2])
+    outlook = _OUTLOOK_ZONE.fullmatch(name)
+    if outlook:
+        return _zone_of_outlook(outlook[1], outlook[2])
     parts = name.split("/")
     for count in (3, 2, 1):
         end = "/".join(parts[-count:])
@@ -128,24 +140,33 @@ def find_zone(name: str) -> str:
     return "UTC" if parts[-1].upper() in ("UTC", "Z") else ""
 
 
-def _zone_shown(offset: str, places: str) -> str:
-    """The zone of Windows' name, or of the first place that the database names, if it is so far
-    from UTC; else "".
+def _zone_of_outlook(offset: str | None, places: str) -> str:
+    """The zone that Outlook shows by its offset from UTC and its places; "" where none has both.
+
+    offset: in winter, such as +01:00; None: zero. places: Windows' name of the zone, without
+    "Standard Time", or cities.
     """
-    usual = WINDOWS_ZONES.get(f"{places} standard time".lower())
+    candidates: list[str] = []
     if places == "Coordinated Universal Time":
-        usual = "UTC"
-    named = [usual] if usual else []
+        candidates.append("UTC")
+    windows = WINDOWS_ZONES.get(f"{places} standard time".lower())
+    if windows:
+        candidates.append(windows)
     for city in places.split(",")[:_MOST_PLACES]:
         end = f"/{city.strip().replace(' ', '_')}"
-        named += [name for name in _all_zones() if name.endswith(end)]
-    # Summer is half a year from winter, wherever that is.
-    days = [datetime(2026, month, 1) for month in (1, 7)]  # noqa: DTZ001 - a local time, of each zone
-    for name in named:
-        least = min(day.replace(tzinfo=ZoneInfo(name)).utcoffset() or timedelta() for day in days)
-        if least == datetime.strptime(offset or "+00:00", "%z").utcoffset():
+        candidates += [name for name in _all_zones() if name.endswith(end)]
+    shown_offset = datetime.strptime(offset or "+00:00", "%z").utcoffset()
+    for name in candidates:
+        if _winter_offset(ZoneInfo(name)) == shown_offset:
             return name
     return ""
+
+
+def _winter_offset(zone: tzinfo) -> timedelta:
+    """How far a zone's standard time is from UTC."""
+    # One of these two days is in winter, north or south of the equator.
+    days = [datetime(2026, month, 1, tzinfo=zone) for month in (1, 7)]
+    return min(day.utcoffset() or timedelta() for day in days)
 
 
 @cache

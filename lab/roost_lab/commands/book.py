@@ -37,7 +37,7 @@ from roost_lab.booking.entry import (
     read_zone,
     with_profile,
 )
-from roost_lab.booking.exceeded_limits import say_beyond
+from roost_lab.booking.exceeded_limits import exceeded_limits
 from roost_lab.booking.timetable import (
     TimetableRules,
     WeeklyClass,
@@ -432,14 +432,14 @@ def _week(bookings: Bookings, classes: _Classes) -> str:
         # Whoever books may lack the right to read quotas and pools.
         with suppress(ClusterError):
             misfits += room.misfits(bookings.client, bookings.placed, seats)
-    lines += say_beyond(
+    lines += exceeded_limits(
         _starts(classes),
         lead + SETTLE_MINUTES,
         events,
         misfits,
-        asks="classes ask",
+        request="classes ask",
         later="those",
-        when=minute_of_week,
+        show_minute=minute_of_week,
     )
     return "".join(lines)
 

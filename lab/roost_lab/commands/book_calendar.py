@@ -13,7 +13,7 @@ from roost_core.placement.headroom_windows import local_time
 from roost_core.release.bookings import SETTLE_MINUTES, Event, ListedStarts, first_start_after
 from roost_lab.booking.config_map import Bookings, before_of, line_of, not_checked
 from roost_lab.booking.entry import checked, read_zone
-from roost_lab.booking.exceeded_limits import say_beyond
+from roost_lab.booking.exceeded_limits import exceeded_limits
 from roost_lab.booking.timetable import busiest
 from roost_lab.calendars.reader import CalendarBooking, CalendarRules, Reading, read_calendar
 from roost_lab.calendars.source import CalendarOrder
@@ -172,14 +172,14 @@ def _meaning(bookings: Bookings, booked: Sequence[CalendarBooking]) -> str:
         with suppress(ClusterError):
             misfits += room.misfits(bookings.client, bookings.placed, seats)
     every = [booking.event for booking in booked]
-    lines += say_beyond(
+    lines += exceeded_limits(
         _minutes(every),
         minutes,
         events,
         misfits,
-        asks="the calendar asks",
+        request="the calendar asks",
         later="events",
-        when=lambda minute: local_time(60 * minute, zone),
+        show_minute=lambda minute: local_time(60 * minute, zone),
     )
     return "".join(lines)
 

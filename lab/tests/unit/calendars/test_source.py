@@ -1,6 +1,7 @@
 """Where calendars come from: which addresses are read, within which bounds, and what isn't said."""
 
 import time
+from datetime import date
 from typing import Any
 
 import pytest
@@ -127,3 +128,16 @@ def test_a_span_is_from_a_day_ago_or_the_first_day_to_the_last_day_or_a_year_ahe
         now - 86_400,
         now + 365 * 86_400,
     )
+
+
+def test_a_first_day_after_the_year_ahead_is_a_fault_of_from_not_of_until() -> None:
+    now = parse_moment("2026-11-24T09:00", "Europe/Berlin")
+    source = CalendarSource("course.ics")
+    first_day = date(2028, 1, 1)
+    with pytest.raises(
+        UsageError, match="--from: found 2028-01-01, expected a day of the next 365"
+    ):
+        CalendarOrder(source, "", "Europe/Berlin", first_day, None).span(now)
+    last_day = date(2028, 1, 2)
+    since, until = CalendarOrder(source, "", "Europe/Berlin", first_day, last_day).span(now)
+    assert since < until
