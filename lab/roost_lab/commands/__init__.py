@@ -1,6 +1,6 @@
-"""The lab's commands, one module for each, which is its `command`.
+"""The lab's commands. Each has a module here, whose function `command` it is.
 
-`book_calendar.py` is a part of `book.py`. They appear under `roost` by an entry point.
+`book_calendar.py` is a part of `book.py`. An entry point adds these groups to the command `roost`.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Options that several of the lab's commands share: the record's database, and moments."""
+"""Options that several of the lab's commands share, how their times are read, and how they fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from roost_lab.pages.dates import MAX_US
 
 
 def database_option(*, required: bool = True) -> Callable[..., Any]:
-    """Add where the recorder's rows are."""
+    """An option `database`: where the recorder's rows are, a file or a URL."""
     return click.option(
         "--database",
         metavar="FILE|URL",
@@ -27,35 +27,38 @@ def database_option(*, required: bool = True) -> Callable[..., Any]:
 
 
 def format_option(*forms: str, text: str) -> Callable[..., Any]:
-    """Add in which form it is printed: the first by default. text: the help."""
+    """An option `form` of the command: one of `forms`, the first by default. text: the help."""
     return click.option(
         "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text
     )
 
 
 def refuse(command: str, why: object, code: int = 2) -> int:
-    """Say on stderr, line by line, what keeps the command from its work; its exit code.
+    """Print on stderr why a command can't do its work, and return its exit code.
 
-    code: 2 for what can't be read or reached, 1 for what was read and is faulty or holds no answer.
+    why: an error or a text; each of its lines is printed with the command's name.
+    code: 2 where something can't be read or reached; 1 where what was read is faulty, or has no
+    answer.
     """
     for line in str(why).splitlines():
         click.echo(one_line(f"roost {command}: {line}"), err=True)
     return code
 
 
-def moment_option(name: str, text: str, zone: tzinfo = UTC, more: str = "") -> int:
-    """Microseconds since 1970 of an option's ISO 8601 time up to 9999, of the zone unless it says
-    another.
+def read_moment(option: str, text: str, zone: tzinfo = UTC, more: str = "") -> int:
+    """The microseconds since 1970 of an option's time, from 1970 to 9999.
 
-    more: what else the option accepts. Raises click.BadParameter.
+    option: its name, such as `--at`. text: the time, in ISO 8601. zone: counts where the text has
+    no zone. more: what else the option accepts, for the error. Raises click.BadParameter.
     """
     try:
         moment = datetime.fromisoformat(text)
-        moment = moment.replace(tzinfo=zone) if moment.tzinfo is None else moment
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
         at_us = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     except ValueError:
         at_us = -1
     if 0 <= at_us <= MAX_US:
         return at_us
     expected = f"expected a time such as 2026-11-21T10:30 ({zone}), from 1970 to 9999"
-    raise click.BadParameter(f"{text}: {expected}{more}", param_hint=name) from None
+    raise click.BadParameter(f"{text}: {expected}{more}", param_hint=option)

@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from roost_lab.commands.options import database_option, format_option, moment_option, refuse
+from roost_lab.commands.options import database_option, format_option, read_moment, refuse
 from roost_lab.recorder.exporting.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.exporting.sniffer_log import is_log, read_lines
 from roost_lab.recorder.importing.files import Counts, UnreadableError
@@ -122,7 +122,7 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
     roost records export --database roost.db --since 2026-11-01 > launches.jsonl
     roost records export --database roost.db --format sniffer > sniffer.log
     """
-    return export(database, form, moment_option("--since", since) if since else 0)
+    return export(database, form, read_moment("--since", since) if since else 0)
 
 
 @command.command("import")

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from roost_core.kube.process import version
-from roost_lab.commands.options import database_option, format_option, moment_option, refuse
+from roost_lab.commands.options import database_option, format_option, read_moment, refuse
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
@@ -82,8 +82,8 @@ def command(
     """
     zone = _zone(timezone)
     last_us = _span_us(since) if since else None
-    since_us = moment_option("--since", since, zone, _SPANS) if since and last_us is None else None
-    until_us = moment_option("--until", until, zone) if until else None
+    since_us = read_moment("--since", since, zone, _SPANS) if since and last_us is None else None
+    until_us = read_moment("--until", until, zone) if until else None
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise click.BadParameter(
             f"{until}: expected a time after --since {since}", param_hint="--until"

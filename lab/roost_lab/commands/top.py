@@ -18,7 +18,8 @@ from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.terminal import watch
 
 
-def _classes_of(options: RenderOptions) -> Classes:
+def _classes_of_values(options: RenderOptions) -> Classes:
+    """The classes of the values that the user gave. Raises the errors of rendering them."""
     merged = read_values(options.files, options.settings)
     raise_errors(find_faults(merged, options.release))
     return Classes(
@@ -57,7 +58,7 @@ def command(
     has_values = bool(options.files or any(options.settings))
     if settings and has_values:
         raise UsageError("found --settings beside values, expected one of them")
-    classes = _classes_of(options) if has_values else None
+    classes = _classes_of_values(options) if has_values else None
     try:
         client = connect_as_user(kubeconfig, context)
         if classes is None:
@@ -67,10 +68,12 @@ def command(
                 click.echo(f"roost top: {found.warning}", err=True)
         reason = watch(LiveCluster(client, classes), Console(), once=once)
     except SettingsError as error:
-        reason = "; ".join(
+        # A fault of the whole file names the file already.
+        faults = [
             str(fault) if fault.key == settings else f"{settings}: {fault}"
             for fault in error.faults
-        )
+        ]
+        reason = "; ".join(faults)
     except ClusterError as error:
         reason = str(error)
     return refuse("top", reason) if reason else 0

@@ -17,7 +17,7 @@ from roost_core.http.server import BindError, bind
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
-from roost_lab.commands.options import database_option, moment_option, refuse
+from roost_lab.commands.options import database_option, read_moment, refuse
 from roost_lab.pages.dates import as_date
 from roost_lab.pages.phrases import show_bytes, show_time
 from roost_lab.recorder.store.database import Store, StoreError
@@ -158,7 +158,7 @@ def command(
             "found neither a record nor a cluster: give --database FILE, --kubeconfig FILE or"
             " --live"
         )
-    at_us = moment_option("--at", at, UTC) if at else None
+    at_us = read_moment("--at", at, UTC) if at else None
     with contextlib.ExitStack() as stack:
         try:
             sources: list[MomentSource]

@@ -2,7 +2,7 @@
 
 import click
 
-from roost_lab.commands.options import database_option, moment_option, refuse
+from roost_lab.commands.options import database_option, read_moment, refuse
 from roost_lab.pages.phrases import show_plain, show_time
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import find_pods, read_story, similar_names
@@ -25,7 +25,7 @@ def command(*, pod: str, database: str, at: str | None) -> int:
     roost why jupyter-ada --database roost.db
     roost why jhub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
     """
-    at_us = moment_option("--at", at) if at else None
+    at_us = read_moment("--at", at) if at else None
     namespace, _, pod_name = pod.rpartition("/")
     try:
         store = Store.open_for_reading(database)
@@ -37,10 +37,8 @@ def command(*, pod: str, database: str, at: str | None) -> int:
             return refuse("why", f"no pod {pod} was recorded{when}.{hint}", code=1)
         click.echo(explain(read_story(store, pods[0])), nl=False)
         if len(pods) > 1:
-            click.echo(
-                f"\n{len(pods) - 1} older pods of this name are recorded: choose one with --at"
-                " TIME."
-            )
+            older = f"{len(pods) - 1} older pods of this name are recorded"
+            click.echo(f"\n{older}: choose one with --at TIME.")
     except StoreError as error:
         return refuse("why", error)
     return 0

@@ -1,9 +1,9 @@
-"""Parts of figures, as plain JSON objects that the page's script draws: bars under names, axes,
-legends. Pure.
+"""Make the parts of figures, as JSON objects that the page's script draws: bars, axes, legends.
+Pure.
 
-Traces and layouts are a small part of Plotly's format. Colours are names of CSS variables
-("--user"), which follow the reader's scheme. Texts are only texts. Names stand above what they
-name, not beside it, to leave a phone's width to the plot.
+Traces and layouts use a small part of Plotly's format. A colour is the name of a CSS variable, such
+as "--user", so it follows the reader's light or dark scheme. The script shows texts as they are,
+never as HTML. A name stands above its bar, not beside it: so the plot has a phone's whole width.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ LINE_LENGTH: Final = 36
 # Most lines of a sentence; the table shows it in full.
 MAX_LINES: Final = 4
 # Heights in px: of a line of text and of a bar.
-LINE: Final = 18
-BAR: Final = 13
-# Heights of the gap between names, of an axis with its labels, and of the titles of axes.
-BETWEEN: Final = 9
-AXIS: Final = 46
-TITLE: Final = 18
-# Pods have whole seconds: shorter times are drawn like this one on the logarithmic axis.
+_LINE_PX: Final = 18
+_BAR_PX: Final = 13
+# Heights of the gap between names, of an axis with its labels, and of the title of an axis.
+_GAP_PX: Final = 9
+_AXIS_PX: Final = 46
+TITLE_PX: Final = 18
+# The least time on a logarithmic axis: pods have whole seconds. Shorter times are drawn there.
 MIN_SECONDS: Final = 1.0
-# Seconds on a logarithmic axis, and their labels.
+# Seconds on a logarithmic axis -> their labels.
 TICKS: Final = {
     1: "1 s",
     10: "10 s",
@@ -44,6 +44,7 @@ TICKS: Final = {
     360_000: "100 h",
 }
 MAX_TICKS: Final = 5
+# Distances between the times on an axis, from which `time_ticks` chooses.
 _TICK_SECONDS: Final = (
     *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
     *(DAY_SECONDS * days for days in (1, 2, 3, 7, 14, 28, 56, 112, 364, 728, 1456)),
@@ -56,23 +57,24 @@ class Mark:
 
     colour: str
     name: str
-    # point, line, area, gap, or placeholder: hatched.
+    # "point", "line", "area", "gap" or "placeholder", which is hatched.
     shape: str = "area"
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One plot: its key in the page, its caption (a sentence), its legend, its traces and its
-    layout.
-    """
+    """One plot."""
 
+    # Its name in the page, unique there.
     key: str
+    # A sentence.
     caption: str
     legend: tuple[Mark, ...]
+    # Its traces.
     data: Sequence[JSONObject]
     layout: JSONObject
-    # What all traces without an `x` have in common, their `x` for one: written once, as there may
-    # be many.
+    # Fields that all traces without an `x` have in common, such as their `x`. They are written
+    # once, since there may be many traces.
     common: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -86,71 +88,83 @@ class Figure:
 
 
 def log_axis(longest: float, shortest: float = MIN_SECONDS) -> JSONObject:
-    """A logarithmic axis of seconds, with ticks. shortest: MIN_SECONDS at least."""
-    least = max(edge for edge in TICKS if edge <= shortest)
-    ticks = [(edge, text) for edge, text in TICKS.items() if least <= edge <= longest * 1.5]
+    """A logarithmic axis of seconds, with ticks.
+
+    longest, shortest: of the times to draw, in seconds; MIN_SECONDS at least.
+    """
+    begin = max(seconds for seconds in TICKS if seconds <= shortest)
+    ticks = [seconds for seconds in TICKS if begin <= seconds <= longest * 1.5]
+    labels = [TICKS[seconds] for seconds in ticks]
     if shortest <= MIN_SECONDS:
-        ticks[0] = (least, f"≤{ticks[0][1]}")
+        labels[0] = f"≤{labels[0]}"
     return {
         "type": "log",
-        "range": [log10(least) - 0.1, log10(max(longest, least * 10)) + 0.15],
-        "tickvals": [edge for edge, _ in ticks],
-        "ticktext": [text for _, text in ticks],
+        "range": [log10(begin) - 0.1, log10(max(longest, begin * 10)) + 0.15],
+        "tickvals": ticks,
+        "ticktext": labels,
     }
 
 
 def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
-    """At most five times that are round in the zone, with short labels: as many as fit a phone's
-    width.
+    """The ticks of an axis of time: times that are round in the zone, with short labels.
+
+    At most MAX_TICKS of them, as many as fit a phone's width. from_us, to_us: since 1970, UTC.
     """
     # What the zone's clocks show, in µs as if it were UTC.
-    first = from_us + offset_us(from_us, zone)
-    last = to_us + offset_us(to_us, zone)
+    first_clock_us = from_us + offset_us(from_us, zone)
+    last_clock_us = to_us + offset_us(to_us, zone)
+    # The shortest distance that gives few enough ticks; else the longest of all.
     for seconds in _TICK_SECONDS:
         step_us = seconds * US
-        shown_us = range(-(-first // step_us) * step_us, last + 1, step_us)
-        if len(shown_us) <= MAX_TICKS:
+        first_round_us = -(-first_clock_us // step_us) * step_us
+        clocks_us = range(first_round_us, last_clock_us + 1, step_us)
+        if len(clocks_us) <= MAX_TICKS:
             break
     texts = []
-    before = ""
-    for at_us in shown_us:
-        date = as_date(at_us)
+    day_before = ""
+    for clock_us in clocks_us:
+        date = as_date(clock_us)
         day = f"{date.day} {date:%b}"
-        text = day if seconds >= DAY_SECONDS else f"{date:%H:%M}"
-        if seconds < DAY_SECONDS and day != before:
-            text += f"\n{day}"
-        texts.append(text)
-        before = day
-    # Where clocks are changed, an hour is there twice or not at all: the second guess is the right
-    # one.
-    guesses = (at_us - offset_us(at_us, zone) for at_us in shown_us)
-    times = [
-        time_text(at_us - offset_us(guess, zone))
-        for at_us, guess in zip(shown_us, guesses, strict=True)
-    ]
+        if seconds >= DAY_SECONDS:
+            texts.append(day)
+        elif day != day_before:
+            texts.append(f"{date:%H:%M}\n{day}")
+        else:
+            texts.append(f"{date:%H:%M}")
+        day_before = day
+    times = [time_text(_utc_of_clock(clock_us, zone)) for clock_us in clocks_us]
     return {"tickvals": times, "ticktext": texts}
 
 
+def _utc_of_clock(clock_us: int, zone: tzinfo) -> int:
+    """When a zone's clocks show a time. Both are in µs since 1970."""
+    # The offset at the shown time, taken for UTC, is that of a moment some hours off. The second
+    # step has the right offset on the days on which clocks are changed, too.
+    guess_us = clock_us - offset_us(clock_us, zone)
+    return clock_us - offset_us(guess_us, zone)
+
+
 def time_text(at_us: int) -> str:
-    """A time in a figure, UTC."""
+    """A time as figures have it, in UTC: 2026-11-02 08:00:00. at_us: µs since 1970."""
     return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
 
 
 class Stack:
-    """Lays out names and bars from top to bottom, in px."""
+    """Lays out names and bars from top to bottom."""
 
     def __init__(self) -> None:
+        # Height in px of what is laid out.
         self._depth = 0
         self._notes: list[JSONObject] = []
-        # Index of the note -> the whole name.
+        # Index in _notes -> the whole name, which `figure` shortens.
         self._names: dict[int, str] = {}
-        # Characters of the longest value beside a name.
+        # Characters of the longest value at the right of a name.
         self._value_length = 0
 
     def name(self, name: str, value_text: str) -> None:
         """Add a name at the left and a value at the right.
 
-        What has spaces is a sentence, which gets several lines.
+        A name with spaces is a sentence: it gets several lines, and isn't shortened.
         """
         length = LINE_LENGTH - len(value_text) - 1
         self._value_length = max(self._value_length, len(value_text))
@@ -161,24 +175,26 @@ class Stack:
             )
         else:
             self._names[len(self._notes)] = name
-        middle = self._depth + LINE / 2
+        middle = self._depth + _LINE_PX / 2
         for index, line in enumerate(lines):
-            # The whole name appears below the mouse.
-            text = _note(line, 0, -(middle + index * LINE), "left", "--ink")
-            self._notes.append({"hovertext": name, **text} if name else text)
+            note = _note(line, 0, -(middle + index * _LINE_PX), "left", "--ink")
+            if name:
+                # The whole name appears below the mouse.
+                note["hovertext"] = name
+            self._notes.append(note)
         if value_text:
             self._notes.append(_note(value_text, 1, -middle, "right", "--quiet"))
-        self._depth += LINE * len(lines)
+        self._depth += _LINE_PX * len(lines)
 
     def bar(self) -> float:
-        """Add a bar; returns the position of its middle."""
-        middle = -(self._depth + BAR / 2)
-        self._depth += BAR
+        """Add a bar; returns where its middle is, in px: 0 is the top, and less is below."""
+        middle = -(self._depth + _BAR_PX / 2)
+        self._depth += _BAR_PX
         return middle
 
     def end(self) -> None:
         """Add the gap before the next name."""
-        self._depth += BETWEEN
+        self._depth += _GAP_PX
 
     def figure(
         self,
@@ -189,32 +205,35 @@ class Stack:
         axis: JSONObject,
     ) -> Figure:
         """The figure of the whole stack. axis: further settings of the values' axis."""
-        short = shorten(
-            self._names.values(), max(LEAST_LENGTH, LINE_LENGTH - self._value_length - 1)
-        )
+        length = max(LEAST_LENGTH, LINE_LENGTH - self._value_length - 1)
+        short = shorten(self._names.values(), length)
         for index, name in self._names.items():
             self._notes[index]["text"] = short[name]
         return Figure(key, caption, legend, data, self._layout(axis))
 
     def _layout(self, axis: JSONObject) -> JSONObject:
-        layout = plot_layout(self._depth + AXIS)
+        layout = plot_layout(self._depth + _AXIS_PX)
         layout["annotations"] = self._notes
         layout["xaxis"] = axis
+        margin = layout["margin"]
+        axis_side = "b"
         if axis.get("side") == "top":
-            layout["margin"] |= {"t": layout["margin"]["b"], "b": layout["margin"]["t"]}
+            axis_side = "t"
+            margin |= {"t": margin["b"], "b": margin["t"]}
         if "title" in axis:
-            layout["height"] += TITLE
-            layout["margin"]["t" if axis.get("side") == "top" else "b"] += TITLE
+            layout["height"] += TITLE_PX
+            margin[axis_side] += TITLE_PX
         layout["yaxis"] = {"range": [-self._depth, 0], "visible": False}
         return layout
 
 
 def _note(text: str, x: float, y: float, xanchor: str, colour: str) -> JSONObject:
+    """A text in a plot. x: 0 (left) to 1 (right). y: in px; 0 is the top, and less is below."""
     font = {"color": colour, "size": 12}
     return {"text": text, "x": x, "y": y, "yref": "y", "xanchor": xanchor, "font": font}
 
 
 def plot_layout(height: int) -> JSONObject:
-    """A layout, `height` px high."""
-    # Room for half of "0 min" and of "100 %" beside the axis.
-    return {"height": height, "margin": {"l": 18, "r": 22, "t": 4, "b": AXIS - 12}}
+    """A layout, `height` px high, with room for a horizontal axis at the bottom."""
+    # At the left and right: room for the half of the labels "0 min" and "100 %".
+    return {"height": height, "margin": {"l": 18, "r": 22, "t": 4, "b": _AXIS_PX - 12}}

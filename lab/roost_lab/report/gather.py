@@ -9,7 +9,7 @@ from datetime import UTC, tzinfo
 from typing import Final
 
 from roost_core.placement.labels import USER_CLASS
-from roost_lab.pages.phrases import show_range, show_span
+from roost_lab.pages.phrases import show_span, show_span_range
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, NODE, PULL, WHOLE
 from roost_lab.report.failed_scheduling_attempts import Failures
@@ -154,6 +154,6 @@ def _percentiles(spans: Spans, less_us: int = 0, more_us: int = 0) -> str:
     median = spans.percentile_us(0.5) or 0
     high = spans.percentile_us(0.95) or 0
     return (
-        f"median {show_range(max(0, median - less_us), median + more_us)}, 95 % within"
+        f"median {show_span_range(max(0, median - less_us), median + more_us)}, 95 % within"
         f" {show_span(high + more_us)}"
     )

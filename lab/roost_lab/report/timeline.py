@@ -7,7 +7,7 @@ from typing import Final
 
 from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import as_date
-from roost_lab.pages.drawing import TITLE, Figure, Mark, plot_layout, time_text, time_ticks
+from roost_lab.pages.drawing import TITLE_PX, Figure, Mark, plot_layout, time_text, time_ticks
 from roost_lab.report.gaps import unseen, unseen_steps
 from roost_lab.report.subject import Report
 
@@ -62,9 +62,9 @@ def without_gaps(report: Report, kind: str, values: Sequence[float]) -> list[flo
 
 def _layout(report: Report, kind: str, height: int, counted: str) -> JSONObject:
     steps = report.steps
-    layout = plot_layout(height + 2 * TITLE)
-    layout["margin"]["t"] += TITLE
-    layout["margin"]["b"] += TITLE
+    layout = plot_layout(height + 2 * TITLE_PX)
+    layout["margin"]["t"] += TITLE_PX
+    layout["margin"]["b"] += TITLE_PX
     layout["barmode"] = "stack"
     layout["xaxis"] = {
         "range": [time_text(steps.from_us), time_text(steps.to_us)],

@@ -10,7 +10,7 @@ from roost_core.scheduler.plugins import NODE_AFFINITY
 from roost_lab.recorder.answers.pod_story import PodStory, Row
 from roost_lab.recorder.store.records import Verdict
 
-# What each of kube-scheduler's scores stands for in Roost's profiles.
+# kube-scheduler's score -> what it stands for in Roost's profiles.
 _RULES: Final[Mapping[str, str]] = {
     NODE_AFFINITY: "preferred nodes (its preferred node terms)",
     "TaintToleration": "soft taints (PreferNoSchedule)",
@@ -20,7 +20,7 @@ _RULES: Final[Mapping[str, str]] = {
     "ImageLocality": "its image (how much of it nodes hold)",
     "PodTopologySpread": "spread over nodes and zones",
 }
-# What preferred node terms are for each class of chart/values.yaml.
+# Class of chart/values.yaml -> what its preferred node terms stand for.
 _NODE_TERMS: Final[Mapping[str, str]] = {
     USER_CLASS: (
         "warm set (nodes with its image first, in the set that carries all users) and the hub's "
@@ -32,30 +32,29 @@ _NODE_TERMS: Final[Mapping[str, str]] = {
 
 
 def deciding_rule(story: PodStory) -> list[str]:
-    """A sentence that says which rule decided between the feasible nodes; none when that isn't
-    known.
+    """A sentence that says which rule decided between the feasible nodes; [] when that isn't known.
+
+    It compares the chosen node with the best of the others.
     """
-    chosen = story.chosen
-    other = next((row for row in story.others if row["score_total"] is not None), None)
     if story.bind is None or story.bind["model"] != Verdict.AGREES:
         return []
-    if chosen is None or chosen["score_total"] is None or other is None:
+    chosen = story.chosen
+    runner_up = next((row for row in story.others if row["score_total"] is not None), None)
+    if chosen is None or chosen["score_total"] is None or runner_up is None:
         return []
-    if chosen["score_total"] == other["score_total"]:
-        return [f"Nothing decided between it and {other['node_name']}: the same score."]
-    plugin = decisive_plugin(chosen, other)
-    rules = {
-        **_RULES,
-        NODE_AFFINITY: _NODE_TERMS.get(story.pod["pod_class"], _RULES[NODE_AFFINITY]),
-    }
-    return [f"What decided: {rules.get(plugin, plugin)}."]
+    if chosen["score_total"] == runner_up["score_total"]:
+        return [f"Nothing decided between it and {runner_up['node_name']}: the same score."]
+    plugin = decisive_plugin(chosen, runner_up)
+    rule = _RULES.get(plugin, plugin)
+    if plugin == NODE_AFFINITY:
+        rule = _NODE_TERMS.get(story.pod["pod_class"], rule)
+    return [f"What decided: {rule}."]
 
 
 def decisive_plugin(chosen: Row, other: Row) -> str:
-    """The score that makes most of the difference between two candidates."""
-    sign = 1 if chosen["score_total"] >= other["score_total"] else -1
-    differences = {
-        plugin: chosen["scores"].get(plugin, 0) - points
-        for plugin, points in other["scores"].items()
-    }
-    return max(differences, key=lambda plugin: differences[plugin] * sign, default="")
+    """The score that makes most of the difference between two scored nodes; "" without scores."""
+    better, worse = chosen["scores"], other["scores"]
+    if chosen["score_total"] < other["score_total"]:
+        better, worse = worse, better
+    leads = {plugin: better.get(plugin, 0) - worse.get(plugin, 0) for plugin in other["scores"]}
+    return max(leads, key=lambda plugin: leads[plugin], default="")

@@ -11,7 +11,14 @@ from typing import Final
 
 from roost_core.placement.hold_ups import short_cause
 from roost_core.placement.labels import USER_CLASS
-from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_range, show_span, show_time
+from roost_lab.pages.phrases import (
+    plural,
+    show_bytes,
+    show_plain,
+    show_span,
+    show_span_range,
+    show_time,
+)
 from roost_lab.recorder.answers.after_binding import LEAST_US, AfterBinding, Wait
 from roost_lab.recorder.answers.deciding_rule import deciding_rule, decisive_plugin
 from roost_lab.recorder.answers.pod_story import PodStory, Row, spellings
@@ -64,7 +71,7 @@ def _head(story: PodStory) -> Iterator[str]:
     is_seated = story.at(Phase.SEATED) is not None
     if answer is not None:
         asker = "seating" if is_seated else "its user"
-        yield f"{created}; it answered {show_range(*answer)} after {asker} had asked for it."
+        yield f"{created}; it answered {show_span_range(*answer)} after {asker} had asked for it."
     elif failure is not None:
         how = "it was gone before it had answered its hub"
         if failure is Phase.FAILED:
@@ -154,7 +161,7 @@ def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
         order = "earlier" if filled_us <= bind["at_us"] else "later"
         images = f", and had all images of the hub {span} {order}"
     age_us = bind["at_us"] - node["created_us"]
-    age = show_range(max(0, age_us - US * (bind["resolution_us"] < US)), age_us)
+    age = show_span_range(max(0, age_us - US * (bind["resolution_us"] < US)), age_us)
     yield f"  The node had joined {age} earlier{images}."
 
 
@@ -238,7 +245,7 @@ def _waits(story: PodStory) -> Iterator[str]:
     if asked is not None and asked[1] >= US // 10:
         is_by_events = story.pod["source"] == PodSource.EVENT
         waited_for = "until its first Event" if is_by_events else "for its hub to create it"
-        yield f"  {show_range(*asked)} {waited_for}"
+        yield f"  {show_span_range(*asked)} {waited_for}"
     yield from _waits_for_a_node(story)
     after = story.after_binding
     waits = after.waits if after is not None else ()
@@ -249,7 +256,7 @@ def _waits(story: PodStory) -> Iterator[str]:
     yield from _steps_after_binding(story, after)
     answer = story.wait_us(Phase.STARTED, Phase.ANSWERED)
     if answer is not None:
-        yield f"  {show_range(*answer)} until it answered"
+        yield f"  {show_span_range(*answer)} until it answered"
     for row in story.pulling:
         so_far = f", {show_span(story.heard_us - row['at_us'])} so far" if story.heard_us else ""
         earlier = story.earlier_pulls if row["detail"] in spellings(story.pod["image"]) else None
@@ -347,7 +354,7 @@ def _probe_failed(story: PodStory, to_us: int) -> str:
 
 
 def _show_wait(story: PodStory, begin: Phase, end: Phase) -> str:
-    return show_range(*(story.wait_us(begin, end) or (0, 0)))
+    return show_span_range(*(story.wait_us(begin, end) or (0, 0)))
 
 
 def _gates(names: Sequence[str]) -> str:
