@@ -48,7 +48,7 @@ def check(report: LintReport, _release: Release) -> None:
             else:
                 port = child(report.values, program.part, key)
             other, other_key = taken.setdefault(port, (program, key))
-            # Two ports of one program are checked elsewhere.
+            # Two ports of one program are checked in `webhook.py`.
             if other is not program:
                 reason = (
                     f"{other.part}.{other_key} is {describe(port)} too, and both are on the host"

@@ -16,7 +16,7 @@ from generator.checks.tolerations_and_terms import lint_required_term, lint_tole
 from generator.faults import KeyPath
 from generator.importing.not_carried_over import (
     POD_KEEPS_IT,
-    SPAWNER_TRAITS,
+    SPAWNER_TRAITS_PATTERN,
     no_trait_reason,
     places_pods,
     runtime_class_reason,
@@ -103,7 +103,7 @@ def _misplaced(profile: object) -> Iterator[_Lost]:
             near = difflib.get_close_matches(str(key), _MEANT, 1, _NEAR)
             if near and near[0] in known:
                 yield (*path, key), value, f"nobody reads a key of this name; {near[0]} is one"
-            elif places_pods(str(key), value) and re.fullmatch(SPAWNER_TRAITS, str(key)):
+            elif places_pods(str(key), value) and re.fullmatch(SPAWNER_TRAITS_PATTERN, str(key)):
                 reason = "KubeSpawner ignores it here: it reads traits below kubespawner_override"
                 yield (*path, key), value, reason
 
@@ -148,7 +148,7 @@ def lost_of(override: Mapping[str, object]) -> Iterator[_Lost]:
             yield from _lost_entries(key, value)
         elif _runtime_class(value):
             yield (written,), value, runtime_class_reason(_runtime_class(value))
-        elif re.fullmatch(SPAWNER_TRAITS, key) and value and places_pods(key, value):
+        elif re.fullmatch(SPAWNER_TRAITS_PATTERN, key) and value and places_pods(key, value):
             yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
 
 

@@ -18,8 +18,9 @@ from generator.importing.traits import camel_case, is_trait, nearest_trait
 from generator.values.lookups import child, mapping, text
 from roost_core.objects.pod import REQUIRED
 
-# Traits of KubeSpawner that decide where a pod runs or how much it requests.
-SPAWNER_TRAITS: Final = (
+# Traits of KubeSpawner that decide where a pod runs or how much it requests, as a regular
+# expression.
+SPAWNER_TRAITS_PATTERN: Final = (
     "component_label|cpu_guarantee|cpu_limit|enable_user_namespaces|extra_labels|extra_pod_config"
     "|extra_resource_guarantees|extra_resource_limits|group_overrides|image|image_spec|mem_guarantee|mem_limit"
     "|modify_pod_hook|namespace|node_affinity_preferred|node_affinity_required|node_selector|pod_affinity_preferred"
@@ -34,9 +35,10 @@ _PLACES: Final = re.compile(
 )
 # In Python code, `image` and `namespace` alone mean too many things.
 _SPAWNER_WORDS: Final = re.compile(
-    rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|\w*[Ss]pawner\.image)\b"
+    rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS_PATTERN}|\w*[Ss]pawner\.image)\b"
 )
 _CLASS: Final = "spawner_class"
+_POD_CONFIG: Final[HubPath] = ("singleuser", "extraPodConfig")
 _ROOST_KEYS_OF_TRAITS: Final = {
     "component_label": "podClasses.user.match.labels.component",
     "enable_user_namespaces": "podClasses.user.match.namespaceSelector: {}",
@@ -62,8 +64,9 @@ _HOOK: Final = (
     "of the pods with which the hub's upgrade waits for images; Roost holds no upgrade up"
 )
 
-# What has no place in Roost's values, and why. A longer path wins: ("scheduling",) is for any key
-# below `scheduling` that isn't known here.
+# What has no place in Roost's values, and why. Keys of zero-to-jupyterhub's chart only: BinderHub's
+# are in builds.py. A longer path wins: ("scheduling",) is for any key below `scheduling` that isn't
+# known here.
 _UNMAPPED: Final[Mapping[HubPath, str]] = {
     ("scheduling",): _NO_COUNTERPART,
     ("scheduling", "userScheduler", "extraPodSpec"): _OWN_DEPLOYMENT,
@@ -76,7 +79,7 @@ _UNMAPPED: Final[Mapping[HubPath, str]] = {
     ("prePuller", "hook", "resources"): _HOOK,
     ("singleuser", "extraPodAffinity"): POD_KEEPS_IT,
     ("singleuser", "extraPodAntiAffinity"): POD_KEEPS_IT,
-    ("singleuser", "extraPodConfig"): POD_KEEPS_IT,
+    _POD_CONFIG: POD_KEEPS_IT,
     ("singleuser", "schedulerStrategy"): _OLD_KEY,
 }
 
@@ -141,7 +144,7 @@ def _is_unmapped(trait: str, value: object, *, is_followed: bool) -> bool:
     if trait == "extra_pod_config" and _has_more(value):
         return True
     is_empty = value in (None, "", [], {})
-    return bool(re.fullmatch(SPAWNER_TRAITS, trait)) and not is_empty and not is_followed
+    return bool(re.fullmatch(SPAWNER_TRAITS_PATTERN, trait)) and not is_empty and not is_followed
 
 
 def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> None:
@@ -237,26 +240,37 @@ def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below:
         draft.reject(hub, ("hub", *below), reason)
 
 
+def _group_of(leaf: HubPath) -> tuple[HubPath, str]:
+    """The key that names an unread leaf in the report, perhaps with others, and why it has no
+    place.
+    """
+    if leaf[:2] == _POD_CONFIG:
+        return leaf[:3], POD_KEEPS_IT
+    known = max((path for path in _UNMAPPED if leaf[: len(path)] == path), key=len)
+    is_whole_section = len(known) == 1
+    return leaf if is_whole_section else known, _UNMAPPED[known]
+
+
 def note_unread(draft: Draft, hub: HubSection) -> None:
     """Name what is placement-related and was not mapped, each group once."""
     # Key -> why it has no place.
     groups: dict[HubPath, str] = {}
+    # Of `scheduling`, every key is about placement. Elsewhere, only the keys of the table are.
     sections = dict.fromkeys(path[:1] if path[0] == "scheduling" else path for path in _UNMAPPED)
     for section in sections:
         for leaf, value in hub.unread(section):
             # Roost's containers are hardened by themselves.
             if CHART_DEFAULTS.get(leaf) == value or "containerSecurityContext" in leaf:
                 continue
-            known = max((path for path in _UNMAPPED if leaf[: len(path)] == path), key=len)
-            if known == ("singleuser", "extraPodConfig"):
+            if leaf[:2] == _POD_CONFIG:
                 # What isn't about placement is nobody's loss, and some of it is mapped.
-                known = leaf[:3]
                 if leaf[2] in ("runtimeClassName", "runtime_class_name"):
                     groups[leaf] = runtime_class_reason(str(value))
                     continue
                 if not places_pods("extra_pod_config", dict.fromkeys(leaf[2:3])):
                     continue
-            groups.setdefault(known if len(known) > 1 else leaf, _UNMAPPED.get(known, POD_KEEPS_IT))
+            group, reason = _group_of(leaf)
+            groups.setdefault(group, reason)
     for path, reason in groups.items():
         draft.reject(hub, path, reason)
     for path, (value, kind) in hub.misfits.items():

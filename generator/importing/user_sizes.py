@@ -59,11 +59,11 @@ def own_sizes(traits: Traits) -> dict[str, dict[str, str]]:
 def room_of(traits: Traits) -> Room:
     """What a placeholder needs to stand for a user: the user's size, and where the user may go."""
     sizes = own_sizes(traits)
-    for part, key in (
-        ("requests", "extra_resource_guarantees"),
-        ("limits", "extra_resource_limits"),
+    for part, trait in (
+        ("requests", EXTRA_RESOURCES["guarantees"]),
+        ("limits", EXTRA_RESOURCES["limits"]),
     ):
-        for name, value in mapping(traits.get(key)).items():
+        for name, value in mapping(traits.get(trait)).items():
             # Kubernetes wants the same number of an extended resource in both.
             kinds = ("requests", "limits") if "/" in name else (part,)
             for kind in kinds:
@@ -73,18 +73,19 @@ def room_of(traits: Traits) -> Room:
     for name, request in sizes["requests"].items():
         limit = sizes["limits"].get(name)
         if limit is not None and is_less(limit, request):
+            # Kubernetes refuses a limit below its request, and the request is what takes the room.
             del sizes["limits"][name]
-    instead = _pod_config(traits)
-    selector = mapping(instead.get("nodeSelector", traits["node_selector"]))
+    pod_config = _pod_config(traits)
+    selector = mapping(pod_config.get("nodeSelector", traits["node_selector"]))
     terms = traits["node_affinity_required"]
-    if isinstance(instead.get("affinity"), Mapping):
-        terms = child(instead, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+    if isinstance(pod_config.get("affinity"), Mapping):
+        terms = child(pod_config, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     return {
         "resources": {part: amounts for part, amounts in sizes.items() if amounts},
         "nodeSelector": {key: value for key, value in selector.items() if isinstance(value, str)},
         "tolerations": [
             toleration
-            for toleration in entries_of(instead.get("tolerations", traits["tolerations"]))
+            for toleration in entries_of(pod_config.get("tolerations", traits["tolerations"]))
             if not lint_toleration(toleration)
         ],
         "requiredNodeTerms": [term for term in entries_of(terms) if not lint_required_term(term)],
@@ -112,9 +113,7 @@ def _raise_to_pod(sizes: dict[str, dict[str, str]], traits: Traits) -> None:
 
 
 def _requests_of(container: object) -> dict[str, Any]:
-    """What a container of the user's pod requests, without what no pod can, and whether it is a
-    sidecar.
-    """
+    """What a container requests, as far as a pod can, and its restartPolicy if it is a sidecar."""
     resources = child(container, "resources")
     parts = {part: dict(mapping(child(resources, part))) for part in ("requests", "limits")}
     requests = {

@@ -1,7 +1,7 @@
 """How fast seating may start servers, by how its last starts ended.
 
-`plan.py` asks it how many may start. The numbers that a rehearsal plays, too, are in
-`roost_core/release/seating_pace.py`.
+`plan.py` reads `window`, `paused_until` and `failed_spawns`, and finds how many may start. The
+numbers that a rehearsal plays, too, are in `roost_core/release/seating_pace.py`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ FAILURE_PAUSE_SECONDS: Final = 300.0
 MOST_FAILED_SPAWNS: Final = 4
 # Clocks of hub and pod differ by less.
 _CLOCK_SECONDS: Final = 10.0
-# So many of the last starts are kept, and fewer than so many say nothing.
+# So many of the last starts are kept.
 _MOST_STARTS: Final = 200
+# Fewer than so many starts say nothing.
 _FEWEST_STARTS: Final = 10
 
 

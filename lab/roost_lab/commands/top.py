@@ -31,6 +31,7 @@ def _classes_of_values(options: RenderOptions) -> Classes:
 @values_options
 @click.option(
     "--settings",
+    "release_json",
     metavar="FILE",
     help="The release's release.json. Default: as found in the cluster.",
 )
@@ -39,7 +40,7 @@ def _classes_of_values(options: RenderOptions) -> Classes:
 def command(
     *,
     options: RenderOptions,
-    settings: str | None,
+    release_json: str | None,
     kubeconfig: str | None,
     context: str | None,
     once: bool,
@@ -56,13 +57,13 @@ def command(
     """
     logs.configure("Error")
     has_values = bool(options.files or any(options.settings))
-    if settings and has_values:
+    if release_json and has_values:
         raise UsageError("found --settings beside values, expected one of them")
     classes = _classes_of_values(options) if has_values else None
     try:
         client = connect_as_user(kubeconfig, context)
         if classes is None:
-            found = find_classes(client, settings)
+            found = find_classes(client, release_json)
             classes = found.classes
             if found.warning:
                 click.echo(f"roost top: {found.warning}", err=True)
@@ -70,7 +71,7 @@ def command(
     except SettingsError as error:
         # A fault of the whole file names the file already.
         faults = [
-            str(fault) if fault.key == settings else f"{settings}: {fault}"
+            str(fault) if fault.key == release_json else f"{release_json}: {fault}"
             for fault in error.faults
         ]
         reason = "; ".join(faults)

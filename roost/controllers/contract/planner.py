@@ -34,8 +34,7 @@ class Planner(Generic[Memory]):
         if self._last is not None:
             last, made_at = self._last
             seconds_left = made_at + pace_seconds - now.steady
-            # More is left only where the clock went back: then a plan is made.
-            if 0.0 < seconds_left <= pace_seconds:
+            if seconds_left > 0.0:
                 return replace(last, actions=(), wake_after_seconds=seconds_left)
         planned = self._controller.plan(snapshot, self._memory, self._settings, now)
         self._memory = planned.memory

@@ -56,7 +56,8 @@ def is_z2jh_continuous_puller(labels: Mapping[str, str]) -> bool:
 def waits_at_gate(pod: Pod) -> bool:
     """Whether a pod is unschedulable, and nodes that are pulling its images are closed to it.
 
-    One that pre-empts others waits, too: they may take their time to go.
+    `nominated_node` isn't looked at: a pod that pre-empts others waits, too. They may take their
+    time to go.
     """
     if (
         pod.unschedulable_since is None

@@ -30,9 +30,8 @@ class ReleaseDocument(ReleaseSettings):
         self.minor = minor
 
     def read_all(self) -> None:
-        """Read each part that controllers share.
-
-        Reading a part notes its faults, also of parts that no controller asks for.
+        """Read each part that controllers share, so that faults are found of parts that no
+        controller asks for.
         """
         _ = (
             self.evictions_per_minute,

@@ -206,21 +206,22 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
     reported = _NOTHING_WEIGHED
     if is_reporting:
         reported = _weigh_images(observed, wanted, image_bytes)
-    weighed = dict(reported.facts)
     waits += reported.waits
-    images = weighed if is_reporting else earlier
+    images = reported.facts if is_reporting else earlier
     absent = tuple(
         image
         for image in wanted
         if image.normalised not in images or not images[image.normalised].holds
     )
 
-    waiting_since = _begin_of_wait(observed, ready_since) if absent else now.steady
+    waiting_since = _begin_of_wait(observed, ready_since)
     if before is None and is_reporting:
         # At a new leader's first look, the puller's pod may know since when images are awaited.
-        for image in absent:
-            fact = weighed[image.normalised]
-            weighed[image.normalised] = fact._replace(since=waiting_since)
+        awaited = {
+            image.normalised: images[image.normalised]._replace(since=waiting_since)
+            for image in absent
+        }
+        images = {**images, **awaited}
     puller_taint = settings.taint_against_pullers(node) if is_reporting else None
     missing = absent if is_reporting and puller_taint is None else ()
     unserved: tuple[ManagedImage, ...] = ()
@@ -267,11 +268,11 @@ def _weigh_images(
             reported.new_bytes[name] = report.listed_bytes
         if fact.holds and not fact.confirmed:
             seconds_left = fact.since + LIST_LAGS.age_seconds - now.steady
-            is_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
-            if report.listing is Listing.NO or (is_elsewhere and seconds_left > 0):
-                # After that time, its absence from the list is proof, or is told.
+            may_be_elsewhere = _may_be_listed_elsewhere(node, image) and node.lists_all_images
+            if report.listing is Listing.NO or (may_be_elsewhere and seconds_left > 0):
+                # After that time, it counts as absent, or as unlisted.
                 reported.waits.append(max(0.0, seconds_left))
-            elif is_elsewhere:
+            elif may_be_elsewhere:
                 reported.unlisted.append(image)
     return reported
 
@@ -315,21 +316,21 @@ def _observe_image(
         if spelling in node.images:
             return _ImageReport(Listing.YES, node.images[spelling], tokens, labelled)
     # Were the image there, the node's list would show it: it is larger than others in the list.
-    is_too_large = (
+    would_be_listed = (
         bool(node.images) and known_bytes is not None and known_bytes > min(node.images.values())
     )
     # A list that has shown the image by this name would do so again.
-    is_elsewhere = _may_be_listed_elsewhere(node, image) and not (before and before.confirmed)
-    shows_name = not (_may_be_cut(node, before) or is_elsewhere)
-    is_unlisted = shows_name and (node.reports_all_images or is_too_large)
+    hides_elsewhere = _may_be_listed_elsewhere(node, image) and not (before and before.confirmed)
+    shows_name = not (_may_be_cut(node, before) or hides_elsewhere)
+    is_unlisted = shows_name and (node.reports_all_images or would_be_listed)
     is_absent = is_unlisted or _is_refuted(observed, image)
     return _ImageReport(Listing.NO if is_absent else Listing.SILENT, None, tokens, labelled)
 
 
 def _may_be_cut(node: Node, before: Fact | None) -> bool:
-    """Whether the image's name may be missing as one of more than five names of an image.
+    """Whether the node cut the names of an image, and this image's name may be one of those cut.
 
-    Not once the list has shown the image itself, of another size than these images.
+    Not if the list has shown this image before, and its size is that of no image with cut names.
     """
     if not node.has_cut_names:
         return False
@@ -342,8 +343,9 @@ def _may_be_listed_elsewhere(node: Node, image: ManagedImage) -> bool:
 
 
 def _is_refuted(observed: ObservedNode, image: ManagedImage) -> bool:
-    """Whether the kubelet failed to pull this very image, which it tries only if the node lacks
-    it, but for a container with `Always`.
+    """Whether the kubelet failed to pull this very image, which it tries if the node lacks it.
+
+    With `Always` it tries anyway, so that says nothing.
     """
     faults = (pod.faults.get(image.normalised) for pod in observed.evidence)
     return any(

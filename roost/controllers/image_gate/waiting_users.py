@@ -104,52 +104,52 @@ def plan_openings(
     def may_admit(spec: PodSpec, node: Node) -> bool:
         return _may_admit(spec, node, snapshot.sight_of(node, now), now.steady)
 
-    reachable = _find_reachable(snapshot, gate_nodes.just_opened, prefix, now)
-    room = _Room(nodes, pods, {*closed, *reachable}, snapshot.claimable)
+    not_usable_yet = _find_opened_not_usable(snapshot, gate_nodes.just_opened, prefix, now)
+    room = _Room(nodes, pods, {*closed, *not_usable_yet}, snapshot.claimable)
     by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
     opened: dict[str, frozenset[str]] = {}
     waits: list[float] = []
-    for pending in waiting:
+    for waiter in waiting:
         admitting = [
             nodes[name]
             for name in by_age
-            if pending.labels & closed[name] and may_admit(pending.spec, nodes[name])
+            if waiter.labels & closed[name] and may_admit(waiter.spec, nodes[name])
         ]
         if not admitting:
             continue
         # The wait counts from its beginning, also if the node joined later. The node may have been
         # added for this very pod. An autoscaler that finds the pod kept off it adds another node.
         # And a pod that is bound late waits behind all pulls that were requested there before.
-        seconds_left = open_after_seconds - (now.steady - pending.since)
+        seconds_left = open_after_seconds - (now.steady - waiter.since)
         if seconds_left > 0:
             waits.append(seconds_left)
             continue
         patience_seconds = PATIENCE * open_after_seconds
-        candidates = _sort_candidates(pending, admitting, gate_nodes, patience_seconds, now)
+        candidates = _sort_candidates(waiter, admitting, gate_nodes, patience_seconds, now)
         waits += candidates.waits
-        open_already = (name for name in reachable if may_admit(pending.spec, nodes[name]))
-        chosen = _choose(pending, candidates, open_already, room)
+        open_already = [name for name in not_usable_yet if may_admit(waiter.spec, nodes[name])]
+        chosen = _choose(waiter, candidates, open_already, room)
         for name in chosen:
             # A node that was opened to another image's users may be closed to this pod's.
-            labels = pending.labels & closed.get(name, frozenset())
+            labels = waiter.labels & closed.get(name, frozenset())
             if labels:
                 opened[name] = opened.get(name, frozenset()) | labels
-        reachable += [name for name in chosen if name not in reachable]
+        not_usable_yet += [name for name in chosen if name not in not_usable_yet]
     return Openings(opened, min(waits, default=None))
 
 
-def _find_reachable(
+def _find_opened_not_usable(
     snapshot: Snapshot, just_opened: Iterable[str], prefix: str, now: Moment
 ) -> list[str]:
     """Names of nodes that were opened, and to which no pod can be bound yet.
 
     Schedulers may not know that they were opened, or the node isn't Ready.
     """
-    reachable = [name for name in just_opened if name in snapshot.nodes]
+    found = [name for name in just_opened if name in snapshot.nodes]
     for name, node in snapshot.nodes.items():
-        if name not in reachable and _is_awaited(node, prefix, snapshot, now):
-            reachable.append(name)
-    return reachable
+        if name not in found and _is_awaited(node, prefix, snapshot, now):
+            found.append(name)
+    return found
 
 
 def open_beside_failing(
@@ -172,14 +172,14 @@ def open_beside_failing(
         return {}
     to_open: dict[str, frozenset[str]] = {}
     for name, labels in closed.items():
-        labels_to_open = labels & fail_where_open - failing.get(name, frozenset())
+        labels_to_open = labels & (fail_where_open - failing.get(name, frozenset()))
         if labels_to_open:
             to_open[name] = labels_to_open
     return to_open
 
 
 def _choose(
-    pending: _Waiting, candidates: _Candidates, open_already: Iterable[str], room: _Room
+    waiter: _Waiting, candidates: _Candidates, open_already: Iterable[str], room: _Room
 ) -> list[str]:
     """Names of the nodes to open for a pod. If a single node is chosen, room is reserved there.
 
@@ -187,7 +187,7 @@ def _choose(
     """
     if candidates.overdue:
         return [*candidates.overdue, *candidates.unsure]
-    roomy = room.take_first((*open_already, *candidates.due), pending.pod)
+    roomy = room.take_first((*open_already, *candidates.due), waiter.pod)
     if roomy is not None:
         return [roomy]
     # While a node doesn't report its devices, nobody knows how many pods it will take. So a pod
@@ -196,7 +196,7 @@ def _choose(
 
 
 def _sort_candidates(
-    pending: _Waiting,
+    waiter: _Waiting,
     admitting: Iterable[Node],
     gate_nodes: GateNodes,
     patience_seconds: float,
@@ -213,15 +213,15 @@ def _sort_candidates(
     failing = gate_nodes.failing
 
     def pull_fails(node: Node) -> bool:
-        return bool(pending.labels & failing.get(node.name, frozenset()))
+        return bool(waiter.labels & failing.get(node.name, frozenset()))
 
     # Nodes whose pull fails come last.
     for node in sorted(admitting, key=pull_fails):
-        if not node_covers(pending.spec.requests, node.allocatable):
+        if not node_covers(waiter.spec.requests, node.allocatable):
             unsure.append(node.name)
             continue
         due.append(node.name)
-        bindable_since = max(pending.since, gate_nodes.ready_since.get(node.name, now.steady))
+        bindable_since = max(waiter.since, gate_nodes.ready_since.get(node.name, now.steady))
         bindable_seconds = now.steady - bindable_since
         patience_left = patience_seconds - bindable_seconds
         if patience_left > 0:
@@ -259,9 +259,7 @@ def _find_waiting(
         if labels:
             spec = _without_gate(pod.spec, prefix, claimable)
             waiting.append(_Waiting(pod, spec, labels, since[pod.uid]))
-    return sorted(
-        waiting, key=lambda pending: (-pending.pod.priority, pending.since, pending.pod.key)
-    )
+    return sorted(waiting, key=lambda waiter: (-waiter.pod.priority, waiter.since, waiter.pod.key))
 
 
 def _without_gate(spec: PodSpec, prefix: str, claimable: frozenset[str]) -> PodSpec:

@@ -191,6 +191,7 @@ class _Rests:
     def suspect(self, key: str) -> None:
         """Note a failure that may have another cause. Only the second failure begins a rest."""
         if key in self.by_key:
+            # As the second failure, it doubles to FIRST_REST_SECONDS.
             self.begin(key, FIRST_REST_SECONDS / 2)
         else:
             self.by_key[key] = BackOff(failures=1, until=self._steady)
@@ -363,8 +364,8 @@ class _Plan:
             if lost:
                 self.rests.begin(disk.uid, LOST_REST_SECONDS)
                 message = (
-                    f"Image {lost[0]}, pulled here, was removed by the kubelet or a cleaner: none"
-                    " is for an hour."
+                    f"Image {lost[0]}, pulled here, was removed by the kubelet or a cleaner:"
+                    " nothing is pulled here for a while."
                 )
                 self._tell(disk, "PopularImageRemoved", message)
 

@@ -39,7 +39,7 @@ class PopularSettings:
     counts_users: bool
     # How many of the most used images a node should have.
     per_node: int
-    # Share of a node's disk that images may fill, 0 to 1.
+    # Share of a node's disk that images may fill, 0 to 1: `diskHeadroomPercent`, despite its name.
     disk_share: float
     # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list
     # all.

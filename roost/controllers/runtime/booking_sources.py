@@ -78,7 +78,7 @@ class BookingText(NamedTuple):
     name: str
     uid: str
     # The text of the key events.yaml. A number: the text is too long, and has so many characters.
-    # None: there is no such key.
+    # None: there is no such key, or a hub's ConfigMap is too large to keep.
     text: str | int | None
     # Up to three others.
     other_keys: tuple[str, ...]
@@ -124,7 +124,7 @@ class ConfigMapReader:
     def sources(self, texts: Mapping[str, BookingText]) -> Sequence[BookingSource]:
         """Return what they book, by name.
 
-        One that there was no time for yet counts as it was before, or later.
+        A ConfigMap that there was no time for yet counts as before; a new one, once it was read.
         """
         known = {key: self._known[key] for key in self._known if key in texts}
         new = [key for key in sorted(texts) if key not in known]
@@ -158,22 +158,22 @@ class ConfigMapReader:
         ]
 
 
-def _source_of(text: BookingText, known: tuple[BookingText, BookingSource] | None) -> BookingSource:
+def _source_of(kept: BookingText, known: tuple[BookingText, BookingSource] | None) -> BookingSource:
     if known is None:
-        return BookingSource(text.name, text.uid, (), hub=text.hub, is_unread=True)
-    known_text, source = known
-    return source if known_text is text else replace(source, is_unread=True)
+        return BookingSource(kept.name, kept.uid, (), hub=kept.hub, is_unread=True)
+    known_kept, source = known
+    return source if known_kept is kept else replace(source, is_unread=True)
 
 
-def _beyond(text: BookingText) -> BookingSource:
+def _beyond(kept: BookingText) -> BookingSource:
     fault = (
         f"data: found more beside the ConfigMaps that come before it, expected {MOST_CONFIG_MAPS}"
         f" with {MOST_TEXT_IN_ALL // 2**20} MiB in all."
     )
-    return BookingSource(text.name, text.uid, (), (fault,), text.hub)
+    return BookingSource(kept.name, kept.uid, (), (fault,), kept.hub)
 
 
-def read_config_map(text: BookingText, limits: Limits) -> BookingSource:
+def read_config_map(kept: BookingText, limits: Limits) -> BookingSource:
     """Read a ConfigMap's key events.yaml. Raises nothing, whatever it holds.
 
     A hub's ConfigMap that is too large, or that has too many events, is refused whole: one that is
@@ -182,10 +182,10 @@ def read_config_map(text: BookingText, limits: Limits) -> BookingSource:
     read = Reader()
     events: Sequence[Event] = ()
     try:
-        events = _read_events(read, text, limits)
+        events = _read_events(read, kept, limits)
     except Exception as error:  # noqa: BLE001 - plans would fail of it again and again
         read.fault("data", type(error).__name__, "events that can be read")
-    if text.hub and len(events) > MOST_EVENTS_OF_HUB:
+    if kept.hub and len(events) > MOST_EVENTS_OF_HUB:
         read.fault(
             "data",
             len(events),
@@ -194,7 +194,7 @@ def read_config_map(text: BookingText, limits: Limits) -> BookingSource:
         events = ()
     # Faults quote keys and names, of any length.
     faults = tuple(str(fault)[:MOST_FAULT_LETTERS] for fault in read.faults[:MOST_FAULTS])
-    return BookingSource(text.name, text.uid, tuple(events), faults, text.hub)
+    return BookingSource(kept.name, kept.uid, tuple(events), faults, kept.hub)
 
 
 def _read_events(read: Reader, kept: BookingText, limits: Limits) -> Sequence[Event]:

@@ -96,13 +96,18 @@ class Starts:
 
 
 def _waits_for(pod: Pod) -> str:
-    """A kubelet mounts volumes, then it makes the sandbox with its address, then it pulls."""
+    """What a pod waits for: VOLUME_OR_ADDRESS or NODE_OR_IMAGE.
+
+    A kubelet mounts volumes, then it makes the sandbox with its address, then it pulls.
+    """
     return VOLUME_OR_ADDRESS if pod.node_name and not pod.has_sandbox else NODE_OR_IMAGE
 
 
 def _waits_since(pod: Pod) -> float:
-    """A slow autoscaler is no fault of the storage: only the time on the node counts for volumes.
-    Otherwise it is the pod's age that counts, as for the hub. Unix time.
+    """Since when it waits for that, Unix time.
+
+    For volumes only the time on the node counts: a slow autoscaler is no fault of the storage.
+    Otherwise the pod's age counts, as for the hub.
     """
     if _waits_for(pod) == VOLUME_OR_ADDRESS and pod.bound_at is not None:
         return pod.bound_at

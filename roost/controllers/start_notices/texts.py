@@ -59,9 +59,8 @@ class _Rounded(NamedTuple):
 def with_estimate(text: str, estimate: Estimate, **more: object) -> str:
     """Fill in {left} and {usual} by an estimate. more: what else the sentence has in braces."""
     median = str(_rounded(estimate.median))
-    usual = _range(estimate.low, estimate.high)
+    usual, is_range = _range(estimate.low, estimate.high)
     left = "A few seconds left" if median == _A_FEW_SECONDS else f"About {median} left"
-    is_range = usual != str(_rounded(estimate.low))
     if is_range:
         left = f"{left} ({usual})"
     return text.format(left=left, usual=usual, **more)
@@ -72,17 +71,20 @@ def with_passed(text: str, passed: float, step: str) -> str:
     return text.format(passed=_rounded(passed), step=step)
 
 
-def _range(low: float, high: float) -> str:
-    """Words for "from `low` to `high` seconds". Ends that round to the same are said once."""
+def _range(low: float, high: float) -> tuple[str, bool]:
+    """Words for "from `low` to `high` seconds", and whether they name a range.
+
+    Ends that round to the same are said once: that is no range.
+    """
     first = _rounded(low)
     # The upper end is rounded up. People don't mind a server that comes earlier than announced, but
     # narrow ranges would too often be exceeded.
     last = _rounded(high, ceil)
     if first == last:
-        return str(first)
+        return str(first), False
     if first.unit == last.unit:
-        return first.unit.format(f"{first.number} to {last.number}")
-    return f"{first} to {last}"
+        return first.unit.format(f"{first.number} to {last.number}"), True
+    return f"{first} to {last}", True
 
 
 def _rounded(seconds: float, to_whole: Callable[[float], int] = round) -> _Rounded:
@@ -95,8 +97,7 @@ def _rounded(seconds: float, to_whole: Callable[[float], int] = round) -> _Round
         return _Rounded(_A_FEW_SECONDS, "")
     if fives < 12:
         return _Rounded(_SECONDS, str(5 * fives))
-    # At least one minute: `fives` and `half_minutes` may be rounded differently.
-    half_minutes = max(2, to_whole(seconds / 30))
+    half_minutes = to_whole(seconds / 30)
     if half_minutes < 10:
         return _Rounded(_MINUTES, f"{half_minutes / 2:g}")
     return _Rounded(_MINUTES, str(to_whole(seconds / 60)))

@@ -58,7 +58,7 @@ def records_of_event(event: EventReading) -> Iterator[Record]:
             yield phase_record(uid, Phase.PULLING, event.when, _SOURCE, image[:MAX_IMAGE])
         case "Preempted":
             yield from _preemption_records(event, uid)
-        case _ if (kept := pod_event(event, uid)) is not None and kind == "Pod":
+        case _ if kind == "Pod" and (kept := pod_event(event, uid)) is not None:
             yield kept
         case _ if event.controller.startswith(_AUTOSCALERS):
             yield AutoscalerRecord(

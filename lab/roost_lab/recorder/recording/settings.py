@@ -35,7 +35,9 @@ class RecorderSettings:
     settings_hash: str
 
     def gate_labels(self, node_labels: Mapping[str, str]) -> frozenset[str]:
-        """The labels that the image gate sets when a node with these labels has all its images."""
+        """The labels that the image gate sets when a node with these labels has all images that
+        pullers bring there.
+        """
         name = node_labels.get(HOSTNAME_LABEL, "")
         return frozenset().union(
             *(puller.labels for puller in self.pullers if selects(puller, name, node_labels))

@@ -111,7 +111,9 @@ class Kubelets:
             self._images_shown()
 
     def begin_puller(self, node: SimNode, puller: PullerSet, watcher: PullerWatcher) -> None:
-        """The puller's pod starts on a node and pulls one image after the other."""
+        """The puller's pod starts on a node and requests all its pulls; `node_images.py` queues
+        them.
+        """
         watcher.puller_began(node, puller)
         for container, image in puller.images.items():
             # Its container runs as long as the node does, so the image isn't collected.

@@ -22,7 +22,7 @@ def is_minor_change_of_pod(before: Pod | None, now: Pod | None) -> bool:
     changes.
     """
     if now is not None and now.unschedulable_since is not None and waits_at_gate(now):
-        # Minor if it waited before.
+        # Minor if it was unschedulable before. Whether it waited at the gate then isn't asked.
         return before is not None and before.unschedulable_since is not None
     return not any(pod is not None and _is_pullers(pod.labels) for pod in (before, now))
 
