@@ -66,9 +66,7 @@ def blocks() -> Mapping[str, Callable[[], str]]:
     return as_measured | {
         "gains": gains,
         "gains-sources": gains_sources,
-        "compared-tuned": compared_tuned,
         "costs": costs,
-        "costs-culling": costs_culling,
         "learned-later": learned_later,
         "learned-karpenter": partial(learned_later, TERMS[Autoscaler.KARPENTER]),
         "learned-large": partial(learned_later, LARGE_TERMS),
@@ -548,38 +546,15 @@ def gains_sources() -> str:
     return _markdown(head, rows)
 
 
-def compared_tuned() -> str:
-    """docs/compared.md: what a hub that is tuned well still lacks."""
-    term = _Term()
-    return (
-        "1. The number of placeholders is the same at 3 a.m. and before the largest"
-        " class. In twenty drawn terms, 25 placeholders at all times cost"
-        f" {term.fixed_cost:.0f} % more node-hours, and {term.late(FIXED):.0f} % of the starts"
-        f" still waited longer than 30 s. Learned numbers cost {term.change(NONE).lstrip('+')}"
-        f" and leave {term.late(IMPORTED):.1f} %"
-        " ([table](../lab/docs/simulator-results.md#learned-placeholders)).\n"
-        "2. Where images are many, the user scheduler knows nothing of images. In ten days of"
-        f" mybinder.org, Roost had {_fewer_cold():.0f} % fewer cold starts with as many"
-        " placeholders ([table](../lab/docs/simulator-results.md#what-an-install-gives))."
-    )
-
-
 def costs() -> str:
     """docs/costs.md: what learning costs a hub of classes of another size, as a sum to do."""
     term = _Term()
-    karpenter = _Term(Autoscaler.KARPENTER)
     large = _Term(results=LARGE_TERMS)
     # Of 30 days, as `prices.monthlyCeiling` counts.
     nodes, month_hours = 12, 720
     by = " \N{MULTIPLICATION SIGN} "
     rows = []
-    for words, change in (
-        ("median", term.change(NONE)),
-        ("worst", term.worst_change(NONE)),
-        ("median with Karpenter", karpenter.change(NONE)),
-        ("worst with Karpenter", karpenter.worst_change(NONE)),
-        ("ten times as many classes", large.change(NONE)),
-    ):
+    for words, change in (("median", term.change(NONE)), ("worst", term.worst_change(NONE))):
         dollars = float(change.removesuffix(" %")) / 100 * nodes * month_hours * NODE_HOUR
         factors = (change.lstrip("+"), f"{nodes}", f"{month_hours}", f"${NODE_HOUR:.2f}")
         rows.append([words, f"{by.join(factors)} = ${dollars:.0f}"])
@@ -590,19 +565,6 @@ def costs() -> str:
         f" {_mean_nodes(term.hours(NONE), 28)} nodes, and with ten times as many classes"
         f" {_mean_nodes(large.hours(NONE), 28)}. For larger hubs, this is an estimate.\n\n"
         + _markdown(head, rows)
-    )
-
-
-def costs_culling() -> str:
-    """docs/costs.md: what ending idle servers earlier saves, without Roost and with it."""
-    table = read_results("culling").tables[0]
-    saved = sorted(
-        round(-table.number(arm, "1800", "600")) for arm in ("without Roost", "with Roost")
-    )
-    return (
-        "Ending idle servers after half an hour instead of an hour saves"
-        f" [{saved[0]} to {saved[1]} % of node-hours]"
-        "(../lab/docs/simulator-results.md#idle-servers), without Roost and with it."
     )
 
 
@@ -635,11 +597,6 @@ class _Term:
     def hours(self, arm: str) -> float:
         """Node-hours of the median term."""
         return self._later.number("node-hours", self._autoscaler, arm)
-
-    @property
-    def fixed_cost(self) -> float:
-        """Node-hours that 25 placeholders at all times cost more than none, in percent."""
-        return self._later.number("against none, %", self._autoscaler, FIXED)
 
     def more(self, arm: str) -> float:
         """Node-hours more as imported than with this arm, in the median of the terms."""
@@ -725,13 +682,6 @@ def _felt_day() -> _Pair:
     """One of these days with pulls four times as fast, until servers answer."""
     table, arms = read_results("felt-day").tables[0], flagship.POLICIES
     return _Pair(_both(table, felt_day.P95, *arms), _both(table, felt_day.NODE_HOURS, *arms))
-
-
-def _fewer_cold() -> float:
-    """Cold starts that Roost saves in these ten days, in percent."""
-    table = read_results("flagship").tables[0]
-    before, after = _both(table, "cold starts", *flagship.POLICIES)
-    return 100 * (1 - after / before)
 
 
 def _shared_pool() -> _Pair:
