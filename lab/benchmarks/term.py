@@ -19,7 +19,10 @@ known, and compares their first week alone.
 
 With `--hubs`, each class and each of the people who come one by one is of one of so many hubs. The
 hubs share the nodes, and each has its own release, with `sharedPools`. What the controllers tell is
-then the sum of all releases'.
+then the sum of all releases'. With `--learning-hubs`, only some of them learn.
+
+With `--sets-by-size`, the imported hub has a set of placeholders for each size of seat. Some seeds,
+as 12 and 13, have two sizes.
 
 `--exam` plays another question: see `benchmarks.term_exam`.
 
@@ -115,6 +118,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--set", dest="changes", nargs="+", default=(), metavar="WORD", help=learn)
     hubs = f"that share the nodes, each with a release; arms: {', '.join(HUBS_ARMS)}"
     add("--hubs", type=_at_least_one, default=1, metavar="N", help=hubs)
+    learning = "of --hubs, so many learn; the others have no placeholders. Default: all"
+    add("--learning-hubs", type=_at_least_one, metavar="N", help=learning)
+    by_size = "as imported: a set for each size of seat, all on the same nodes; arms as of --hubs"
+    add("--sets-by-size", action="store_true", help=by_size)
     add("--jobs", type=_at_least_one, default=sweep.usual_workers(), help="processes at once")
     add("--dask", metavar="ADDRESS", help="of a scheduler: play on its workers instead")
     kept = "keep replays in this file of JSON lines, and play only what it lacks"
@@ -124,7 +131,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--picture", type=int, metavar="N", help="draw the third week of this seed, and no more")
     add("--output", type=Path, default=IMAGES / "term-week.svg", help="the picture's file")
     options = parser.parse_args(arguments)
-    usual_arms = USUAL_ARMS if options.hubs == 1 else HUBS_ARMS
+    has_one_set = options.hubs == 1 and not options.sets_by_size
+    usual_arms = USUAL_ARMS if has_one_set else HUBS_ARMS
     arms = options.arms or (FIRST_WEEK_ARMS if options.first_week else usual_arms)
     options.arms = [arm for arm in ARMS if arm in arms]
     options.autoscalers = [
@@ -137,8 +145,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(str(error))
     if options.learn and not set(options.arms) & set(LEARNING_ARMS):
         parser.error(f"--set learn is for {', '.join(LEARNING_ARMS)}, which --arms leaves out")
-    if options.hubs > 1 and (options.exam or not set(options.arms) <= set(HUBS_ARMS)):
-        parser.error(f"--hubs is for the arms {', '.join(HUBS_ARMS)}, and not for --exam")
+    if not has_one_set and (options.exam or not set(options.arms) <= set(HUBS_ARMS)):
+        named = "--hubs" if options.hubs > 1 else "--sets-by-size"
+        parser.error(f"{named} is for the arms {', '.join(HUBS_ARMS)}, and not for --exam")
+    if options.learning_hubs is not None and options.learning_hubs > options.hubs:
+        parser.error(f"--learning-hubs: found {options.learning_hubs} of --hubs {options.hubs}")
     if options.first_week:
         if options.picture is not None:
             parser.error("--first-week has no picture")
@@ -254,6 +265,8 @@ def _job(options: argparse.Namespace, seed: int, arm: str, autoscaler: str) -> J
         boot_seconds=options.boot_seconds,
         learn=options.learn if arm in LEARNING_ARMS else (),
         hubs=options.hubs,
+        learning_hubs=options.learning_hubs,
+        sets_by_size=options.sets_by_size,
         code=fingerprint(),
     )
 

@@ -35,6 +35,7 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_account import KEPT_WEEKS
 from roost_core.placement.headroom_history import history_of
+from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 from roost_core.release.bookings import Limits
 from roost_core.release.placeholder_sets import PRICE_KEYS
 from roost_lab.booking.timetable import TimetableRules, read_timetable
@@ -98,6 +99,10 @@ class Job:
     learn: tuple[Learn, ...] = ()
     # On the same nodes, each with its own release and some of the classes.
     hubs: int = 1
+    # Of these, so many learn; None: all. The others have no placeholders.
+    learning_hubs: int | None = None
+    # As imported: a set for each size of seat, which all use the same nodes.
+    sets_by_size: bool = False
     # Fingerprint of the code: a worker with other code refuses the job.
     code: str = ""
 
@@ -148,7 +153,8 @@ def policy_of_job(job: Job) -> Policy:
     term = term_of_job(job)
     learn = job.learn if job.arm in LEARNING_ARMS else ()
     booked = timetable_of(term) if job.arm == BOOKED else ()
-    return policy_of(term, job.arm, learn, booked, shares_pool=job.hubs > 1)
+    sizes = drawn.sizes_of(term) if job.sets_by_size and job.arm == IMPORTED else ()
+    return policy_of(term, job.arm, learn, booked, shares_pool=job.hubs > 1, sizes=sizes)
 
 
 def policy_of(
@@ -158,17 +164,26 @@ def policy_of(
     booked: Sequence[Mapping[str, Any]] = (),
     *,
     shares_pool: bool = False,
+    sizes: tuple[int, ...] | None = (),
 ) -> Policy:
     """What the cluster of a term runs. booked: entries of `events.booked`. shares_pool: each hub's
-    release has `sharedPools`.
+    release has `sharedPools`. sizes: bytes of memory, in place of the imported set a set for each;
+    None: no set.
     """
     hub_text = json.dumps(drawn.hub_of(term))
-    return _policy_of(hub_text, arm, learn, json.dumps(booked), shares_pool=shares_pool)
+    booked_text = json.dumps(booked)
+    return _policy_of(hub_text, arm, learn, booked_text, shares_pool=shares_pool, sizes=sizes)
 
 
 @lru_cache(maxsize=256)
 def _policy_of(
-    hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: str, *, shares_pool: bool
+    hub_text: str,
+    arm: str,
+    learn: tuple[Learn, ...],
+    booked_text: str,
+    *,
+    shares_pool: bool,
+    sizes: tuple[int, ...] | None,
 ) -> Policy:
     hub = json.loads(hub_text)
     booked = json.loads(booked_text)
@@ -191,7 +206,12 @@ def _policy_of(
     of_sets = {key: value for key, value in learn if key not in PRICE_KEYS}
     if prices:
         changes["placeholder"] = {"defaults": {"prices": prices}}
-    if arm == ORACLE or of_sets:
+    if sizes is None:
+        changes["placeholders"] = []
+    elif sizes:
+        (imported,) = imported_sets(scenario)
+        changes["placeholders"] = [_with_memory(imported, size) for size in sizes]
+    elif arm == ORACLE or of_sets:
         changes["placeholders"] = imported_sets(scenario)
     for placeholder_set in changes.get("placeholders", ()):
         if arm == ORACLE:
@@ -217,6 +237,16 @@ def imported_sets(scenario: Scenario) -> list[JSONObject]:
     values = import_layers([("hub.yaml", text)]).values
     sets: list[JSONObject] = json.loads(json.dumps(values["placeholders"]))
     return sets
+
+
+def _with_memory(placeholder_set: JSONObject, size: int) -> JSONObject:
+    """The set with placeholders of so many bytes, by another name."""
+    requests = {**placeholder_set["resources"]["requests"], "memory": str(size)}
+    return {
+        **placeholder_set,
+        "name": f"{placeholder_set['name']}-{size}",
+        "resources": {"requests": requests},
+    }
 
 
 def timetable_of(term: Term) -> list[JSONObject]:
@@ -312,11 +342,14 @@ def play(job: Job) -> Run:
 
 
 def _told(world: World) -> figures.Told:
-    """What all hubs' controllers tell together."""
+    """What all hubs' controllers tell together, of all sets."""
     weeks = [
         week
         for release in world.releases
-        for week in release.controls.learned_account(SET_NAME).weeks
+        for placeholders in release.policy.placeholders
+        for week in release.controls.learned_account(
+            placeholders.labels[PLACEHOLDER_SET_LABEL]
+        ).weeks
     ]
     saved_hours = sum(week.saved_hours for week in weeks)
     return figures.Told(saved_hours, sum(week.net_node_hours for week in weeks))
@@ -326,7 +359,12 @@ def world_of(job: Job, policy: Policy) -> World:
     """The world of a job, before anybody comes."""
     options = {"autoscaler": Autoscaler(job.autoscaler), "boot_median_seconds": job.boot_seconds}
     hubs = drawn.hub_names(job.hubs) if job.hubs > 1 else ()
-    return World(policy, make_assumptions(options, "options"), job.seed, hubs)
+    others = {}
+    if job.learning_hubs is not None and job.arm == IMPORTED:
+        without = policy_of(term_of_job(job), job.arm, shares_pool=True, sizes=None)
+        others = dict.fromkeys(hubs[job.learning_hubs :], without)
+    assumed = make_assumptions(options, "options")
+    return World(policy, assumed, job.seed, hubs, others=others)
 
 
 def _seats(attempts: Sequence[Attempt], policy: Policy) -> list[Attempt]:

@@ -535,6 +535,11 @@ def at_hubs(term: Term, hubs: int) -> Term:
     )
 
 
+def sizes_of(term: Term) -> tuple[int, ...]:
+    """The bytes of memory that servers of the term request, each size once, the smallest first."""
+    return tuple(sorted({image.memory_bytes for image in term.images}))
+
+
 def hub_names(hubs: int) -> list[str]:
     """Namespaces of so many hubs."""
     return [f"faculty-{number}" for number in range(1, hubs + 1)]

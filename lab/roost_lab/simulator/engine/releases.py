@@ -74,17 +74,21 @@ class HubRelease:
         return self._pods.post(PLACEHOLDER, replace(made, uid=f"{name}#{self._pods.next_number()}"))
 
 
-def policies_of(policy: Policy, hubs: Sequence[str]) -> list[Policy]:
+def policies_of(
+    policy: Policy, hubs: Sequence[str], others: Mapping[str, Policy] | None = None
+) -> list[Policy]:
     """The policy as each hub of a trace has it; with one hub or none as it is, whatever the hub is
     called.
 
-    hubs: their namespaces; "": the policy's own. Raises as load_policy does.
+    hubs: their namespaces; "": the policy's own. others: hubs with another policy, by namespace.
+    Raises as load_policy does.
     """
     if len(hubs) < 2:
         return [policy]
     # A namespace may be named, and be the policy's own as well.
+    of_hub = others or {}
     return [
-        policy.in_namespace(namespace)
+        of_hub.get(namespace, policy).in_namespace(namespace)
         for namespace in dict.fromkeys(hub or policy.namespace for hub in hubs)
     ]
 

@@ -8,7 +8,7 @@ the code that runs in a cluster; nodes, pulls and people are modelled after `Ass
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -57,13 +57,16 @@ class World(Cluster):
         seed: int,
         hubs: Sequence[str] = (),
         journal: Journal | None = None,
+        *,
+        others: Mapping[str, Policy] | None = None,
     ) -> None:
         """hubs: the hubs of the launches, if they are several; otherwise all launches are of the
         policy's own hub.
 
-        journal: is told what happens.
+        journal: is told what happens. others: another policy for some of the hubs, by namespace.
         """
-        policies = policies_of(policy.in_minor(assumptions.minor), hubs)
+        policies = policies_of(policy, hubs, others or {})
+        policies = [own.in_minor(assumptions.minor) for own in policies]
         labels = {own.namespace: namespace_labels(own) for own in policies}
         # For what all hubs share.
         self.policy = joined(policies)

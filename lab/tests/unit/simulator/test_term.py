@@ -244,6 +244,26 @@ def test_hubs_that_share_nodes_learn_in_releases_that_share_their_pools() -> Non
     assert {attempt.hub for attempt in playing.term_of_job(job).attempts} == set(namespaces)
 
 
+def test_of_hubs_only_some_may_learn_and_the_others_have_no_placeholders() -> None:
+    job = Job(4, IMPORTED, KARPENTER, hubs=3, learning_hubs=1)
+    world = playing.world_of(job, policy_of_job(job))
+    sets = {
+        release.policy.namespace: len(release.policy.placeholders) for release in world.releases
+    }
+    assert sets == {"faculty-1": 1, "faculty-2": 0, "faculty-3": 0}
+    without: Any = world.releases[1].policy.merged.values
+    assert without["sharedPools"]["namespaceSelector"] == {"matchLabels": playing.POOL_LABELS}
+
+
+def test_a_hub_may_have_a_set_of_placeholders_for_each_size_of_seat() -> None:
+    policy = policy_of_job(Job(12, IMPORTED, KARPENTER, sets_by_size=True))
+    values: Any = policy.merged.values
+    memory = [entry["resources"]["requests"]["memory"] for entry in values["placeholders"]]
+    assert memory == ["1000000000", "2000000000"]
+    (usual,) = learns_of(Job(12, IMPORTED, KARPENTER))
+    assert [entry["learn"] for entry in values["placeholders"]] == [usual, usual]
+
+
 def test_a_user_with_twice_the_memory_takes_two_seats() -> None:
     policy = policy_of_job(Job(5, ORACLE, KARPENTER))
     small = attempt_of(IMAGE, 0.0, HOUR)
@@ -347,6 +367,9 @@ def test_tables_tell_medians_and_worst_seeds_and_a_broken_goal_is_the_exit_statu
         ("--hubs 0", "found '0', expected a whole number of at least 1"),
         ("--hubs 3 --arms none oracle", "--hubs is for the arms none, fixed, imported"),
         ("--hubs 3 --exam --arms none", "--hubs is for the arms none, fixed, imported"),
+        ("--hubs 3 --learning-hubs 4", "--learning-hubs: found 4 of --hubs 3"),
+        ("--learning-hubs 0", "found '0', expected a whole number of at least 1"),
+        ("--sets-by-size --arms known", "--sets-by-size is for the arms none, fixed, imported"),
         ("--picture 3 --weeks 2", "give --weeks 3 or more"),
         ("--results /no/such/folder/results.jsonl", "found no folder /no/such/folder"),
     ],
