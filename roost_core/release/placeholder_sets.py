@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from roost_core.objects.requests import NODE_RESOURCES
 from roost_core.objects.selectors import NodeRules, read_node_rules
 from roost_core.placement.headroom_windows import Window
 from roost_core.placement.labels import attract_label
@@ -56,6 +57,37 @@ class PlaceholderSet:
     requests: Mapping[str, object] = field(default_factory=dict)
     # None: the number isn't learned.
     learn: LearnSettings | None = None
+
+
+def others_on_same_nodes(
+    placeholder_set: PlaceholderSet, sets: Iterable[PlaceholderSet]
+) -> tuple[PlaceholderSet, ...]:
+    """The other sets that use the same nodes, by what the values say: they have the same node
+    selector, required node affinity and tolerations, and ask for the same devices.
+
+    The order of terms and of tolerations doesn't matter. A set with GPUs may select the nodes that
+    have none, but can't use them.
+    """
+    nodes = _nodes_used(placeholder_set)
+    return tuple(
+        other
+        for other in sets
+        if other.name != placeholder_set.name and _nodes_used(other) == nodes
+    )
+
+
+def _nodes_used(placeholder_set: PlaceholderSet) -> tuple[object, ...]:
+    """What decides which nodes a set uses: equal for sets with the same nodes."""
+    rules = placeholder_set.rules
+    terms = rules.required_node_terms
+    devices = placeholder_set.requests.keys() - NODE_RESOURCES
+    return (
+        rules.node_selector,
+        # No term at all isn't the same as an empty list, which matches no node.
+        None if terms is None else frozenset(terms),
+        frozenset(rules.tolerations),
+        devices,
+    )
 
 
 def read_placeholder_sets(

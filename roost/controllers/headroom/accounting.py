@@ -1,10 +1,10 @@
 """Work out what learning saves and costs: the real nodes and waits beside those that people would
 have had without.
 
-Where several hubs share the nodes, both are of the nodes and people of all hubs. No node would be
-right as one hub's alone, because users of several hubs keep it. Of the node-hours, each hub's part
-is then its share of what users and placeholders take. So all hubs' parts add up to the whole. Waits
-are the hub's own people's.
+Where several hubs or sets share the nodes, both are of all nodes and of all people there. No node
+would be right as one set's alone, because users of several sets keep it. Of the node-hours, each
+set's part is then its share of what users and placeholders take. So all parts add up to the whole.
+Waits are those of the set's own people.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Accounting:
     # The fewest placeholders of other hubs on these nodes this week: those that they keep without
     # learning, as far as it shows. None: not known.
     least_of_neighbours: float | None = None
-    # The hub's share of the pool, as last known.
+    # The set's share of the pool, as last known.
     share: float = 1.0
     # Users who wait and were counted as late.
     late: frozenset[str] = frozenset()
@@ -103,7 +103,7 @@ def count_since_last_look(
     before: Accounting, view: PoolView, history: History, kept_seats: int, now: float
 ) -> Accounting:
     """Count what happened since the last look. kept_seats: placeholders that there would be without
-    learning.
+    learning, also those of the release's other sets on these nodes, measured in the set's.
     """
     seconds = now - before.looked_at
     if not history.per_node:
@@ -157,7 +157,7 @@ def count_since_last_look(
 
 
 def _people(view: PoolView, since: float) -> list[Person]:
-    """All people of the pool: the hub's own, whose waits count, and its neighbours.
+    """All people of the pool: the set's own, whose waits count, and its neighbours.
 
     since: whoever is older came then. It is seen for the first time now.
     """

@@ -7,7 +7,7 @@ forecast can't ask for more than `learn.max`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -22,7 +22,7 @@ from roost.controllers.headroom.accounting import (
     pulls_seen,
 )
 from roost.controllers.headroom.boot_clock import BootClock
-from roost.controllers.headroom.pool_view import PoolView, see_pool
+from roost.controllers.headroom.pool_view import PoolView, seats_of_others, see_pool
 from roost.controllers.headroom.set_of_user import SetOfUser
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.placement.headroom_cut import cut_classes
@@ -52,7 +52,7 @@ from roost_core.placement.headroom_history import (
 )
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.headroom_worth import Ceiling, Needs, Worth, worth_of
-from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet
+from roost_core.release.placeholder_sets import LearnSettings, PlaceholderSet, others_on_same_nodes
 
 WEEK_MINUTES: Final = 7 * DAY_MINUTES
 # The most classes that one Event names.
@@ -116,15 +116,15 @@ def observe(
     snapshot: Snapshot,
     settings: HeadroomSettings,
     *,
-    kept_seats: int,
+    kept_seats: Mapping[str, int],
     set_of_user: SetOfUser,
     now: Moment,
 ) -> tuple[Learned, list[Action]]:
     """Take in what is seen now, and forecast. Return what is known then, and what is to be written.
 
     If the ConfigMap has a new history, it is taken in first. Once an hour, the history is written
-    there. kept_seats: placeholders that windows, bookings and the values would keep without
-    learning.
+    there. kept_seats: placeholders of each set that windows, bookings and the values would keep
+    without learning.
     """
     name = placeholder_set.name
     minute = int(now.wall // MINUTE_SECONDS)
@@ -132,13 +132,19 @@ def observe(
     learned, actions = _with_stored(
         placeholder_set, learn, learned, snapshot, settings, minute=minute
     )
-    view = see_pool(placeholder_set, snapshot, settings, learned.view, set_of_user.counts_for)
+    others = others_on_same_nodes(placeholder_set, settings.sets)
+    view = see_pool(
+        placeholder_set, snapshot, settings, learned.view, set_of_user.counts_for, others=others
+    )
     learned = _with_boots(learned, view, now.wall)
     learned = _with_pulls(learned, view, now.wall)
     if view.per_node and view.per_node != learned.history.per_node:
         learned = replace(learned, history=replace(learned.history, per_node=view.per_node))
+    kept_by_all = kept_seats[name] + round(
+        seats_of_others(kept_seats, placeholder_set, others, view)
+    )
     accounting = count_since_last_look(
-        learned.accounting, view, learned.history, kept_seats, now.wall
+        learned.accounting, view, learned.history, kept_by_all, now.wall
     )
     learned = replace(learned, accounting=accounting, view=view)
     # Compared with the last plan, not with the history: after a clock was set back, the history has

@@ -158,7 +158,8 @@ def plan_headroom(
 ) -> Planned[HeadroomMemory]:
     """Scale each set to what its windows and booked events say, or its users taught."""
     since = now.steady if memory.since is None else memory.since
-    plan = _Plan(snapshot, settings, now, is_new=now.steady - since < NEW_LEADER_SECONDS)
+    is_new = now.steady - since < NEW_LEADER_SECONDS
+    plan = _Plan(snapshot, settings, memory, now, is_new=is_new)
     numbers = [
         plan.number(placeholder_set, memory.sets.get(placeholder_set.name, SetMemory()))
         for placeholder_set in settings.sets
@@ -239,7 +240,13 @@ class _Plan:
     """One plan in the making."""
 
     def __init__(
-        self, snapshot: Snapshot, settings: HeadroomSettings, now: Moment, *, is_new: bool
+        self,
+        snapshot: Snapshot,
+        settings: HeadroomSettings,
+        memory: HeadroomMemory,
+        now: Moment,
+        *,
+        is_new: bool,
     ) -> None:
         """is_new: these controllers began just now, so quotas may yet have to be listed."""
         self._snapshot = snapshot
@@ -255,6 +262,17 @@ class _Plan:
         ]
         self._set_of_user = SetOfUser(learning, snapshot)
         self._booked = plan_booked(snapshot, settings, now.wall)
+        self._periods = {
+            placeholder_set.name: _period(
+                placeholder_set, memory.sets.get(placeholder_set.name, SetMemory()).period, now
+            )
+            for placeholder_set in settings.sets
+        }
+        # Placeholders of each set without what was learned.
+        self._kept_seats = {
+            name: computed.period.replicas + self._booked.extra.get(name, 0)
+            for name, computed in self._periods.items()
+        }
         self._room_of_hubs = room_of_all(snapshot, settings) if learning else None
         self.actions: list[Action] = []
         self.waits: list[float] = (
@@ -271,16 +289,16 @@ class _Plan:
         """Find one set's number, as windows, bookings and what was learned have it."""
         name = placeholder_set.name
         stateful_set = self._snapshot.stateful_sets.get(placeholder_set.stateful_set)
-        computed = _period(placeholder_set, before.period, self._now)
+        computed = self._periods[name]
         period = computed.period
         extra = self._booked.extra.get(name, 0)
         self._show_period(name, period)
-        replicas = period.replicas + extra
+        replicas = self._kept_seats[name]
         why = ""
         learned = None
         learn = placeholder_set.learn
         if learn is not None:
-            learned = self._learn(placeholder_set, learn, before, replicas)
+            learned = self._learn(placeholder_set, learn, before)
             present = None if stateful_set is None else stateful_set.replicas
             replicas, why = learned_number(
                 learn, learned, period, extra, present=present, now=self._now
@@ -325,20 +343,16 @@ class _Plan:
             self.waits.append(seconds_left)
 
     def _learn(
-        self,
-        placeholder_set: PlaceholderSet,
-        learn: LearnSettings,
-        before: SetMemory,
-        kept_seats: int,
+        self, placeholder_set: PlaceholderSet, learn: LearnSettings, before: SetMemory
     ) -> Learned:
-        """Look at a set that learns. kept_seats: placeholders that it would have otherwise."""
+        """Look at a set that learns."""
         learned, actions = observe(
             placeholder_set,
             learn,
             before.learned or Learned(self._now.steady),
             self._snapshot,
             self._settings,
-            kept_seats=kept_seats,
+            kept_seats=self._kept_seats,
             set_of_user=self._set_of_user,
             now=self._now,
         )

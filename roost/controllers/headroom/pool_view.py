@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import ceil
@@ -60,26 +60,29 @@ class PoolView:
     waiting_since: tuple[float, ...]
     # Nodes with none but DaemonSets' pods.
     empty: frozenset[str]
-    # Nodes that only the set's own placeholders keep, and those of hubs that share the nodes.
+    # Nodes that only placeholders keep: the set's, and those of hubs and sets that share the nodes.
     kept: frozenset[str]
-    # Nodes that others keep, such as builds or another set's placeholders: no business of this set.
+    # Nodes that others keep, such as builds or placeholders of a set with other nodes: no business
+    # of this set.
     of_others: frozenset[str]
     # CPU and memory of the largest node that was seen; 0: none was.
     roomiest: tuple[int, int]
     # The set's placeholders that are on nodes.
     placeholders: int = 0
-    # Users of other hubs that share the nodes; else as `users`.
+    # Users who take seats of other hubs or other sets that share the nodes; else as `users`.
     neighbours: Mapping[str, PoolUser] = field(default_factory=dict)
-    # Their hubs' placeholders on these nodes, measured in the set's.
+    # Other hubs' placeholders on these nodes, measured in the set's.
     placeholders_of_neighbours: float = 0.0
+    # The same of the release's other sets that learn on these nodes.
+    placeholders_of_sets: float = 0.0
 
     @property
     def share(self) -> float | None:
-        """The hub's share of all that users and placeholders take; None: there are none."""
+        """The set's share of all that users and placeholders take; None: there are none."""
         own = self.level + self.placeholders
         of_neighbours = sum(user.size for user in self.neighbours.values())
-        total = own + of_neighbours + self.placeholders_of_neighbours
-        return own / total if total else None
+        others = of_neighbours + self.placeholders_of_neighbours + self.placeholders_of_sets
+        return own / (own + others) if own + others else None
 
 
 @dataclass(slots=True)
@@ -89,13 +92,13 @@ class _NodePods:
     # By resource; placeholders count in neither.
     by_users: dict[str, int] = field(default_factory=lambda: {PODS: 0})
     by_others: dict[str, int] = field(default_factory=lambda: {PODS: 0})
-    # Of the set, or of another hub that shares the nodes.
+    # Of the set, or of another hub or set that shares the nodes.
     has_users: bool = False
-    # Whether it has users, those who take another set's seats included.
+    # Whether it has users, also those who take seats of a set with other nodes.
     keeps_users: bool = False
     # As `has_users`.
     has_placeholders: bool = False
-    # Others' pods, but for those that each node has: another set's placeholders, builds.
+    # Others' pods, as builds and placeholders of a set with other nodes; none that each node has.
     has_others: bool = False
 
 
@@ -105,7 +108,7 @@ class _PoolPods(NamedTuple):
     by_node: Mapping[str, _NodePods]
     # By key: pods of users who take the set's seats.
     users: Mapping[str, Pod]
-    # The same of other hubs that share the nodes.
+    # The same of other hubs and sets that share the nodes.
     neighbours: Mapping[str, Pod]
     # Since when each of the set's placeholders has waited for a node.
     placeholders_wait_since: list[float]
@@ -113,6 +116,8 @@ class _PoolPods(NamedTuple):
     placeholders: int
     # On nodes: placeholders of other hubs that share them.
     placeholders_of_neighbours: list[Pod]
+    # On nodes: placeholders of the release's other sets that share them and learn.
+    placeholders_of_sets: list[Pod]
 
     def nodes_with(self, *, users: bool, placeholders: bool, others: bool) -> frozenset[str]:
         """Names of nodes whose pods are just these users', placeholders and others."""
@@ -130,11 +135,14 @@ def see_pool(
     settings: HeadroomSettings,
     last: PoolView | None,
     takes_seat: Callable[[Pod, str], bool] = lambda _pod, _set_name: True,
+    *,
+    others: Sequence[PlaceholderSet] = (),
 ) -> PoolView:
     """See what users of the set there are, and what its nodes have left. last: what was seen
     before.
 
     takes_seat: whether a user there takes a seat of the set of that name, and no other set's.
+    others: the release's other sets that use the same nodes.
     """
     nodes = {
         name: node
@@ -143,7 +151,7 @@ def see_pool(
     }
     asked = asked_by_placeholder(placeholder_set)
     roomiest = _roomiest(nodes) or (last.roomiest if last is not None else (0, 0))
-    pods = _pods_of_pool(placeholder_set, snapshot, settings, nodes, takes_seat)
+    pods = _pods_of_pool(placeholder_set, snapshot, settings, nodes, takes_seat, others=others)
     users = _users(pods.users, asked, roomiest)
     rooms = {
         name: _room(node, asked, pods.by_node[name].by_users, pods.by_node[name].by_others)
@@ -174,8 +182,28 @@ def see_pool(
         placeholders=pods.placeholders,
         neighbours=_users(pods.neighbours, asked, roomiest),
         placeholders_of_neighbours=sum(
-            _size(pod.spec, asked, roomiest) for pod in pods.placeholders_of_neighbours
+            _size(pod.spec.requests, asked, roomiest) for pod in pods.placeholders_of_neighbours
         ),
+        placeholders_of_sets=sum(
+            _size(pod.spec.requests, asked, roomiest) for pod in pods.placeholders_of_sets
+        ),
+    )
+
+
+def seats_of_others(
+    seats: Mapping[str, int],
+    placeholder_set: PlaceholderSet,
+    others: Sequence[PlaceholderSet],
+    view: PoolView,
+) -> float:
+    """What placeholders of other sets come to in placeholders of the set, as `view` sees it.
+
+    seats: how many there are of each set, by name.
+    """
+    asked = asked_by_placeholder(placeholder_set)
+    return sum(
+        seats[other.name] * _size(asked_by_placeholder(other).items(), asked, view.roomiest)
+        for other in others
     )
 
 
@@ -185,6 +213,8 @@ def _pods_of_pool(
     settings: HeadroomSettings,
     nodes: Mapping[str, Node],
     takes_seat: Callable[[Pod, str], bool],
+    *,
+    others: Sequence[PlaceholderSet],
 ) -> _PoolPods:
     by_node = {name: _NodePods() for name in nodes}
     users: dict[str, Pod] = {}
@@ -192,6 +222,8 @@ def _pods_of_pool(
     placeholders_wait_since: list[float] = []
     placeholders = 0
     placeholders_of_neighbours: list[Pod] = []
+    placeholders_of_sets: list[Pod] = []
+    learns = {other.name: other.learn is not None for other in others}
     waits_here: dict[PodSpec, bool] = {}
     for key, pod in snapshot.pods.items():
         on_node = by_node.get(pod.node_name)
@@ -203,12 +235,15 @@ def _pods_of_pool(
             is_hubs = pod.namespace == snapshot.namespace
             is_own = is_hubs and set_name == placeholder_set.name
             is_neighbours = settings.shares_nodes and not is_hubs
+            is_of_pool = is_own or is_neighbours or (is_hubs and set_name in learns)
             if on_node is not None:
-                on_node.has_placeholders |= is_own or is_neighbours
-                on_node.has_others |= not is_own and not is_neighbours
+                on_node.has_placeholders |= is_of_pool
+                on_node.has_others |= not is_of_pool
                 placeholders += is_own
                 if is_neighbours:
                     placeholders_of_neighbours.append(pod)
+                elif learns.get(set_name):
+                    placeholders_of_sets.append(pod)
             elif is_own and pod.unschedulable_since is not None:
                 placeholders_wait_since.append(pod.unschedulable_since)
             continue
@@ -216,21 +251,24 @@ def _pods_of_pool(
         is_neighbour = not pod.leaving and not is_hubs_user and settings.is_neighbour(pod)
         is_user = is_hubs_user or is_neighbour
         # Several sets may learn on the same nodes: a user is of one of them.
-        is_ours = False
-        if on_node is not None:
-            is_ours = is_user and takes_seat(pod, placeholder_set.name)
-            _add_requests(on_node.by_users if is_user else on_node.by_others, pod.spec)
-            on_node.keeps_users |= is_user
-            on_node.has_users |= is_ours
-            on_node.has_others |= not is_ours and not pod.is_of_node
-        elif is_user:
+        is_sets = is_of_pool = False
+        is_here = on_node is not None
+        if not is_here and is_user:
             if pod.spec not in waits_here:
                 waits_here[pod.spec] = waits_for_set(pod.spec, placeholder_set, nodes)
-            is_ours = waits_here[pod.spec] and takes_seat(pod, placeholder_set.name)
-        if is_ours and is_neighbour:
-            neighbours[key] = pod
-        elif is_ours:
+            is_here = waits_here[pod.spec]
+        if is_user and is_here:
+            is_sets = takes_seat(pod, placeholder_set.name)
+            is_of_pool = is_sets or any(takes_seat(pod, name) for name in learns)
+        if on_node is not None:
+            _add_requests(on_node.by_users if is_user else on_node.by_others, pod.spec)
+            on_node.keeps_users |= is_user
+            on_node.has_users |= is_of_pool
+            on_node.has_others |= not is_of_pool and not pod.is_of_node
+        if is_sets and is_hubs_user:
             users[key] = pod
+        elif is_of_pool:
+            neighbours[key] = pod
     return _PoolPods(
         by_node,
         users,
@@ -238,6 +276,7 @@ def _pods_of_pool(
         placeholders_wait_since,
         placeholders,
         placeholders_of_neighbours,
+        placeholders_of_sets,
     )
 
 
@@ -255,7 +294,7 @@ def _users(
     for key, pod in pods.items():
         requests = pod.spec.requests
         if requests not in sizes:
-            sizes[requests] = _size(pod.spec, asked, roomiest)
+            sizes[requests] = _size(requests, asked, roomiest)
         waits_since = None if pod.node_name else pod.unschedulable_since
         runs = pod.phase != "Pending"
         users[key] = PoolUser(pod.created, sizes[requests], pod.node_name, waits_since, runs)
@@ -277,11 +316,13 @@ def _roomiest(nodes: Mapping[str, Node]) -> tuple[int, int] | None:
     return (cpu, memory) if cpu and memory else None
 
 
-def _size(spec: PodSpec, asked: Mapping[str, int], roomiest: tuple[int, int]) -> float:
+def _size(
+    requests: Iterable[tuple[str, int]], asked: Mapping[str, int], roomiest: tuple[int, int]
+) -> float:
     """A pod's size in placeholders that ask for so much: by what both take of a node, where there
     is one.
     """
-    own = dict(spec.requests)
+    own = dict(requests)
     cpu = asked.get(CPU, 0)
     memory = asked.get(MEMORY, 0)
     own_cpu = own.get(CPU, 0)

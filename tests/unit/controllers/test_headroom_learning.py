@@ -1095,3 +1095,87 @@ def test_a_person_counts_for_the_set_whose_placeholder_is_nearest_in_size() -> N
         hub.pods[name] = Pod(NAMESPACE, name, labels=USER, node_name=node, spec=spec)
     hub.pass_minutes(60)
     assert _levels(hub) == {"large": 3, "gpu": 1, "small": 7, "own": 2}
+
+
+SMALL = {"requests": {"cpu": "100m", "memory": "1Gi"}}
+LARGE = {"requests": {"cpu": "200m", "memory": "1Gi"}}
+# Ten small placeholders fit, or five large.
+TEN = {"cpu": 1000, "memory": 2**40, "pods": 110}
+
+
+def _with_node(hub: Hub, name: str) -> None:
+    labels = {"pool": "user"}
+    hub.nodes[name] = Node(
+        name, labels, uid=f"uid-{name}", allocatable=TEN, ready=True, ready_since=hub.now
+    )
+
+
+def _with_users(hub: Hub, node: str, *, small: int, large: int) -> None:
+    for size, number in ((100, small), (200, large)):
+        for index in range(number):
+            spec = PodSpec(
+                requests=(("cpu", size), ("memory", 2**30)), node_selector=(("pool", "user"),)
+            )
+            name = f"{node}-{size}-{index}"
+            there = hub.pods.get(name)
+            created = hub.now if there is None else there.created
+            phase = "Running" if node in hub.nodes else "Pending"
+            on_node = node if node in hub.nodes else ""
+            hub.pods[name] = Pod(
+                NAMESPACE,
+                name,
+                labels=USER,
+                node_name=on_node,
+                phase=phase,
+                spec=spec,
+                created=created,
+                unschedulable_since=None if on_node else created,
+            )
+
+
+def _told(hub: Hub) -> dict[str, float]:
+    told = hub.gauges["headroom_net_node_hours"]
+    return {name: told[name,] for name in ("small", "large") if (name,) in told}
+
+
+def test_a_node_with_users_of_two_sets_is_told_once_and_not_as_a_node_of_each() -> None:
+    hub = _of_sets(
+        {"name": "small", "replicas": 0, "resources": SMALL},
+        {"name": "large", "replicas": 0, "resources": LARGE},
+    )
+    _with_node(hub, "n")
+    _with_users(hub, "n", small=6, large=2)
+    hub.turn()
+    # As many wait until another node is there, as they would have without learning.
+    _with_users(hub, "m", small=6, large=2)
+    hub.pass_minutes(4)
+    _with_node(hub, "m")
+    _with_users(hub, "m", small=6, large=2)
+    hub.pass_minutes(60)
+    assert _told(hub) == {"small": pytest.approx(0, abs=0.1), "large": pytest.approx(0, abs=0.1)}
+    # Now there is a node for nobody but a placeholder: both sets tell their part of it.
+    hub.add("seat", node="k", labels={PLACEHOLDER_SET_LABEL: "small"})
+    _with_node(hub, "k")
+    hub.pass_minutes(60)
+    told = _told(hub)
+    assert sum(told.values()) == pytest.approx(1, abs=0.1)
+    # Of 21: 13 and 8.
+    assert told["small"] / told["large"] == pytest.approx(13 / 8, abs=0.2)
+
+
+def test_what_another_set_on_the_same_nodes_keeps_anyway_costs_learning_nothing() -> None:
+    hub = _of_sets(
+        {"name": "small", "replicas": 0, "resources": SMALL},
+        {"name": "large", "replicas": 5, "resources": LARGE, "learn": None},
+    )
+    hub.turn()
+    _with_node(hub, "n")
+    for number in range(5):
+        hub.add(f"seat-{number}", labels={PLACEHOLDER_SET_LABEL: "large"})
+    hub.pass_minutes(60)
+    assert _told(hub) == {"small": pytest.approx(0, abs=0.1)}
+    # They are the other set's, which tells no part: all that learning costs is this set's.
+    _with_node(hub, "m")
+    hub.add("seat", node="m", labels={PLACEHOLDER_SET_LABEL: "small"})
+    hub.pass_minutes(60)
+    assert _told(hub) == {"small": pytest.approx(1, abs=0.1)}
