@@ -19,7 +19,7 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import Requirement, read_label_selector
-from roost_core.placement.labels import KARPENTER_POOL_LABEL, USER_CLASS
+from roost_core.placement.labels import USER_CLASS
 from roost_core.release.class_of_pod import namespace_matches
 
 count = faults.count_of
@@ -40,13 +40,6 @@ NODE_POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
 # key of its own.
 HUB_VALUES: Final = (
     "In the hub's values (below the key of its chart, such as jupyterhub, where it has one)"
-)
-# Nodes of one pool have one size and one kubelet configuration.
-POOL_LABELS: Final = (
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "kubernetes.azure.com/agentpool",
-    KARPENTER_POOL_LABEL,
 )
 # Besides Roost's, a webhook may name a pod's scheduler.
 OTHER_WEBHOOK: Final = "another webhook chose it (`kubectl get mutatingwebhookconfigurations`)"

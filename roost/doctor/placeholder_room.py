@@ -10,7 +10,7 @@ from statistics import median_low
 from typing import Any, Final, NamedTuple
 
 from generator.values.release_name import Release
-from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, POOL_LABELS, show_amount, some
+from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, show_amount, some
 from roost.doctor.quotas import counting, counts_users, named
 from roost_core.kube.client import Client
 from roost_core.objects.fields import JSONObject
@@ -20,6 +20,7 @@ from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.quotas import AT_ONCE, amount_in_words
 from roost_core.objects.requests import PODS, read_requests, requested, round_up
 from roost_core.objects.selectors import read_node_rules
+from roost_core.placement.labels import POOL_LABELS
 
 _NO_LIMIT: Final = 10**9
 

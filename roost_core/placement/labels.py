@@ -34,6 +34,13 @@ OPENED: Final = "open"
 NODE_PURPOSE_LABEL: Final = f"{DOMAIN}/node-purpose"
 # On each node of Karpenter's.
 KARPENTER_POOL_LABEL: Final = "karpenter.sh/nodepool"
+# On each node of a pool: its name. Nodes of one pool have one size and one kubelet configuration.
+POOL_LABELS: Final = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    KARPENTER_POOL_LABEL,
+)
 # Each of Roost's programs and pullers runs on such nodes alone.
 OS_LABEL: Final = "kubernetes.io/os"
 LINUX: Final = "linux"

@@ -26,7 +26,11 @@ _PREEMPTS: Final = "none given: pods of lower priority could be deleted for them
 
 
 def request_by_default(case: Case) -> Iterator[RuleResult]:
-    """Request `podClasses.<class>.resources` for each container."""
+    """Request `podClasses.<class>.resources` for each container.
+
+    `_patch_requests` in webhook/patch.py gives them only to pods that request nothing.
+    `requests_of` below must say the same.
+    """
     why_none = _why_none(case)
     yield Note("requests", why_none) if why_none else RequestByDefault(case.pod_class.resources)
 

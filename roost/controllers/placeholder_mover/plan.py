@@ -36,7 +36,8 @@ GAUGES: Final[Sequence[PlanGauge]] = (
     ),
     PlanGauge(
         "placeholder_back_off_seconds",
-        "Seconds until a set's may move again after a wrong guess.",
+        "Seconds until a set's placeholders may move again, after a wrong guess or a refused"
+        " eviction.",
         ("set",),
     ),
     PlanGauge(

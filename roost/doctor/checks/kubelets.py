@@ -11,11 +11,12 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from generator.render.managed_images import managed_images
-from roost.doctor.evidence import POOL_LABELS, count, mounts_images, some
+from roost.doctor.evidence import count, mounts_images, some
 from roost.doctor.findings import CheckReport, error, unknown, warning
 from roost.doctor.install import Install
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.node import LISTED_IMAGES, Node
+from roost_core.placement.labels import POOL_LABELS
 
 # The most nodes whose kubelets are asked.
 _ASKED: Final = 5

@@ -10,7 +10,6 @@ from generator.render.managed_images import puller_groups
 from roost.doctor.evidence import (
     AUTOSCALER_STATUS,
     NODE_POOLS,
-    POOL_LABELS,
     autoscaler_words,
     count,
     pods_in_class,
@@ -21,7 +20,7 @@ from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
-from roost_core.placement.labels import NODE_PURPOSE_LABEL, OS_LABEL
+from roost_core.placement.labels import NODE_PURPOSE_LABEL, OS_LABEL, POOL_LABELS
 
 _TOLD: Final = 6
 # users and usres, not user and core: a pool beside others may have no nodes now.

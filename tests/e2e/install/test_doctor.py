@@ -22,11 +22,11 @@ from generator.values.files import parse_values
 from generator.values.release_name import Release
 from roost.doctor.cause_tree import CauseTree, group_by_cause
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
-from roost.doctor.evidence import AUTOSCALER_STATUS, POOL_LABELS
+from roost.doctor.evidence import AUTOSCALER_STATUS
 from roost.doctor.findings import Finding
 from roost.doctor.install import Install
 from roost_core.kube.account import connect
-from roost_core.placement.labels import EVENTS_LABEL
+from roost_core.placement.labels import EVENTS_LABEL, POOL_LABELS
 from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import networked_nodes, or_give_up, push_scheduler
