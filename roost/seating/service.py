@@ -125,6 +125,7 @@ class Service:
             if nobody_listens and now - self._looks.at <= LOOK_SECONDS:
                 self._looks = self._looks._replace(at=now)
             if str(error) != self.trouble:
+                # `roost doctor` looks for these words: `roost/doctor/checks/seating.py`.
                 log.warning("nothing is started or stopped: %s", error)
             self.trouble = str(error)
             self._failures += 1

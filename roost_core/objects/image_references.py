@@ -1,8 +1,12 @@
 """Read image references: normalise and shorten them, and find their repository.
 
 Source of the normal form: ParseDockerRef of github.com/distribution/reference, by which containerd,
-and so the kubelet, tells whether two references name one image. How a node's list may spell a
-managed image: `ManagedImage.spellings` in `roost_core/release/image_gate.py`.
+and so the kubelet, tells whether two references name one image. Its twins are in
+`chart/templates/_names.tpl` and, for benchmarks, in `lab/benchmarks/go/internal/policy/policy.go`.
+
+How a node's list may spell a managed image: `ManagedImage.spellings` in
+`roost_core/release/image_gate.py`; a pod: `_spellings` in `generator/render/functions.py`; the
+record: `spellings` in `lab/roost_lab/recorder/answers/pod_story.py`.
 """
 
 import re

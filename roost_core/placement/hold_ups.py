@@ -45,6 +45,10 @@ HOLD_UPS: Final[Mapping[str, HeldUpBy]] = {
     "FailedCreatePodSandBox": HeldUpBy.SANDBOX,
     "NetworkNotReady": HeldUpBy.SANDBOX,
 }
+# Reasons of frequent warnings about pods that say nothing of hold-ups. The API server leaves these
+# Events out. They are listed because a field selector can exclude many reasons, but can't name more
+# than one that it wants.
+OTHER_WARNINGS: Final = ("FailedScheduling", "BackOff", "Unhealthy", "Failed", "Evicted")
 
 
 class HoldUp(NamedTuple):

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.kube.event_stream import ListWatch
 from roost_core.kube.watches import Watched, Watches
-from roost_core.placement.hold_ups import HoldUp, read_hold_up
-
-# Reasons of frequent warnings about pods that say nothing of hold-ups. The API server leaves these
-# Events out. They are listed because a field selector can exclude many reasons, but can't name more
-# than one that it wants.
-_LEFT_OUT: Final = ("FailedScheduling", "BackOff", "Unhealthy", "Failed", "Evicted")
+from roost_core.placement.hold_ups import OTHER_WARNINGS, HoldUp, read_hold_up
 
 
 class WatchedHoldUps(Watched[HoldUp]):
@@ -24,7 +18,7 @@ class WatchedHoldUps(Watched[HoldUp]):
     ) -> None:
         super().__init__(None)
         if release.tells_start_notices:
-            without_others = "".join(f",reason!={reason}" for reason in _LEFT_OUT)
+            without_others = "".join(f",reason!={reason}" for reason in OTHER_WARNINGS)
             self.cache = watches.add(
                 ListWatch(
                     f"/api/v1/namespaces/{release.namespace}/events",
