@@ -31,11 +31,13 @@ have their options in `--help` only. So have the lab's commands, which have
 [their own pages](../lab/docs/index.md).
 """
 # Programs that the chart starts with their options, and commands that say all in the list.
-_LEFT_OUT: Final = frozenset({"webhook", "controllers", "seating", "help", "version"})
+_LEFT_OUT: Final = frozenset({"webhook", "controllers", "seating", "help", "version", "completion"})
 
 
 # How paragraphs of examples begin.
 _EXAMPLES: Final = ("  roost ", "  kubectl ")
+# Where the program's own examples begin.
+_FIRST_STEPS: Final = "\n  First steps:\n"
 
 
 class _Shared(NamedTuple):
@@ -53,7 +55,8 @@ _SHARED: Final = (
 
 def page() -> str:
     """The whole page: the program, then its groups."""
-    helps = [("roost", cli.get_help(_context(cli, "roost", None))), *_groups(GROUPS)]
+    program = cli.get_help(_context(cli, "roost", None)).partition(_FIRST_STEPS)[0]
+    helps = [("roost", program), *_groups(GROUPS)]
     parts = [f"\n## {name}\n\n```text\n{_trim(text)}\n```\n" for name, text in helps]
     return "".join([_HEAD, *parts])
 

@@ -554,7 +554,11 @@ def costs() -> str:
     nodes, month_hours = 12, 720
     by = " \N{MULTIPLICATION SIGN} "
     rows = []
-    for words, change in (("median", term.change(NONE)), ("worst", term.worst_change(NONE))):
+    for words, change in (
+        ("median", term.change(NONE)),
+        ("worst", term.worst_change(NONE)),
+        ("ten times as many classes", large.change(NONE)),
+    ):
         dollars = float(change.removesuffix(" %")) / 100 * nodes * month_hours * NODE_HOUR
         factors = (change.lstrip("+"), f"{nodes}", f"{month_hours}", f"${NODE_HOUR:.2f}")
         rows.append([words, f"{by.join(factors)} = ${dollars:.0f}"])
