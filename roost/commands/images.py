@@ -6,15 +6,19 @@ from typing import Any
 import click
 
 from roost.commands.options import RenderOptions, values_options
-from roost.commands.render import manifests
+from roost.commands.render import render_and_warn
 from roost_core.objects.image_references import normalise_reference
 
 
 def images_of(bodies: Iterable[Any]) -> list[str]:
-    """Every image of containers and of image volumes in these objects, once each, by its whole
-    name.
+    """The full names of the images in these objects, sorted: of containers and of image volumes.
+
+    Each name stands there once. bodies: objects as parsed from YAML.
     """
-    return sorted({normalise_reference(image) for body in bodies for image in _images(body)})
+    references: set[str] = set()
+    for body in bodies:
+        references.update(normalise_reference(image) for image in _images(body))
+    return sorted(references)
 
 
 def _images(node: object) -> Iterator[str]:
@@ -43,6 +47,6 @@ def command(*, options: RenderOptions) -> int:
     \b
     roost images -f values.yaml --kube-version v1.37.2
     """
-    for image in images_of(manifest.body for manifest in manifests(options)):
+    for image in images_of(manifest.body for manifest in render_and_warn(options)):
         click.echo(image)
     return 0

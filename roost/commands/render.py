@@ -19,33 +19,49 @@ from generator.values.files import read_values
 from roost.commands.options import RenderOptions, values_options
 
 
-def manifests(options: RenderOptions) -> list[Manifest]:
+def render_and_warn(options: RenderOptions) -> list[Manifest]:
     """Read, check and render the values; warnings go to stderr. Raises GeneratorError."""
     made, warnings = render(read_values(options.files, options.settings), options.release)
     sys.stderr.write("".join(f"{warning}\n" for warning in warnings))
     return made
 
 
-def _check(made: Sequence[Manifest], place: str) -> int:
-    changes = compare(
-        read_manifests(place), {manifest.identity: manifest.body for manifest in made}
-    )
+def _compare_with(made: Sequence[Manifest], path: str) -> int:
+    """Print how the manifests at `path` differ from those that were made. Returns the exit code."""
+    bodies = {manifest.identity: manifest.body for manifest in made}
+    changes = compare(read_manifests(path), bodies)
     if not changes:
         return 0
     sys.stdout.write(show(changes))
-    how = f"--output-dir {place}" if Path(place).is_dir() else f"`roost render … > {place}`"
-    what = "object differs" if len(changes) == 1 else "objects differ"
+    option = f"--output-dir {path}" if Path(path).is_dir() else f"`roost render … > {path}`"
+    objects_differ = "object differs" if len(changes) == 1 else "objects differ"
     sys.stderr.write(
-        f"{place}: {len(changes)} {what} from what the values render. Write them with {how}\n"
+        f"{path}: {len(changes)} {objects_differ} from what the values render."
+        f" Write them with {option}\n"
     )
     return 1
+
+
+def _render_cluster_part(options: RenderOptions) -> list[Manifest]:
+    """The objects that are rendered only with `clusterResources`.
+
+    These are the objects without a namespace, and those rights in the namespace that only the
+    cluster's policies narrow.
+    """
+    everything = render_and_warn(_with_cluster_resources(options, "true"))
+    without_cluster = _with_cluster_resources(options, "false")
+    values = read_values(without_cluster.files, without_cluster.settings)
+    # These values' warnings would repeat those above.
+    of_namespace, _ = render(values, options.release)
+    identities = {manifest.identity for manifest in of_namespace}
+    return [manifest for manifest in everything if manifest.identity not in identities]
 
 
 def _with_cluster_resources(options: RenderOptions, value: str) -> RenderOptions:
     """The options with `clusterResources`, whatever the values say there."""
     settings = options.settings
-    chosen = f"clusterResources={value}"
-    return options._replace(settings=settings._replace(values=(*settings.values, chosen)))
+    last_setting = f"clusterResources={value}"
+    return options._replace(settings=settings._replace(values=(*settings.values, last_setting)))
 
 
 @click.command("render")
@@ -97,23 +113,17 @@ def command(
         raise UsageError("--check and --output-dir: the one compares, the other writes. Give one.")
     if summary and (check is not None or output_dir is not None):
         raise UsageError("--summary: it writes no manifests. Leave out --check and --output-dir.")
-    if only is None:
-        made = manifests(options)
-    else:
-        made = manifests(_with_cluster_resources(options, "false"))
     if only == "cluster":
-        # Rights in the namespace, too, that only the cluster's policies narrow.
-        left_out = {manifest.identity for manifest in made}
-        made = [
-            manifest
-            for manifest in manifests(_with_cluster_resources(options, "true"))
-            if manifest.identity not in left_out
-        ]
+        made = _render_cluster_part(options)
+    elif only == "namespace":
+        made = render_and_warn(_with_cluster_resources(options, "false"))
+    else:
+        made = render_and_warn(options)
     if summary:
         sys.stdout.write(summarize(made))
         return 0
     if check is not None:
-        return _check(made, check)
+        return _compare_with(made, check)
     if output_dir is None:
         sys.stdout.write(stream(made))
         return 0

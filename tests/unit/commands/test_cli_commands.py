@@ -59,6 +59,15 @@ def test_what_the_clusters_operator_creates_and_what_the_hubs_admin_does_are_apa
     assert cluster | namespace == everything
 
 
+def test_a_warning_is_said_once_when_only_the_cluster_s_objects_are_rendered(
+    roost: Runner, values: Path
+) -> None:
+    values.write_text("webhook: {replicas: 0, certificates: {mode: certManager}}\n")
+    done = roost("render", "-f", values, "--only", "cluster")
+    assert done.code == 0
+    assert done.err.count("with 0 replicas nothing answers") == 1
+
+
 @pytest.mark.parametrize("arguments", rows("commands/wrong-usage"))
 def test_wrong_usage_exits_with_2_and_says_why(arguments: str, roost: Runner) -> None:
     done = roost(*arguments.split())
