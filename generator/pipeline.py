@@ -17,8 +17,8 @@ from generator.values.release_name import Release
 def find_faults(merged: Merged, release: Release, *, with_hints: bool = False) -> list[Fault]:
     """Every fault and warning, unsorted: the schema's, and those across keys.
 
-    A check across keys isn't run where a key that it reads doesn't fit the schema. with_hints: also
-    hints, and what only a template refuses, of values without errors.
+    A check across keys isn't run if a key that it reads doesn't fit the schema.
+    with_hints: if the values have no errors, hints follow, and what only a template refuses.
     """
     unfit = find_faults_by_path(merged)
     faults = [*unfit.values(), *checks.find_faults(merged, release, unfit)]
@@ -33,8 +33,9 @@ def find_faults(merged: Merged, release: Release, *, with_hints: bool = False) -
 
 
 def render(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]:
-    """Manifests and warnings, sorted. Raises ValuesError with every error of the values, or with
-    what a template refuses.
+    """Manifests and warnings, both sorted.
+
+    Raises ValuesError with every error of the values, or with what a template refuses.
     """
     warnings = raise_errors(find_faults(merged, release))
     return manifests.render(merged.values, release), warnings

@@ -24,9 +24,9 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def main(argv: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = [_as_utf8(argument) for argument in (sys.argv[1:] if argv is None else argv)]
-    _speak_utf8()
+    _write_utf8()
     if argv is None and arguments[:1] == ["render"]:
-        _leave_garbage()
+        _stop_garbage_collection()
     try:
         try:
             code = _run(arguments)
@@ -51,9 +51,10 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def _leave_garbage() -> None:
-    """Collect no garbage in this process, nor at its end: that would take a fifth of a render and
-    free little.
+def _stop_garbage_collection() -> None:
+    """Collect no garbage in this process, nor at its end.
+
+    A collection would take a fifth of a render's time, and free little memory.
     """
     gc.disable()
     atexit.register(gc.freeze)
@@ -64,7 +65,7 @@ def _write_nowhere() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from roost import cli  # noqa: PLC0415 - after `_leave_garbage`: importing makes most of a render's garbage
+    from roost import cli  # noqa: PLC0415 - after `_stop_garbage_collection`: importing makes most of a render's garbage
 
     try:
         return cli.run(arguments)
@@ -77,15 +78,15 @@ def _run(arguments: list[str]) -> int:
 
 
 def _as_utf8(argument: str) -> str:
-    """Decode an argument as UTF-8 where the locale couldn't."""
+    """An argument, decoded as UTF-8 even if the locale has another encoding."""
     try:
         return os.fsencode(argument).decode("utf-8")
     except UnicodeError:
         return argument
 
 
-def _speak_utf8() -> None:
-    """Write UTF-8 whatever the locale is; escape what stderr can't show."""
+def _write_utf8() -> None:
+    """Write UTF-8 to stdout and stderr in every locale. stderr escapes what it can't encode."""
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors=errors)

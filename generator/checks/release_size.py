@@ -11,13 +11,15 @@ from generator.render.functions import complete_placeholder_set
 from generator.render.go_json import to_json
 from generator.values.release_name import Release
 
-# The largest release.json. Its ConfigMap has it indented, and Kubernetes takes 1 MiB.
+# The largest release.json, in bytes. Its ConfigMap holds it indented, which makes it larger, and
+# Kubernetes takes ConfigMaps of up to 1 MiB.
 _MOST_BYTES: Final = 2**19
 
 
 def check(report: LintReport, _release: Release) -> None:
-    """Refuse pullers and placeholder sets that make release.json too large: each is written there
-    with all that it inherits.
+    """Refuse pullers, or placeholder sets, that make release.json too large.
+
+    release.json holds each of them with everything that it inherits.
     """
     size = 0
     for group in report.pullers:
@@ -25,8 +27,9 @@ def check(report: LintReport, _release: Release) -> None:
         if size > _MOST_BYTES:
             _refuse(report, ("singleuser", "profileList"))
             return
-    for own in placeholder_sets(report):
-        size += len(to_json(complete_placeholder_set(own.named, own.defaults)).encode())
+    for listed in placeholder_sets(report):
+        complete = complete_placeholder_set(listed.named, listed.defaults)
+        size += len(to_json(complete).encode())
         if size > _MOST_BYTES:
             _refuse(report, ("placeholders",))
             return

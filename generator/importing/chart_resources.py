@@ -1,6 +1,6 @@
 """Read the `resources` of a pod as Kubernetes takes them: those of core pods, builds and pullers.
 
-What a user requests, in KubeSpawner's own words: `user_sizes.py`.
+`user_sizes.py` reads what a user requests, which the hub's values say in KubeSpawner's words.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from generator.importing.source import HubPath, HubSection
 def kubernetes_resources(
     draft: Draft, section: HubSection, at: HubPath, resources: Mapping[str, object]
 ) -> dict[str, dict[str, str]]:
-    """A pod's resources with every quantity as text; anything else is noted and left out."""
+    """A pod's requests and limits, by resource, with every quantity as text.
+
+    What isn't a quantity of 0 or more is left out, and `draft` notes it at `at` and its key.
+    """
     amounts: dict[str, dict[str, str]] = {}
     for part in ("requests", "limits"):
         quantities = resources.get(part)
@@ -23,10 +26,11 @@ def kubernetes_resources(
             continue
         amounts[part] = {}
         for name, value in quantities.items():
+            if value is None:
+                continue
             amount = quantity(value)
             if amount is None or amount < 0:
-                if value is not None:
-                    draft.reject(section, (*at, part, name), "expected a Kubernetes quantity")
+                draft.reject(section, (*at, part, name), "expected a Kubernetes quantity")
                 continue
             if isinstance(value, str):
                 amounts[part][name] = value.strip()

@@ -1,4 +1,4 @@
-"""What shares of node-hours are in money, once the price of a node-hour is known."""
+"""Say shares of node-hours in money, once the price of a node-hour is known."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MONTH_HOURS: Final = 730.0
 
 
 def node_hours(least: int, most: int, how: str, price: float | None) -> str:
-    """A share of node-hours in words, such as "1 to 10 % more node-hours".
+    """A share of node-hours in words, for example "1 to 10 % more node-hours".
 
-    least, most: in percent. how: "more", "of" or "fewer". price: of one node-hour, by which the
-    share is said in money, too: a month, for a node that always runs. None: it isn't known.
+    least, most: in percent. how: "more", "of" or "fewer". price: of a node-hour; None: it isn't
+    known. With a price, the text also has the share in money, for a node that runs a whole month.
     """
     share = f"{least} to {most} % {how} node-hours"
     if price is None:
@@ -25,8 +25,8 @@ def node_hours(least: int, most: int, how: str, price: float | None) -> str:
 
 
 def set_node_price(values: dict[str, object], price: float) -> None:
-    """Write the price of a node-hour into values, for all sets that name none of their own."""
+    """Write the price of a node-hour into `values`, for all sets without their own price."""
     placeholder = mapping(values.get("placeholder"))
-    usual = mapping(placeholder.get("defaults"))
-    prices = {**mapping(usual.get("prices")), "nodeHour": price}
-    values["placeholder"] = {**placeholder, "defaults": {**usual, "prices": prices}}
+    defaults = mapping(placeholder.get("defaults"))
+    prices = {**mapping(defaults.get("prices")), "nodeHour": price}
+    values["placeholder"] = {**placeholder, "defaults": {**defaults, "prices": prices}}

@@ -1,9 +1,9 @@
-"""Print imported values, with the comments that it is given, as YAML that Helm reads as the same.
+"""Print imported values as YAML with comments. Helm reads the same values from it.
 
-Which comments stand above which keys: `Draft.put` and `merge_pieces` in `result.py`.
+`Draft.put` and `merge_pieces` in `result.py` choose which comments stand above which keys.
 
-A plain scalar is printed bare only when no YAML reader takes it for anything but text: PyYAML would
-print `1e3` so that Helm reads a number.
+A text is printed without quotes only when every YAML reader takes it for text. PyYAML would print
+the text `1e3` without quotes, and Helm would read a number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from generator.faults import one_line
 from generator.importing.source import HubPath
 
 _MAX_WIDTH: Final = 120
-# Words, and Kubernetes quantities that have a unit.
+# What needs no quotes: words, and Kubernetes quantities that have a unit.
 _BARE: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*|[0-9]{1,18}(?:[KMGT]i?|m)")
 _NOT_TEXT: Final = frozenset(
     {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
@@ -27,8 +27,9 @@ _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\u
 
 
 def print_yaml(values: Mapping[str, object], comments: Mapping[HubPath, Sequence[str]]) -> str:
-    """`values` as a block-style document; the lines of `comments[path]` stand above the key at
-    `path`.
+    """`values` as a YAML document that ends in a newline.
+
+    The lines of `comments[path]` stand above the key at `path`.
     """
     return "".join(f"{line}\n" for line in _mapping_lines(values, (), comments))
 
@@ -45,16 +46,17 @@ def _mapping_lines(
         lines += [f"# {one_line(comment)}" for comment in comments.get(here, ())]
         is_commented = any(other[: len(here)] == here and other != here for other in comments)
         flow = f"{_scalar(key)}: {_flow(value)}"
-        is_block = isinstance(value, Mapping | list) and bool(value)
-        if not is_block or (depth > 0 and not is_commented and len(flow) + 2 * depth <= _MAX_WIDTH):
+        has_items = isinstance(value, Mapping | list) and bool(value)
+        fits_one_line = len(flow) + 2 * depth <= _MAX_WIDTH
+        may_be_flow = depth > 0 and not is_commented and fits_one_line
+        if not has_items or may_be_flow:
             lines.append(flow)
         elif isinstance(value, Mapping):
-            lines += [
-                f"{_scalar(key)}:",
-                *_indented(_mapping_lines(value, here, comments, depth + 1)),
-            ]
+            lines.append(f"{_scalar(key)}:")
+            lines += _indented(_mapping_lines(value, here, comments, depth + 1))
         elif isinstance(value, list):
-            lines += [f"{_scalar(key)}:", *_indented(_list_lines(value, depth + 1))]
+            lines.append(f"{_scalar(key)}:")
+            lines += _indented(_list_lines(value, depth + 1))
     return lines
 
 
@@ -75,10 +77,10 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 
 def _flow(value: object) -> str:
+    """A value on one line: maps in braces, lists in brackets."""
     if isinstance(value, Mapping):
-        return (
-            "{" + ", ".join(f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()) + "}"
-        )
+        entries = [f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()]
+        return "{" + ", ".join(entries) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_flow(item) for item in value) + "]"
     return _scalar(value)

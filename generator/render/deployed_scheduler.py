@@ -17,13 +17,17 @@ def scheduler_tag(scheduler: dict[str, object], release: Release) -> str:
 def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:
     """The minor of the kube-scheduler that is deployed: 37 for v1.37.2."""
     minor = minor_of_tag(scheduler_tag(scheduler, release))
-    # The tag of a custom image.
-    return release.kube_minor[1] if minor is None else minor
+    if minor is None:
+        # The tag of a custom image doesn't say its minor: assume the cluster's.
+        return release.kube_minor[1]
+    return minor
 
 
 def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
-    """The gates that it gets: Roost's own, and the values'; null there leaves a gate out."""
+    """The feature gates that it gets: Roost's, then those of the values. A null in the values
+    leaves a gate out.
+    """
     tag = scheduler_tag(scheduler, release)
-    own = SCHEDULER_GATES[minor_for_tag(SCHEDULER_GATES, tag, release.kube_minor)]
-    gates = {**own, **mapping(scheduler.get("featureGates"))}
+    gates_of_roost = SCHEDULER_GATES[minor_for_tag(SCHEDULER_GATES, tag, release.kube_minor)]
+    gates = {**gates_of_roost, **mapping(scheduler.get("featureGates"))}
     return {gate: value for gate, value in gates.items() if isinstance(value, bool)}

@@ -1,5 +1,6 @@
-"""The restricted Jinja2 that `templates/` are written in; functions.py has what templates can
-call.
+"""The restricted Jinja2 in which `templates/` are written.
+
+functions.py has the functions that templates can call.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
 SUFFIX: Final = ".yaml.j2"
-# Of what a compiled template is made, its own text apart. Filters of constants are evaluated when
-# a template is compiled, so a change to these files compiles anew.
+# What a compiled template depends on, apart from its own text. Filters of constants are evaluated
+# when a template is compiled, so templates are compiled again after a change of these files.
 _COMPILED_BY: Final = "".join(
     [
         jinja2.__version__,
@@ -31,12 +32,13 @@ _COMPILED_BY: Final = "".join(
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja2 less all that Go templates don't have in the same form: attributes are keys of maps,
-    and nothing else.
+    """Jinja2 without everything that Go templates lack or do differently.
+
+    An attribute is a key of a map, and nothing else.
     """
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        # A `for` over nil is an empty loop in Go.
+        # In Go, a `for` over nil is an empty loop: the filter `each` makes an empty list of None.
         template = super()._parse(source, name, filename)
         for loop in template.find_all(nodes.For):
             loop.iter = nodes.Filter(loop.iter, "each", [], [], None, None, lineno=loop.lineno)
@@ -55,16 +57,16 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
 
     def is_safe_callable(self, obj: object) -> bool:
         """Return whether a template may call `obj`."""
-        # Templates see nothing callable but macros and the functions of their context: `getattr`
-        # reads keys of maps alone.
+        # `getattr` reads only keys of maps, so templates see no other callables than macros and
+        # the functions of their context.
         return callable(obj)
 
 
 class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
-    """Compiled templates in `__pycache__` beside them, as Python keeps its own.
+    """Keeps compiled templates in a `__pycache__` folder next to the templates.
 
-    Compiling takes twice as long as a render. Where that folder can't be written, each render
-    compiles.
+    Compiling takes twice as long as a render. If the folder can't be written, each render compiles
+    all templates.
     """
 
     def get_source_checksum(self, source: str) -> str:
@@ -79,10 +81,7 @@ class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
 
 
 def make_environment(root: Path) -> RestrictedEnvironment:
-    """Make the environment for the templates in the folder `root`.
-
-    One serves any number of renders.
-    """
+    """Make the environment for the templates in the folder `root`, for any number of renders."""
     environment = RestrictedEnvironment(
         loader=jinja2.FileSystemLoader(root),
         bytecode_cache=_CompiledTemplates(str(root / "__pycache__")),
@@ -109,7 +108,10 @@ def make_environment(root: Path) -> RestrictedEnvironment:
 
 
 def template_names(root: Path, *, macros: bool = False) -> list[str]:
-    """Paths below `root` of the templates that make objects, or of the files of macros, sorted."""
+    """Paths of templates below `root`, sorted.
+
+    macros: of the files of macros; else of the templates that make objects.
+    """
     names = sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{SUFFIX}"))
     return [name for name in names if holds_macros(name) == macros]
 
@@ -122,10 +124,10 @@ def holds_macros(name: str) -> bool:
 def render_template(
     environment: RestrictedEnvironment, name: str, template_context: Mapping[str, object]
 ) -> str:
-    """Render one template with a `context`; the text is YAML, maybe of several documents or of
-    none.
+    """Render the template `name` with the names of `template_context`.
 
-    Raises TemplateError, which names the template.
+    Returns YAML of any number of documents, or of none. Raises TemplateError, which names the
+    template.
     """
     try:
         return environment.get_template(name).render(template_context)

@@ -1,6 +1,6 @@
 """Print JSON as Go's encoding/json prints it: sorted keys, its numbers and escapes.
 
-So a text that Helm makes of a value with `toJson` is the text that this makes of it.
+So `to_json` gives the same text for a value as Helm's `toJson`.
 """
 
 import json.encoder
@@ -26,11 +26,15 @@ def _go_number(number: float) -> str:
         return "0"
     if not 1e-6 <= abs(value) < 1e21:
         mantissa, _, exponent = repr(value).partition("e")
-        return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if exponent else mantissa
+        if not exponent:
+            return mantissa
+        sign = exponent[0]
+        # Python writes 1e-07, Go 1e-7.
+        return f"{mantissa}e{sign}{exponent[1:].lstrip('0')}"
     from decimal import Decimal  # noqa: PLC0415 - few renders need it, and its import is slow
 
-    # repr has the fewest digits that give the same float back, as Go's; Decimal writes them out
-    # without an exponent.
+    # Go writes the fewest digits that give the same float back. So does Python's repr, and Decimal
+    # writes these digits without an exponent.
     digits = format(Decimal(repr(value)), "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
@@ -40,8 +44,10 @@ def _go_string(text: str) -> str:
 
 
 def encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
-    """Yield `value` as JSON; `newline` separates items ("" for compact), `step` is one level of
-    indentation.
+    """Yield the pieces of `value` as JSON.
+
+    newline: what stands before each item; "" for JSON on one line. step: one level of indentation.
+    colon: what stands between a key and its value. Raises ValueError for what JSON can't hold.
     """
     if value is None:
         yield "null"
@@ -53,20 +59,20 @@ def encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
         yield _go_number(value)
     elif isinstance(value, Mapping):
         deeper = newline + step
-        mark = "{" + deeper
+        before_key = "{" + deeper
         # Go sorts by the keys' UTF-8 bytes, which is the order of code points, as Python's.
         for key in sorted(value):
-            yield f"{mark}{_go_string(key)}{colon}"
+            yield f"{before_key}{_go_string(key)}{colon}"
             yield from encode(value[key], deeper, step, colon)
-            mark = "," + deeper
+            before_key = "," + deeper
         yield newline + "}" if value else "{}"
     elif isinstance(value, list | tuple):
         deeper = newline + step
-        mark = "[" + deeper
+        before_item = "[" + deeper
         for item in value:
-            yield mark
+            yield before_item
             yield from encode(item, deeper, step, colon)
-            mark = "," + deeper
+            before_item = "," + deeper
         yield newline + "]" if value else "[]"
     else:
         raise ValueError(f"a {type(value).__name__} can't be printed as JSON")
@@ -75,7 +81,8 @@ def encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
 _plain_json: Final = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode
-# What Go may print differently from Python: exponents, long or integral floats, and its escapes.
+# In JSON of Python's: exponents, long or integral floats, and characters that Go escapes. Go may
+# print these differently.
 _GO_PRINTS_APART: Final = re.compile(
     "[0-9][eE][-+]?[0-9]|[0-9]{16}|\\.0(?![0-9])|[<>&\u2028\u2029]"
 )
@@ -89,11 +96,13 @@ def to_json(value: object) -> str:
     try:
         text = _plain_json(value)
     except (TypeError, ValueError):
-        # Not for the C encoder: keys that are not strings, infinities, maps of other types.
-        text = ""
-    return text if text and _GO_PRINTS_APART.search(text) is None else to_json_exactly(value)
+        # The C encoder refuses keys that are not strings, infinities, and maps of other types.
+        return to_json_exactly(value)
+    if _GO_PRINTS_APART.search(text) is not None:
+        return to_json_exactly(value)
+    return text
 
 
 def to_json_exactly(value: object) -> str:
-    """`to_json` without its short cut through the C encoder."""
+    """The same text as `to_json`, without the fast C encoder."""
     return "".join(encode(value, "", "", ":"))

@@ -20,14 +20,15 @@ _SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 def read_folder(path: str) -> Objects:
-    """Read all .yaml, .yml and .json of a folder and the folders in it, but kustomizations.
+    """Read all .yaml, .yml and .json files of a folder and of the folders in it, except
+    kustomizations.
 
-    Raises UsageError when it holds no manifest, unless `roost render` wrote it so (`enabled:
-    false`).
+    Raises UsageError if the folder holds no manifest. A folder without manifests that `roost
+    render` wrote (`enabled: false`) is accepted.
     """
     folder = Path(path)
     files = sorted(
-        path for path in folder.rglob("*") if path.suffix in _SUFFIXES and path.is_file()
+        file for file in folder.rglob("*") if file.suffix in _SUFFIXES and file.is_file()
     )
     names = [str(file) for file in files if file.name != KUSTOMIZATION]
     objects = _objects(
@@ -44,25 +45,28 @@ def read_manifests(path: str) -> Objects:
     """Read a folder, or a file, of manifests. Raises UsageError when there are none."""
     if Path(path).is_dir():
         return read_folder(path)
-    found = _objects((path, document) for document in _documents(read_bytes(path), path))
-    if not found:
+    objects = _objects((path, document) for document in _documents(read_bytes(path), path))
+    if not objects:
         raise UsageError(
             f"{path}: found no manifests, expected objects with apiVersion and kind: a folder or a"
             " file."
         )
-    return found
+    return objects
 
 
 def parse_manifests(data: bytes, name: str) -> Objects | None:
-    """Read one file's manifests; None when these are values: some document lacks apiVersion or
-    kind.
+    """The objects in the bytes of one file. None: the file holds no manifests, but maybe values.
+
+    In a file of manifests, each document has apiVersion and kind. name: the file, for errors.
     """
     try:
         documents = list(_documents(data, name))
     except GeneratorError:
-        # Not for us to say: reading it as values gives the fault with its line.
+        # The caller reads it as values next, and that reports the fault with its line.
         return None
-    if not documents or not all("apiVersion" in body and "kind" in body for body in documents):
+    if not documents:
+        return None
+    if not all("apiVersion" in document and "kind" in document for document in documents):
         return None
     return _objects((name, document) for document in documents)
 
@@ -101,6 +105,7 @@ def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:
 
 
 def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:
+    """The objects of a document: the items of a List, else the document itself."""
     items = document.get("items")
     if document.get("kind") == "List" and isinstance(items, list):
         yield from (item for item in items if isinstance(item, dict))
@@ -110,12 +115,13 @@ def _unpack(document: dict[str, object]) -> Iterator[dict[str, object]]:
 
 def _identity(body: Mapping[str, object], file: str) -> Identity:
     metadata = body.get("metadata")
-    named = metadata if isinstance(metadata, dict) else {}
-    if not (body.get("apiVersion") and body.get("kind") and named.get("name")):
+    if not isinstance(metadata, dict):
+        metadata = {}
+    if not (body.get("apiVersion") and body.get("kind") and metadata.get("name")):
         raise GeneratorError(f"{file}: an object lacks apiVersion, kind or metadata.name.")
     return Identity(
         str(body["apiVersion"]),
         str(body["kind"]),
-        str(named.get("namespace") or ""),
-        str(named["name"]),
+        str(metadata.get("namespace") or ""),
+        str(metadata["name"]),
     )

@@ -1,5 +1,6 @@
-"""Write manifests: a stream, or a folder for `kubectl apply -k`, which is replaced as a whole or
-not at all.
+"""Write manifests: as a stream, or as a folder for `kubectl apply -k`.
+
+The folder is replaced as a whole, or not at all.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from generator.faults import UsageError, one_line
 from generator.render.manifests import Manifest
 
 KUSTOMIZATION: Final = "kustomization.yaml"
-# First line of Roost's kustomization: a folder without it isn't Roost's, and is left alone.
-MARK: Final = "# Written by roost render; the whole folder is replaced each time."
+# The first line of Roost's kustomization. A folder without this line isn't Roost's, and is left
+# alone.
+FIRST_LINE: Final = "# Written by roost render; the whole folder is replaced each time."
 _UNSAFE: Final = re.compile(r"[^a-z0-9.-]+")
 
 
@@ -30,45 +32,46 @@ def file_name(manifest: Manifest) -> str:
 
 
 def files_of(manifests: Sequence[Manifest]) -> dict[str, str]:
-    """Name and content of each file of the folder: one an object, and the kustomization that lists
-    them in order.
+    """The contents of the folder's files, by name: a file for each object, and the kustomization,
+    which lists the files in order.
     """
     files: dict[str, str] = {}
     for manifest in manifests:
         name = file_name(manifest)
         if name in files or name == KUSTOMIZATION:
+            # Objects of two API groups may have the same kind and name.
             group = _UNSAFE.sub("-", manifest.identity.api_version.lower())
             name = f"{name.removesuffix('.yaml')}.{group}.yaml"
         files[name] = manifest.text
-    listed = "".join(f"  - {name}\n" for name in files) or "  []\n"
+    resources = "".join(f"  - {name}\n" for name in files) or "  []\n"
     files[KUSTOMIZATION] = (
-        f"{MARK}\napiVersion: kustomize.config.k8s.io/v1beta1\nkind:"
-        f" Kustomization\nresources:\n{listed}"
+        f"{FIRST_LINE}\napiVersion: kustomize.config.k8s.io/v1beta1\nkind:"
+        f" Kustomization\nresources:\n{resources}"
     )
     return files
 
 
 def is_ours(folder: Path) -> bool:
     """Whether `roost render` wrote this folder."""
-    return _listed(folder) is not None
+    return _files_of_roost(folder) is not None
 
 
 def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
-    """Replace `folder` by these manifests; on any failure it stays as it was.
+    """Replace the files of `folder` by these manifests. On any failure the folder stays as it was.
 
-    Raises UsageError when it holds what `roost render` didn't write, or can't be written.
+    Raises UsageError if it holds files that `roost render` didn't write, or can't be written.
     """
-    import tempfile  # noqa: PLC0415 - it shows in a render to stdout
+    import tempfile  # noqa: PLC0415 - the import would slow down a render to stdout
 
     if not folder:
         raise UsageError('--output-dir "": is not a folder. Give a path.')
     try:
         target = _free_target(folder)
         target.parent.mkdir(parents=True, exist_ok=True)
-        # Beside the target: a rename is atomic only within one file system.
-        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as beside:
-            fresh = Path(beside, "new")
-            old = Path(beside, "old")
+        # In the target's parent: a rename is atomic only within one file system.
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as temporary:
+            fresh = Path(temporary, "new")
+            old = Path(temporary, "old")
             fresh.mkdir()
             for name, content in files_of(manifests).items():
                 (fresh / name).write_text(content, encoding="utf-8")
@@ -80,8 +83,9 @@ def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
 
 
 def _swap(fresh: Path, target: Path, old: Path) -> None:
-    """Put `fresh` where `target` was, with its permissions; a folder can't be renamed over one that
-    has files.
+    """Put the folder `fresh` where `target` was, with the permissions of `target`.
+
+    A folder can't be renamed over a folder with files, so `target` first becomes `old`.
     """
     if not target.exists():
         fresh.rename(target)
@@ -105,12 +109,12 @@ def _free_target(folder: str) -> Path:
         raise UsageError(
             f"--output-dir {folder}: is the current folder or above it. Give a folder below it."
         )
-    listed = _listed(target) or set()
+    written_by_roost = _files_of_roost(target) or set()
     entries = target.iterdir() if target.is_dir() else ()
     foreign = sorted(
         entry.name
         for entry in entries
-        if entry.name not in listed or entry.is_symlink() or not entry.is_file()
+        if entry.name not in written_by_roost or entry.is_symlink() or not entry.is_file()
     )
     if foreign:
         shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
@@ -121,17 +125,16 @@ def _free_target(folder: str) -> Path:
     return target
 
 
-def _listed(folder: Path) -> set[str] | None:
-    """Names of the files that a kustomization of ours accounts for; None when there is none of
-    ours.
+def _files_of_roost(folder: Path) -> set[str] | None:
+    """Names of the files that `roost render` wrote: its kustomization, and what that lists.
+
+    None: the folder has no kustomization that `roost render` wrote.
     """
     try:
         text = (folder / KUSTOMIZATION).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    if not text.startswith(MARK):
+    if not text.startswith(FIRST_LINE):
         return None
-    return {
-        KUSTOMIZATION,
-        *(line.removeprefix("  - ") for line in text.splitlines() if line.startswith("  - ")),
-    }
+    resources = [line.removeprefix("  - ") for line in text.splitlines() if line.startswith("  - ")]
+    return {KUSTOMIZATION, *resources}

@@ -34,8 +34,9 @@ def fits(value: object, definition: str) -> bool:
 
 
 def why_unfit(value: object, definition: str) -> str:
-    """Why a value doesn't fit one of the schema's definitions, in its checker's words; "" if it
-    does.
+    """Why a value doesn't fit one of the schema's definitions, in the validator's words.
+
+    "": it fits.
     """
     error = next(iter(_validator(definition).iter_errors(value)), None)
     return "" if error is None else error.message
@@ -47,7 +48,7 @@ def find_faults(merged: Merged) -> list[Fault]:
 
 
 def find_faults_by_path(merged: Merged) -> dict[KeyPath, Fault]:
-    """`find_faults`, each under the path that it is about."""
+    """The same faults as of `find_faults`, by the path of the faulty key."""
     if _validator().is_valid(merged.values):
         return {}
     return explain(merged, read_schema(), _validator().iter_errors(merged.values))

@@ -32,8 +32,10 @@ def read_values(files: Sequence[str], settings: SetOptions = NO_SET_OPTIONS) -> 
 def read_what_loads(
     files: Sequence[str], settings: SetOptions = NO_SET_OPTIONS
 ) -> tuple[Merged, list[Fault], list[UsageError]]:
-    """`read_values` without the files that hold no values or can't be read; and their faults and
-    errors.
+    """Read and merge as `read_values`, but leave out the files that can't be used.
+
+    Returns the merged values, the faults of files that hold no values, and an error for each file
+    that can't be read.
     """
     loaded: list[LoadedFile] = []
     faults: list[Fault] = []
@@ -41,11 +43,11 @@ def read_what_loads(
     for name in files:
         try:
             file = load(read_file(name), name)
-            hub = _fault_of_hub_values(file, name)
-            if hub is None:
+            fault = _fault_of_hub_values(file, name)
+            if fault is None:
                 loaded.append(file)
             else:
-                faults.append(hub)
+                faults.append(fault)
         except ValuesError as error:
             faults.extend(error.faults)
         except UsageError as error:
@@ -54,14 +56,14 @@ def read_what_loads(
 
 
 def _fault_of_hub_values(file: LoadedFile, name: str) -> Fault | None:
-    """The fault of a hub's values in the place of Roost's; None if they aren't a hub's."""
+    """The fault of a file with a hub's values instead of Roost's. None: it isn't a hub's."""
     key = next((key for key in file.values if key in NEVER_OURS), None)
     if key is None:
         return None
     line = file.source.find((key,)).line
     found = "a key of zero-to-jupyterhub's or BinderHub's values"
-    how = "stdin" if name == "-" else name
-    fix = f"Convert a hub's values first: `roost import {how} > values.yaml`."
+    shown = "stdin" if name == "-" else name
+    fix = f"Convert a hub's values first: `roost import {shown} > values.yaml`."
     return Fault(name, line, key, found, "Roost's own values", fix)
 
 
@@ -73,13 +75,16 @@ def read_defaults() -> LoadedFile:
 
 
 def parse_values(data: bytes, name: str) -> Merged:
-    """`read_values` for one file that was read already: a pipe gives its bytes only once."""
+    """The values of a file, given its bytes, merged with the chart's defaults.
+
+    For a file that was read already: a pipe gives its bytes only once. Raises ValuesError.
+    """
     return merge_values(read_defaults(), [load(data, name)])
 
 
 def read_file(name: str, most_bytes: int = MAX_FILE_BYTES) -> bytes:
     """Read a file, or stdin for "-", up to a byte more than `most_bytes`. Raises UsageError."""
-    # One byte more than accepted is enough to know that a file is too large, be it endless.
+    # If a byte more than accepted is there, the file is too large. Reading on might never end.
     try:
         if name == "-":
             return sys.stdin.buffer.read(most_bytes + 1)

@@ -1,4 +1,4 @@
-"""Look values up that may be of any type, or missing."""
+"""Look up values that may have any type, or may be missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from generator.values.merge import Values
 
 
 def mapping(value: object) -> Values:
-    """`value` if it is a map, else {}: a null reads as nothing."""
+    """`value` if it is a map, else {}; also for null."""
     return value if isinstance(value, dict) else {}
 
 
@@ -16,10 +16,11 @@ def listing(value: object) -> list[object]:
 
 
 def child(values: object, *keys: str) -> object:
-    """What stands under `keys`, one in the other; None when missing."""
+    """The value at a path of keys, from the outermost key to the innermost. None: it is missing."""
+    found = values
     for key in keys:
-        values = values.get(key) if isinstance(values, dict) else None
-    return values
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
 
 
 def number(value: object) -> float:

@@ -1,9 +1,9 @@
 """Put values together as Helm does: chart defaults, then -f files, then --set-json, then --set.
 
-Maps merge deeply, lists replace, `null` deletes a key of the defaults; nulls in the defaults
-themselves vanish. Each --set sets one key; of Helm's ways to say it, what is accepted here means
-the same there. Source: Helm 4's `pkg/cli/values`, `pkg/strvals` and
-`pkg/chart/common/util/coalesce.go`.
+Maps are merged deeply. A list replaces the earlier list. `null` deletes a key of the defaults, and
+nulls in the defaults themselves are left out. Each --set sets one key. Helm accepts more forms of
+--set; a form that is accepted here means the same to Helm. Source: Helm 4's `pkg/cli/values`,
+`pkg/strvals` and `pkg/chart/common/util/coalesce.go`.
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class Merged(NamedTuple):
 def merge_values(
     defaults: LoadedFile, files: Sequence[LoadedFile], settings: SetOptions = NO_SET_OPTIONS
 ) -> Merged:
-    """Merge everything into one map; the arguments stay as they are.
+    """Merge defaults, files and settings into one map. The arguments stay as they are.
 
-    Raises UsageError for a `--set` Helm refuses.
+    Raises UsageError for a `--set` or `--set-json` that Helm refuses, or that sets more than one
+    key.
     """
     given: Values = {}
     sources: list[Source] = [defaults.source]
@@ -74,17 +75,17 @@ def merge_values(
 
 
 def merge_maps(older: Mapping[str, object], newer: Mapping[str, object]) -> Values:
-    """Lay `newer` over `older`: maps deeply, everything else replaced; a null stays, to delete a
-    default later.
+    """`older` with the keys of `newer`: maps are merged deeply, everything else is replaced.
+
+    A null stays, to delete a default later.
     """
     merged = dict(older)
     for key, value in newer.items():
         before = merged.get(key)
-        merged[key] = (
-            merge_maps(before, value)
-            if isinstance(value, dict) and isinstance(before, dict)
-            else value
-        )
+        if isinstance(value, dict) and isinstance(before, dict):
+            merged[key] = merge_maps(before, value)
+        else:
+            merged[key] = value
     return merged
 
 
@@ -132,7 +133,7 @@ def _copy_map(value: Mapping[str, object]) -> Values:
 
 _NAME: Final = r"(?:\\.|[^\\.,=[])+"
 _SETTING: Final = re.compile(rf"({_NAME}(?:\.{_NAME})*)=(.*)", re.DOTALL)
-# Helm ends it at a comma, and reads what begins with a brace as a list.
+# Helm ends a value at a comma, and reads a value that begins with a brace as a list.
 _PLAIN: Final = re.compile(r"(?!\{)(?:\\.|[^\\,])*", re.DOTALL)
 
 
@@ -142,7 +143,8 @@ class _Setting:
     def __init__(self, flag: str, text: str) -> None:
         self._flag = flag
         self._text = text
-        if control := CONTROL.search(text):
+        control = CONTROL.search(text)
+        if control is not None:
             self._fail(f"found the control character U+{ord(control[0]):04X}, expected text")
         match = _SETTING.fullmatch(text)
         if match is None or (flag == "--set" and not _PLAIN.fullmatch(match[2])):
@@ -209,7 +211,7 @@ def _typed(text: str) -> object:
         return 0
     digits = text[1:] if text[:1] in {"+", "-"} else text
     is_whole = digits.isascii() and digits.isdigit() and not text.startswith("0")
-    # An int64 has 19 digits, and Python's `int` refuses thousands.
+    # An int64 has 19 digits. Python's `int` refuses texts of thousands of digits.
     if is_whole and len(digits) < 30 and -(2**63) <= int(text) < 2**63:
         return int(text)
     return text

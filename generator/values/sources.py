@@ -10,8 +10,8 @@ from generator.faults import Fault, KeyPath, Severity, show_path
 
 MAX_FILE_BYTES: Final = 4 * 2**20
 MAX_DEPTH: Final = 64
-# C0 but tab, newline and carriage return; DEL; C1. Helm prints some raw and then can't read its own
-# output.
+# Control characters (C0 except tab, newline and carriage return, DEL, C1) and code points that are
+# no characters. Helm prints some of them unescaped, and then can't read its own output.
 CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -67,16 +67,17 @@ class ValueSource(Source):
 
 
 class Places:
-    """Says where a key of the merged values was written: the last source that has it, or has its
-    parent.
+    """Finds where a key of the merged values was written: in the last source that has the key, else
+    in the last that has its nearest parent.
     """
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)
 
     def of(self, path: KeyPath) -> tuple[str, int]:
-        """File and line for `path`; the line of the nearest parent when the key itself stands
-        nowhere.
+        """The source's name and the line of the key at `path`, or of its nearest parent.
+
+        Line 0: the source has no lines, as `--set`.
         """
         if not self._sources:
             return "values", 0
@@ -104,7 +105,7 @@ class Places:
         fix: str = "",
         severity: Severity = "error",
     ) -> Fault:
-        """What is wrong with a key, with its place."""
+        """A fault of the key at `path`, with file and line."""
         return Fault(*self.of(path), show_path(path), found, expected, fix, severity)
 
 
@@ -116,7 +117,8 @@ class LoadedFile(NamedTuple):
 
 
 def normalise_float(value: float) -> int | float:
-    """Give integral floats below 10^21 as int, and -0.0 as 0: both print alike in Go, and compare
-    alike here.
+    """An integral float below 10^21 as int, and -0.0 as 0; any other float as it is.
+
+    Go prints 2.0 as 2, too.
     """
     return int(value) if value.is_integer() and abs(value) < 1e21 else value

@@ -12,7 +12,7 @@ from generator.values.files import read_values
 from generator.values.lookups import child, text
 from roost.commands.hub_trial import by_kind, read_rules
 from roost.commands.options import RenderOptions
-from roost.commands.pod_file import left_out
+from roost.commands.pod_file import unchecked_part
 from roost.doctor.try_pod import make_pod
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.pod_body import read_pod_body
@@ -22,16 +22,16 @@ from webhook.facts.facts import Facts
 
 
 def admitted_pod(options: RenderOptions, given: dict[str, Any]) -> str:
-    """The pod in YAML as the webhook would admit it with these values, as far as it says so without
-    a cluster. Raises UsageError.
+    """The pod as the webhook would admit it with these values, if it knew nothing of a cluster.
+
+    Returns YAML, after comments that name the decisions. Raises UsageError.
     """
-    rules = read_rules(
-        by_kind(read_values(options.files, options.settings).values, options.release)
-    )
+    values = read_values(options.files, options.settings).values
+    rules = read_rules(by_kind(values, options.release))
     if rules is None:
         return "# These values have no webhook: the pod stays as it is.\n"
     body = make_pod(given)
-    # Where the pod says that it is; of that namespace's labels its name alone is known.
+    # The namespace that the pod names. Of its labels, only the label with its name is known.
     namespace = text(child(given, "metadata", "namespace")) or options.release.namespace
     facts = Facts(namespaces={namespace: {NAMESPACE_NAME_LABEL: namespace}})
     try:
@@ -39,11 +39,12 @@ def admitted_pod(options: RenderOptions, given: dict[str, Any]) -> str:
         decision = decide(pod, rules, facts, now=0.0)
     except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None
-    notes = [f"{key}: {text}" for key, text in decision.audit.items()] or [
-        "no class: the pod stays as it is"
-    ]
-    notes += filter(None, [left_out(body)])
+    notes = [f"{key}: {text}" for key, text in decision.audit.items()]
+    if not notes:
+        notes.append("no class: the pod stays as it is")
+    unchecked = unchecked_part(body)
+    if unchecked:
+        notes.append(unchecked)
+    comments = "".join(f"# {note}\n" for note in notes)
     admitted = jsonpatch.apply_patch(body, list(decision.operations))
-    return "".join(
-        [*(f"# {sentence}\n" for sentence in notes), yaml.safe_dump(admitted, sort_keys=False)]
-    )
+    return comments + yaml.safe_dump(admitted, sort_keys=False)

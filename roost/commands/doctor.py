@@ -17,7 +17,7 @@ from generator.values.files import read_values
 from generator.values.release_name import check_release
 from roost.commands.hub_values import read_hub
 from roost.commands.options import RenderOptions, cluster_options, values_options
-from roost.commands.pod_file import left_out, read_pod_file
+from roost.commands.pod_file import read_pod_file, unchecked_part
 from roost.doctor.cause_tree import CauseTree, group_by_cause
 from roost.doctor.checks import BEFORE, FELT_CHECKS, INSTALLED, run_checks
 from roost.doctor.findings import CheckOutcome, Finding
@@ -61,7 +61,7 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
     for change in changes:
         value = f" {json.dumps(change['value'])}" if "value" in change else ""
         lines.append(f"  {change['op']} {change['path']}{value}")
-    if text := left_out(pod):
+    if text := unchecked_part(pod):
         lines.append(text)
     # Whoever wrote the pod chose its labels, its scheduler and its annotations' keys.
     click.echo(printable_lines("\n".join(lines)))

@@ -14,23 +14,24 @@ FORMATS: Final = ("text", "github")
 _LEVELS: Final = {"error": "error", "warning": "warning", "hint": "notice"}
 
 
-def show_faults(faults: Sequence[Fault], form: str) -> str:
-    """The faults in one of `FORMATS`, a line each."""
-    if form == "text":
+def show_faults(faults: Sequence[Fault], output_format: str) -> str:
+    """The faults in one of `FORMATS`, a line for each fault."""
+    if output_format == "text":
         return "".join(f"{fault}\n" for fault in faults)
     return "".join(map(_annotation, faults))
 
 
 def _annotation(fault: Fault) -> str:
-    """A workflow command of GitHub's; without a place when the fault's file isn't one (`--set`)."""
-    given = {"title": fault.key}
+    """A fault as a workflow command of GitHub; without a place if it isn't in a file (`--set`)."""
+    properties_given = {}
     if Path(fault.file).is_file():
-        # From the repository's top, where GitHub looks for it; a job may run in a folder below.
+        # GitHub wants the path from the repository's top. A job may run in a folder below it.
         path = os.path.relpath(fault.file, os.environ.get("GITHUB_WORKSPACE") or ".")
-        given = {"file": path, "line": str(fault.line or ""), **given}
+        properties_given = {"file": path, "line": str(fault.line or "")}
+    properties_given["title"] = fault.key
     escaped = {
         name: _escaped(value).replace(":", "%3A").replace(",", "%2C")
-        for name, value in given.items()
+        for name, value in properties_given.items()
     }
     properties = ",".join(f"{name}={value}" for name, value in escaped.items() if value)
     return f"::{_LEVELS[fault.severity]} {properties}::{_escaped(str(fault))}\n"

@@ -1,5 +1,5 @@
-"""Options that several commands share: the values, Helm's release, the cluster, a program's own
-fields.
+"""Options that several commands share: the values, Helm's release, the cluster, and the fields of a
+program's options.
 """
 
 from __future__ import annotations
@@ -108,13 +108,19 @@ def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
     context = click.option(
         "--context", metavar="NAME", help="Of the kubeconfig. Default: its current one."
     )
-    help_ = "Default: $KUBECONFIG, else the pod's own account in a pod, else ~/.kube/config."
-    return click.option("--kubeconfig", metavar="FILE", help=help_)(context(command))
+    kubeconfig = click.option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="Default: $KUBECONFIG, else the pod's own account in a pod, else ~/.kube/config.",
+    )
+    return kubeconfig(context(command))
 
 
 def program(name: str, options: type, serve: Callable[[Any], int], help_: str) -> click.Command:
-    """The command of a long-running program: `serve` gets an object of `options`, whose fields are
-    the command's.
+    """Make the command of a long-running program.
+
+    options: a dataclass, each of whose fields becomes an option. serve: called with an object of
+    that class; returns the exit code. help_: the command's help text.
     """
     from roost_core.options import parameters  # noqa: PLC0415 - other commands needn't load dataclasses
 

@@ -16,15 +16,15 @@ _CLAIMS = (
 )
 
 
-def left_out(pod: Mapping[str, Any]) -> str:
-    """What no check of a pod takes into account; "" if everything is."""
+def unchecked_part(pod: Mapping[str, Any]) -> str:
+    """A sentence about the part of the pod that no check looks at; "" if all is looked at."""
     return _CLAIMS if (pod.get("spec") or {}).get("resourceClaims") else ""
 
 
 def read_pod_file(given: str) -> dict[str, Any]:
-    """The pod of a file, of stdin (`-`), or of JSON that is the argument itself.
+    """Read the pod that `--pod` gives: a file's name, `-` for stdin, or the pod itself in JSON.
 
-    Raises UsageError.
+    Raises UsageError for what can't be read, or isn't a Pod.
     """
     name = given
     if given == "-":
