@@ -9,7 +9,8 @@ from typing import Final
 
 from roost_core import options
 
-# Otherwise there is no webhook, or somebody else makes its certificate.
+# The condition, in a template, under which controllers keep the webhook's certificates. Otherwise
+# there is no webhook, or somebody else makes its certificate.
 _KEEPS_CERTIFICATES: Final = (
     'values.admission.mode == "webhook" and values.webhook.certificates.mode == "self" and'
     " values.clusterResources"
@@ -82,5 +83,5 @@ class ControllersOptions:
 
     @property
     def files(self) -> tuple[Path | None, ...]:
-        """What is read at start."""
+        """The files that are read at start; None for a file that there isn't."""
         return self.settings_path, self.scheduler_configuration_path

@@ -49,16 +49,19 @@ def load_settings(
 def parse_settings(
     document: Document, scheduler_configuration: Document | None, minor: int
 ) -> ControllersSettings:
-    """Check the document and make the planners. Raises SettingsError with all faults."""
+    """Check release.json and make the planners. Raises SettingsError with all faults.
+
+    scheduler_configuration: as parsed from YAML; None: Roost has no kube-scheduler. minor: as for
+    `load_settings`.
+    """
     read = Reader()
     shared = ReleaseDocument(read, document, scheduler_configuration, minor)
     planners = [controller.planner(shared) for controller in CONTROLLERS]
     # Faults in parts that no controller reads are reported, too.
     shared.read_all()
     shared.raise_faults()
-    return ControllersSettings(
-        shared=shared, planners=tuple([planner for planner in planners if planner is not None])
-    )
+    with_work = tuple(planner for planner in planners if planner is not None)
+    return ControllersSettings(shared=shared, planners=with_work)
 
 
 def _load_yaml(path: Path) -> dict[str, Any]:

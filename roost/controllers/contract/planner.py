@@ -27,8 +27,10 @@ class Planner(Generic[Memory]):
         self._last: tuple[Planned[Memory], float] | None = None
 
     def plan(self, snapshot: Snapshot, now: Moment) -> Planned[Memory]:
-        """Make a plan, an empty one where the last was made just now; its memory is kept for the
-        next.
+        """Make a plan, and keep its memory for the next plan.
+
+        If the last plan is younger than the controller's pace, its result is returned again,
+        without its actions.
         """
         pace_seconds = self._controller.pace_seconds
         if self._last is not None:
@@ -53,7 +55,7 @@ class Planner(Generic[Memory]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controller(Generic[Settings, Memory]):
-    """One controller: what its folder's plan.py ends in, and what the registry lists."""
+    """One controller, as `plan.py` in its folder defines it and the registry lists it."""
 
     # In logs and metrics.
     name: str
@@ -67,8 +69,7 @@ class Controller(Generic[Settings, Memory]):
         lambda memory, _done, _settings, _now: memory
     )
     gauges: Sequence[PlanGauge] = ()
-    # The least time between two plans: the cluster changes more often than this planner needs to
-    # know.
+    # The least time between two plans, for a planner that needn't see each change of the cluster.
     pace_seconds: float = 0.0
 
     def planner(self, release: ReleaseDocument) -> Planner[Memory] | None:

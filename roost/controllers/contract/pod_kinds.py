@@ -1,5 +1,5 @@
-"""Recognise pods that pull images, Roost's own and zero-to-jupyterhub's, and users' pods that wait
-for images.
+"""Recognise the pods of pullers, Roost's and zero-to-jupyterhub's, and users' pods that wait for
+images.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ def is_popular_puller(labels: Mapping[str, str]) -> bool:
 
 
 def is_z2jh_puller(labels: Mapping[str, str]) -> bool:
-    """Whether it is one of zero-to-jupyterhub's puller pods, for `imageGate.pullerPods:
+    """Whether it is a pod of a zero-to-jupyterhub puller, for `imageGate.pullerPods:
     zeroToJupyterHub`.
     """
     return labels.get(COMPONENT_LABEL) in _Z2JH_PULLERS
 
 
 def is_z2jh_continuous_puller(labels: Mapping[str, str]) -> bool:
-    """Whether it is of zero-to-jupyterhub's continuous puller, which runs on new nodes, too; its
-    hook doesn't.
+    """Whether it is a pod of zero-to-jupyterhub's continuous puller.
+
+    The continuous puller runs on new nodes, too. The hook's puller doesn't.
     """
     return labels.get(COMPONENT_LABEL) == _Z2JH_CONTINUOUS
 
@@ -59,19 +60,18 @@ def waits_at_gate(pod: Pod) -> bool:
     `nominated_node` isn't looked at: a pod that pre-empts others waits, too. They may take their
     time to go.
     """
-    if (
-        pod.unschedulable_since is None
-        or pod.node_name
-        or pod.leaving
-        or pod.gated
-        or pod.is_finished
-    ):
+    if pod.unschedulable_since is None or pod.node_name:
+        return False
+    if pod.leaving or pod.gated or pod.is_finished:
         return False
     return bool(gate_labels(pod.spec, PULLED_LABEL_PREFIX))
 
 
 def gate_labels(spec: PodSpec, prefix: str) -> frozenset[str]:
-    """The labels that keep the pod off a node while they say "pulling"."""
+    """The labels that keep the pod off a node while their value is "pulling".
+
+    prefix: of the labels that count.
+    """
     terms = spec.required_node_terms or ()
     return frozenset(
         expression.key

@@ -1,4 +1,4 @@
-"""release.json as all controllers share it."""
+"""The parts of release.json that several controllers read."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from roost_core.release.release_settings import ReleaseSettings
 
 
 class ReleaseDocument(ReleaseSettings):
-    """What controllers are made from; each reads its own part of the document, too.
+    """release.json, from which controllers read their settings.
 
-    scheduler_configuration: as parsed from YAML; None: none is rendered. minor: the cluster's, 36
-    for 1.36, which decides how kube-scheduler reads it.
+    scheduler_configuration: kube-scheduler's, as parsed from YAML; None: none is rendered.
+    minor: of the cluster, 36 for 1.36. It decides how kube-scheduler reads its configuration.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ReleaseDocument(ReleaseSettings):
 
     @property
     def moves_placeholders(self) -> bool:
-        """Whether placeholders are moved, so that there is a right to evict."""
+        """Whether placeholders are moved. Only then does the chart give the right to evict."""
         mover = self.read.mapping(self.document.get("placeholderMover"), "placeholderMover")
         is_on = mover.get("enabled") is True
         return is_on and bool(self.placeholder_sets) and self.evictions_per_minute > 0
@@ -68,11 +68,8 @@ class ReleaseDocument(ReleaseSettings):
     def history_name(self) -> str:
         """The ConfigMap in which headroom keeps what it learned; "": no set learns."""
         name = self.read.text(self.document.get("headroomHistory"), "headroomHistory")
-        return (
-            name
-            if any(placeholder_set.learn is not None for placeholder_set in self.placeholder_sets)
-            else ""
-        )
+        learns = any(placeholder_set.learn is not None for placeholder_set in self.placeholder_sets)
+        return name if learns else ""
 
     @cached_property
     def events(self) -> BookingSettings | None:

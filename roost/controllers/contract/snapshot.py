@@ -25,13 +25,14 @@ class Moment(NamedTuple):
     # Seconds of a monotonic clock; its zero is arbitrary.
     steady: float
 
-    def began(self, timestamp: float, at_most: float) -> float:
-        """When something began, in steady seconds, by another machine's timestamp; so many seconds
-        ago at most.
+    def began(self, timestamp: float, longest_ago: float) -> float:
+        """When something began, in steady seconds, by another machine's timestamp.
 
-        at_most: 0 for what this program saw begin: clocks differ, and jump.
+        timestamp: Unix time. longest_ago: seconds before now; an earlier beginning counts as this
+        one. 0 for what this program saw begin, because clocks differ, and jump.
         """
-        return self.steady - min(max(0.0, self.wall - timestamp), at_most)
+        seconds_ago = max(0.0, self.wall - timestamp)
+        return self.steady - min(seconds_ago, longest_ago)
 
 
 class Sight(NamedTuple):
@@ -41,18 +42,22 @@ class Sight(NamedTuple):
     created: float
     # None: it isn't Ready.
     ready_since: float | None
-    # The node's own word for it: with another one, it got ready again.
+    # `Node.ready_since`, the node's own timestamp. When it changes, the node got ready again.
     timestamp: float | None
 
 
-def see(node: Node, before: Sight | None, now: Moment, at_most: float) -> Sight:
-    """Note when a node came and got ready. at_most: as for `Moment.began`, for what is new."""
+def see(node: Node, before: Sight | None, now: Moment, longest_ago: float) -> Sight:
+    """When a node came and got ready, by this program's clock.
+
+    before: the result of the last look; None: there was none. longest_ago: as for `Moment.began`,
+    for what changed since.
+    """
     if before is None or before.uid != node.uid:
-        before = Sight(node.uid, now.began(node.created, at_most), None, None)
+        before = Sight(node.uid, now.began(node.created, longest_ago), None, None)
     timestamp = node.ready_since
     ready_since = before.ready_since
     if timestamp != before.timestamp:
-        ready_since = None if timestamp is None else now.began(timestamp, at_most)
+        ready_since = None if timestamp is None else now.began(timestamp, longest_ago)
     return Sight(node.uid, before.created, ready_since, timestamp)
 
 
@@ -66,7 +71,8 @@ class StatefulSetState:
     replicas: int
     # Its template changed, and not all of its pods have been replaced yet.
     is_rolling: bool = False
-    # Its number is the one that controllers wrote last, not one of the values or of another's hand.
+    # Its number is the number that controllers wrote last. Neither the values nor a person changed
+    # it since.
     is_scaled_by_us: bool = False
     # From its template: the container's resources as written, and the PriorityClass's name.
     resources: Mapping[str, Any] = field(default_factory=dict)
@@ -91,8 +97,8 @@ class Snapshot:
     hold_ups: Mapping[str, HoldUp] = field(default_factory=dict)
     # ConfigMaps that book events, by namespace and name; empty while events are switched off.
     bookings: Mapping[str, BookingSource] = field(default_factory=dict)
-    # What headroom learned, as stored: a history by the set's name; None: not read yet, or not
-    # readable.
+    # What headroom learned, as stored in its ConfigMap: the text of a history, by the set's name;
+    # None: not read yet, or not readable.
     histories: Mapping[str, str] | None = None
     # Extended resources that nodes may have without listing them.
     claimable: frozenset[str] = frozenset()
@@ -109,7 +115,7 @@ class Snapshot:
     sights: Mapping[str, Sight] = field(default_factory=dict)
 
     def sight_of(self, node: Node, now: Moment) -> Sight:
-        """Since when a node is there and Ready; by its timestamps where nobody watched, as in a
-        replay.
+        """Since when a node is there and Ready. For a node that this program didn't watch, as in a
+        replay, the node's own timestamps count.
         """
         return self.sights.get(node.name) or see(node, None, now, math.inf)

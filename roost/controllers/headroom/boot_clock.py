@@ -1,8 +1,8 @@
 """Measure how long a set's nodes boot: from when the first pod waits until a new node is ready.
 
-Only the first node after a rest is measured. Later ones may have been asked for by pods that are
-gone: a placeholder that waits is replaced when the set's number changes, and its successor has
-waited for less time than the node took. Pure; times are Unix time.
+Only the first node after a rest is measured. Pods that are gone may have asked for the later nodes:
+when the set's number changes, a placeholder that waits is replaced by another, which has waited for
+less time than the node took. Pure; times are Unix time.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import Final
 from roost_core.objects.node import Node
 from roost_core.placement.headroom_history import MOST_BOOT_SECONDS
 
-# A rest is as long as nodes boot, within these limits: then nothing that was asked for before is
-# still to come.
+# A rest is a time without pods that wait and without new nodes. It is as long as nodes boot, within
+# these limits: then no node that was asked for before is still to come.
 LEAST_REST_SECONDS: Final = 300.0
-# Who has waited for longer, but for the pod that is measured, waits for something that no
-# autoscaler brings.
+# A pod that has waited for longer waits for something that no autoscaler brings, unless it is the
+# pod that is measured.
 MOST_REST_SECONDS: Final = 900.0
-# A pod that waits may be replaced by another. If nobody waits for longer than that, no node was
-# asked for.
+# A pod that waits may be replaced by another. If no pod waits for this long, no node was asked for.
 REPLACED_SECONDS: Final = 45.0
 # If the first pod still waits so long after a node got ready, it can't have asked for that node.
 SEATED_SECONDS: Final = 60.0
@@ -36,7 +35,7 @@ class BootClock:
     # The last look, and the last one at which somebody waited or a node came.
     looked_at: float
     busy_at: float
-    # Since when the first pod has waited whose node is measured; None: nothing is measured.
+    # Since when the pod has waited that asked for the node; None: no boot is measured.
     asked_at: float | None = None
     # The nodes that were there before, and still are.
     known: frozenset[str] = frozenset()
@@ -77,24 +76,28 @@ class BootClock:
     def measured(
         self, nodes: Mapping[str, Node], waiting: Sequence[float], now: float
     ) -> tuple[BootClock, int | None]:
-        """Return the clock, stopped if a new node is ready or none is to come, and the boot that
-        ended.
+        """Return the clock, and the boot that ended, in seconds; None: none did.
+
+        The clock is stopped if a new node is ready, or if none can be expected any more.
         """
         if self.asked_at is None:
             return self, None
         stopped = BootClock(self.looked_at, self.busy_at)
-        ready = [
+        new_ready_times = [
             node.ready_since
             for name, node in nodes.items()
             if name not in self.known and node.ready_since is not None
         ]
-        if ready:
-            seconds = round(min(ready) - self.asked_at)
+        if new_ready_times:
+            first_ready = min(new_ready_times)
             if self.asked_at in waiting:
-                # The scheduler may not have looked yet.
-                return (self if now - min(ready) < SEATED_SECONDS else stopped), None
+                may_get_seated = now - first_ready < SEATED_SECONDS
+                return self if may_get_seated else stopped, None
+            boot_seconds = round(first_ready - self.asked_at)
             # A node that was ready before it was asked for says nothing.
-            return stopped, seconds if 0 < seconds <= MOST_BOOT_SECONDS else None
+            if 0 < boot_seconds <= MOST_BOOT_SECONDS:
+                return stopped, boot_seconds
+            return stopped, None
         if now - self.asked_at > MOST_BOOT_SECONDS or now - self.busy_at > REPLACED_SECONDS:
             return stopped, None
         return self, None

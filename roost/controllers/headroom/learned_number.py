@@ -14,11 +14,11 @@ from roost_core.placement.headroom_history import MINUTE_SECONDS
 from roost_core.placement.headroom_windows import Period
 from roost_core.release.placeholder_sets import LearnSettings
 
-# For so long a new leader waits for what it hasn't read yet, as the stored history, and leaves the
-# number as it is.
+# So long a new leader leaves the number as it is, while it hasn't read everything: for example, the
+# stored history.
 NEW_LEADER_SECONDS: Final = 60.0
-# An autoscaler that leaves empty nodes for less takes nodes whose placeholders would fit beside
-# users, too.
+# An autoscaler that leaves empty nodes for less time than this also removes nodes whose
+# placeholders would fit next to users.
 SLOW_SCALE_DOWN_SECONDS: Final = 300.0
 
 
@@ -31,10 +31,10 @@ def learned_number(
     present: int | None,
     now: Moment,
 ) -> tuple[int, str]:
-    """Return what the forecast, the windows and bookings give together, and why; "": windows or the
-    values give it.
+    """Return how many placeholders the forecast, the windows and bookings give together, and why.
 
-    extra: what bookings need. present: the set's number; None: there is no such set.
+    The reason is "" if windows or the values alone give the number. extra: placeholders for
+    bookings. present: the set's number now; None: there is no StatefulSet of it.
     """
     may_still_come = now.steady - learned.since < NEW_LEADER_SECONDS
     if not learned.is_loaded and may_still_come and present is not None:
@@ -47,7 +47,7 @@ def learned_number(
     view = learned.view
     leaves_empty_nodes = learned.accounting.idle_seconds >= SLOW_SCALE_DOWN_SECONDS
     if seats <= view.room + view.spare and leaves_empty_nodes:
-        # Users have this room without placeholders. Placeholders there would push users to empty
+        # Users have the room without placeholders. Placeholders in it would push users to empty
         # nodes.
         seats = max(0, seats - view.room)
     replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
@@ -55,8 +55,8 @@ def learned_number(
     if period.windows or days < FLOOR_DAYS:
         beside_bookings = period.replicas
     else:
-        # Whoever books a lecture that is learned means the same people: they come beside the
-        # steady need, not beside the lecture's.
+        # A lecture that is booked may be learned, too. Its people are added to the steady need,
+        # because the lecture's forecast already has them.
         beside_bookings = min(replicas, max(learn.min, forecast.steady))
     booked = extra + beside_bookings
     if extra and booked >= replicas:
@@ -67,5 +67,5 @@ def learned_number(
 
 
 def seconds_until_change(now: Moment) -> float:
-    """Seconds until `learned_number` may differ although nothing is told: the next minute."""
+    """Seconds until `learned_number` may differ without any event: until the next full minute."""
     return MINUTE_SECONDS - now.wall % MINUTE_SECONDS

@@ -1,5 +1,6 @@
-"""Choose the set whose seat a user takes, where several sets learn on the same nodes: each person
-counts once.
+"""Choose the set whose seat a user takes, where several sets learn on the same nodes.
+
+So each person counts once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from roost_core.release.placeholder_sets import PlaceholderSet
 class _Fit(NamedTuple):
     """How well a user fits a set's placeholders; the least is best."""
 
-    # Whether one asks for devices that the other doesn't.
+    # Whether the user or the placeholder asks for devices that the other doesn't.
     differs_in_devices: bool
     # How far its size is from a placeholder's: 0 for equal ones.
     distance: float
@@ -31,24 +32,35 @@ class _Fit(NamedTuple):
 
 
 class SetOfUser:
-    """Which of the sets that learn a user counts for, at one time."""
+    """Which of the sets that learn a user counts for, at one time.
+
+    It remembers what it found, because many users have the same spec.
+    """
 
     def __init__(self, sets: Sequence[PlaceholderSet], snapshot: Snapshot) -> None:
         """sets: those that learn."""
         self._sets = {learner.name: learner for learner in sets}
-        self._asked = {name: asked_by_placeholder(learner) for name, learner in self._sets.items()}
+        self._requests = {
+            name: asked_by_placeholder(learner) for name, learner in self._sets.items()
+        }
         self._position = {name: number for number, name in enumerate(self._sets)}
         self._nodes = snapshot.nodes
-        self._of_node: dict[str, tuple[str, ...]] = {}
-        self._nodes_of: dict[str, dict[str, Node]] = {}
+        # Names of sets, by the node's name.
+        self._sets_of_node: dict[str, tuple[str, ...]] = {}
+        # By the set's name.
+        self._nodes_of_set: dict[str, dict[str, Node]] = {}
         self._chosen: dict[tuple[PodSpec, tuple[str, ...]], str] = {}
-        self._waits: dict[PodSpec, tuple[str, ...]] = {}
+        # Names of sets, by the spec of a pod that waits.
+        self._sets_of_waiting: dict[PodSpec, tuple[str, ...]] = {}
 
     def counts_for(self, pod: Pod, set_name: str) -> bool:
         """Whether a user's pod, on a node of the set or waiting for one, takes a seat of it."""
         if len(self._sets) < 2:
             return True
-        names = self._on(pod.node_name) if pod.node_name else self._waiting(pod.spec)
+        if pod.node_name:
+            names = self._find_sets_of_node(pod.node_name)
+        else:
+            names = self._find_sets_of_waiting(pod.spec)
         if len(names) < 2:
             return True
         key = (pod.spec, names)
@@ -56,28 +68,28 @@ class SetOfUser:
             self._chosen[key] = min(names, key=lambda name: self._fit(pod.spec, name))
         return self._chosen[key] == set_name
 
-    def _on(self, node_name: str) -> tuple[str, ...]:
+    def _find_sets_of_node(self, node_name: str) -> tuple[str, ...]:
         """Sets whose placeholders can use a node."""
-        if node_name not in self._of_node:
+        if node_name not in self._sets_of_node:
             node = self._nodes[node_name]
-            self._of_node[node_name] = tuple(
+            self._sets_of_node[node_name] = tuple(
                 name for name, learner in self._sets.items() if is_of_set(learner.rules, node)
             )
-        return self._of_node[node_name]
+        return self._sets_of_node[node_name]
 
-    def _waiting(self, spec: PodSpec) -> tuple[str, ...]:
+    def _find_sets_of_waiting(self, spec: PodSpec) -> tuple[str, ...]:
         """Sets for whose nodes a pod waits."""
-        if spec not in self._waits:
-            if not self._nodes_of:
-                self._nodes_of = {
+        if spec not in self._sets_of_waiting:
+            if not self._nodes_of_set:
+                self._nodes_of_set = {
                     name: self._usable(learner) for name, learner in self._sets.items()
                 }
-            self._waits[spec] = tuple(
+            self._sets_of_waiting[spec] = tuple(
                 name
                 for name, learner in self._sets.items()
-                if waits_for_set(spec, learner, self._nodes_of[name])
+                if waits_for_set(spec, learner, self._nodes_of_set[name])
             )
-        return self._waits[spec]
+        return self._sets_of_waiting[spec]
 
     def _usable(self, placeholder_set: PlaceholderSet) -> dict[str, Node]:
         return {
@@ -87,13 +99,16 @@ class SetOfUser:
         }
 
     def _fit(self, spec: PodSpec, name: str) -> _Fit:
-        asked = self._asked[name]
-        own = dict(spec.requests)
+        of_placeholder = self._requests[name]
+        of_user = dict(spec.requests)
         size = size_in_placeholders(
-            own.get(CPU, 0), own.get(MEMORY, 0), asked.get(CPU, 0), asked.get(MEMORY, 0)
+            of_user.get(CPU, 0),
+            of_user.get(MEMORY, 0),
+            of_placeholder.get(CPU, 0),
+            of_placeholder.get(MEMORY, 0),
         )
         return _Fit(
-            differs_in_devices=_devices(own) != _devices(asked),
+            differs_in_devices=_devices(of_user) != _devices(of_placeholder),
             distance=abs(log(size)),
             minus_conditions=-_least_conditions(self._sets[name].rules),
             position=self._position[name],
@@ -101,7 +116,10 @@ class SetOfUser:
 
 
 def _least_conditions(rules: NodeRules) -> int:
-    """How many conditions each of the nodes meets at least: of the terms, one must hold."""
+    """How many conditions each node of the rules meets at least.
+
+    A node meets the whole selector, and at least one of the required terms.
+    """
     lengths = [len(term.expressions) + len(term.fields) for term in rules.required_node_terms or ()]
     return len(rules.node_selector) + min(lengths, default=0)
 

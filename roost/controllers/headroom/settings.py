@@ -16,8 +16,8 @@ class HeadroomSettings:
     """What headroom reads of release.json."""
 
     sets: tuple[PlaceholderSet, ...] = ()
-    # Names of those with windows or `learn`; of all if events can be booked. The others keep the
-    # values' number, or what a quota leaves of it.
+    # Names of the sets with windows or `learn`; of all sets if events can be booked. The other sets
+    # keep the values' number, or what a quota leaves of it.
     scaled: frozenset[str] = frozenset()
     # None: no events can be booked.
     events: BookingSettings | None = None
@@ -25,7 +25,7 @@ class HeadroomSettings:
     history_name: str = ""
     # Whether a pod is a user's, by its labels and those of its namespace, as a Snapshot has them.
     is_user: Callable[[Pod, Mapping[str, Mapping[str, str]] | None], bool]
-    # Whether a pod is a user's of another hub that shares the nodes.
+    # Whether a pod is of a user of another hub that shares the nodes.
     is_neighbour: Callable[[Pod], bool] = lambda _pod: False
     # Whether other hubs share the nodes, so that their placeholders count.
     shares_nodes: bool = False
@@ -35,7 +35,7 @@ class HeadroomSettings:
 
 def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
     """Read release.json; None if there is no set."""
-    books = release.events is not None
+    can_book = release.events is not None
     sets = release.placeholder_sets
     if not sets:
         return None
@@ -44,7 +44,7 @@ def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
         scaled=frozenset(
             placeholder_set.name
             for placeholder_set in sets
-            if books or placeholder_set.windows or placeholder_set.learn is not None
+            if can_book or placeholder_set.windows or placeholder_set.learn is not None
         ),
         events=release.events,
         history_name=release.history_name,

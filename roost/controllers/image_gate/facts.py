@@ -149,12 +149,12 @@ class PlanContext:
 
     @cached_property
     def users(self) -> frozenset[tuple[str, str]]:
-        """Nodes and image labels of pods that are or will be there, and must keep off nodes that
-        are pulling.
+        """Pairs of a node and an image label: a pod is or will be on the node, and the label would
+        keep it off while the node is pulling.
         """
         users: set[tuple[str, str]] = set()
         for pod in self.snapshot.pods.values():
-            # Nominated: kube-scheduler has chosen, and waits for a volume, say.
+            # Nominated: kube-scheduler chose the node, and waits, for example, for a volume.
             node = pod.node_name or pod.nominated_node
             if node and not pod.is_finished:
                 labels = gate_labels(pod.spec, self.settings.label_prefix)
@@ -200,14 +200,13 @@ def find_facts(observed: ObservedNode, image_bytes: Mapping[str, int]) -> NodeFa
     if ready_since is None:
         ready_since = observed.context.snapshot.sight_of(node, now).ready_since
     wanted = settings.images_for(node)
-    waits: list[float] = []
 
-    earlier: Mapping[str, Fact] = before.images if before is not None else {}
+    images: Mapping[str, Fact] = before.images if before is not None else {}
     reported = _NOTHING_WEIGHED
     if is_reporting:
         reported = _weigh_images(observed, wanted, image_bytes)
-    waits += reported.waits
-    images = reported.facts if is_reporting else earlier
+        images = reported.facts
+    waits = list(reported.waits)
     absent = tuple(
         image
         for image in wanted
@@ -382,14 +381,16 @@ def _weigh(before: Fact | None, report: _ImageReport, now: Moment) -> Fact:
 
 
 def _has_news(known: frozenset[Token], tokens: frozenset[Token]) -> bool:
-    """Whether there is a new report: a status only repeats what an event of the same pod
-    reported.
+    """Whether there is a new report.
+
+    A status (a token without a time) isn't new if a report of the same pod is known: it repeats
+    what the pod's event reported.
     """
-    fresh = tokens - known
-    if not fresh:
+    new_tokens = tokens - known
+    if not new_tokens:
         return False
-    pods = {uid for uid, _ in known}
-    return any(at is not None or uid not in pods for uid, at in fresh)
+    known_pods = {uid for uid, _ in known}
+    return any(at is not None or uid not in known_pods for uid, at in new_tokens)
 
 
 def _find_unattended(
@@ -408,7 +409,7 @@ def _find_unattended(
 def _find_faults(
     observed: ObservedNode, missing: tuple[ManagedImage, ...]
 ) -> Mapping[str, PullFault]:
-    """Return why missing images can't be pulled; the last pod's word counts."""
+    """Return why missing images can't be pulled. If several pods report it, the last counts."""
     if not missing:
         return _NO_FAULTS
     return {

@@ -1,5 +1,6 @@
-"""Read the image gate's settings from release.json: its mode, and which images belong on which
-nodes.
+"""Read the image gate's settings from release.json.
+
+They say its mode, and which images belong on which nodes.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class GateSettings:
     release: str
     namespace: str
     mode: image_gate.GateMode
-    # The longest that a node is kept from users who wait for its images. requireLabel: since an
-    # image is missing there; startupTaint: since the node is Ready.
+    # The longest that a node is closed to users who wait for its images, in seconds. requireLabel:
+    # since an image is missing there; startupTaint: since the node is Ready.
     pull_deadline_seconds: int
     # requireLabel: seconds that a user waits for nothing but a pull before nodes are opened.
     open_after_seconds: int
@@ -74,27 +75,30 @@ class GateSettings:
 
     @cached_property
     def _wanted(self) -> dict[tuple[str, ...], tuple[image_gate.ManagedImage, ...]]:
-        """What `images_for` found already, by the names of the pullers. It is filled there."""
+        """What `images_for` found already, by the names of the pullers. `images_for` fills it."""
         return {}
 
     def images_for(self, node: Node) -> tuple[image_gate.ManagedImage, ...]:
-        """The images of all pullers that serve the node, in order of use; equal results are one
-        object.
+        """The images of all pullers that serve the node, in order of use.
+
+        Equal results are the same object.
         """
         pullers = image_gate.serving(self.pullers, node)
         names = tuple(puller.name for puller in pullers)
-        wanted = self._wanted.get(names)
-        if wanted is None:
+        if names not in self._wanted:
             images = {image.normalised: image for puller in pullers for image in puller.images}
-            wanted = self._wanted[names] = tuple(images.values())
-        return wanted
+            self._wanted[names] = tuple(images.values())
+        return self._wanted[names]
 
     @cached_property
     def _tolerations(self) -> tuple[Toleration, ...]:
         return (*self.tolerations, *image_gate.tolerations_of_all(self.release, self.namespace))
 
     def taint_against_pullers(self, node: Node) -> Taint | None:
-        """The taint that keeps the puller's pods off the node; None: they tolerate all."""
+        """A taint that keeps the pods of all pullers off the node.
+
+        None: the pods of at least one puller tolerate all of its taints.
+        """
         if not node.taints:
             return None
         taint: Taint | None = None

@@ -232,18 +232,18 @@ def _sort_candidates(
 
 
 def find_since(
-    pods: Iterable[Pod], before: Mapping[str, float], now: Moment, at_most: float
+    pods: Iterable[Pod], before: Mapping[str, float], now: Moment, longest_ago: float
 ) -> Mapping[str, float]:
     """When each pod began to wait at the gate, by uid, in steady seconds.
 
-    before: what the last plan found. at_most: a pod that the last plan didn't know has waited for
-    so many seconds at most. The cluster's clock says how long, but it may differ from this
+    before: what the last plan found. longest_ago: a pod that the last plan didn't know has waited
+    for so many seconds at most. The cluster's clock says how long, but it may differ from this
     machine's. So it is trusted, up to this bound, only in the first plan after a start; else 0.
     """
     since: dict[str, float] = {}
     for pod in pods:
         if pod.unschedulable_since is not None and waits_at_gate(pod):
-            since[pod.uid] = before.get(pod.uid, now.began(pod.unschedulable_since, at_most))
+            since[pod.uid] = before.get(pod.uid, now.began(pod.unschedulable_since, longest_ago))
     return since
 
 

@@ -141,7 +141,7 @@ def _choose_newest(
     for node in view.newest_first:
         if node.uid in unneeded:
             continue
-        unfit = judge.why_unattractive(node, placeholder_set)
+        unfit = judge.judge_attraction(node, placeholder_set)
         if unfit is None:
             is_kept = current is not None and _keeps(view, judge, placeholder_set, current, node)
             return None if is_kept else node
@@ -162,7 +162,7 @@ def _choose_in_place_of(
     """
 
     def is_fit(node: Node) -> bool:
-        is_attractive = judge.why_unattractive(node, placeholder_set) is None
+        is_attractive = judge.judge_attraction(node, placeholder_set) is None
         return is_attractive and node.uid not in unneeded
 
     marked = None if current is None else view.snapshot.nodes[current.node]
@@ -188,7 +188,7 @@ def _keeps(
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
         return True
-    unfit = judge.why_unattractive(node, placeholder_set)
+    unfit = judge.judge_attraction(node, placeholder_set)
     # Nodes created within the same second are equally new.
     if chosen.created <= node.created:
         return unfit is None or _outlasts(view, judge, placeholder_set, node, unfit)

@@ -19,9 +19,9 @@ from roost_core.objects.pod import Pod
 
 # For so long evictions count against the limit per minute.
 WINDOW_SECONDS: Final = 60.0
-# If the pod still exists by then, or has no successor, the eviction came to nothing.
+# If the evicted pod still exists after this time, or has no successor, the move is forgotten.
 UNDONE_SECONDS: Final = 60.0
-# If the successor has no node by then, something else holds it up. The move is forgotten.
+# If the successor has no node after this time, something else holds it up. The move is forgotten.
 LOST_SECONDS: Final = 600.0
 
 
@@ -94,8 +94,8 @@ def settle_moves(
         age_seconds = now.steady - move.at
         has_successor = pod is not None and pod.uid != move.uid
         if pod is None or not has_successor:
-            # Perhaps it still comes. Else the set has fewer replicas now, or the StatefulSet
-            # controller doesn't run.
+            # The successor may still come. If it doesn't, the set has fewer replicas now, or the
+            # StatefulSet controller doesn't run.
             if age_seconds < UNDONE_SECONDS:
                 in_flight.append(move)
         elif not pod.node_name:

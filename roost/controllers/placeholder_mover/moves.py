@@ -49,9 +49,8 @@ def why_set_stays(
     node = snapshot.nodes[mark.node]
     if placeholder_set.label not in node.labels:
         return Reason("mark on its way")
-    if (
-        unfit := judge.why_unattractive(node, placeholder_set) or judge.why_unmoved(node)
-    ) is not None:
+    unfit = judge.judge_attraction(node, placeholder_set) or judge.why_unmoved(node)
+    if unfit is not None:
         return Reason(f"marked node: {unfit.text}", unfit.seconds_left)
     if not view.preempted_on.isdisjoint(
         {mark.node, *(pod.node_name for pod in placeholders.bound)}

@@ -1,8 +1,7 @@
-"""Judge which nodes are fit to attract placeholders or to lose them: ready for a while, not
-leaving, with their images.
+"""Judge which nodes are fit to attract placeholders or to lose them.
 
-`NodeHistory` remembers what nodes were before; without it, a node's own timestamps are all that is
-known of its past.
+A fit node has been ready for a while, isn't leaving, and has its images. `NodeHistory` remembers
+how nodes were judged before. Without it, only a node's timestamps tell of its past.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ class NodeHistory:
     ready: frozenset[str] | None = None
     # By uid, when a node stopped being ready, for as long as it counts as flapping.
     lost: Mapping[str, float] = field(default_factory=dict)
-    # By uid and name of a set, as sets differ in their tolerations: whether a node was fit to
-    # attract when it was last judged, and since when. Those that have been fit for a while are left
-    # out.
+    # Whether a node was fit to attract a set when it was last judged, and since when: by the node's
+    # uid and the set's name, because sets have different tolerations. Without nodes that have been
+    # fit for `mark_after_seconds`.
     fitness: Mapping[tuple[str, str], tuple[bool, float]] = field(default_factory=dict)
 
 
@@ -54,34 +53,38 @@ def follow_nodes(
 ) -> NodeHistory:
     """Note which nodes stopped being ready since the last plan."""
     ready = frozenset(node.uid for node in snapshot.nodes.values() if node.ready)
-    horizon = now.steady - settings.flap_seconds
-    lost = {uid: at for uid, at in history.lost.items() if at > horizon}
+    flapping_since = now.steady - settings.flap_seconds
+    lost = {uid: at for uid, at in history.lost.items() if at > flapping_since}
     if history.ready is not None:
-        lost.update(dict.fromkeys(history.ready - ready, now.steady))
-    recent = now.steady - settings.mark_after_seconds
+        for uid in history.ready - ready:
+            lost[uid] = now.steady
+    fit_long_before = now.steady - settings.mark_after_seconds
     present = {node.uid for node in snapshot.nodes.values()}
-    judged = {
-        (uid, name): (fit, since)
-        for (uid, name), (fit, since) in history.fitness.items()
-        if uid in present and not (fit and since < recent)
-    }
-    return NodeHistory(ready, lost, judged)
+    fitness: dict[tuple[str, str], tuple[bool, float]] = {}
+    for (uid, set_name), (is_fit, since) in history.fitness.items():
+        has_long_been_fit = is_fit and since < fit_long_before
+        if uid in present and not has_long_been_fit:
+            fitness[uid, set_name] = (is_fit, since)
+    return NodeHistory(ready, lost, fitness)
 
 
 class NodeJudge:
     """Judges the nodes of one snapshot."""
 
     def __init__(self, view: MoverView, history: NodeHistory) -> None:
-        """Nodes are judged when asked about."""
+        """history: what earlier plans saw."""
         self._view = view
         self._settings = view.settings
         self._history = history
         self._now = view.now
-        # The history's, updated with each judgement.
+        # As in the history, and updated by `judge_attraction`.
         self.fitness = dict(history.fitness)
 
-    def why_unattractive(self, node: Node, placeholder_set: PlaceholderSet) -> Reason | None:
-        """Return why the set's placeholders must not be attracted to the node; None if they may."""
+    def judge_attraction(self, node: Node, placeholder_set: PlaceholderSet) -> Reason | None:
+        """Judge whether the set's placeholders may be attracted to the node, and note it.
+
+        Returns why they must not; None: they may.
+        """
         if not node_matches(placeholder_set.rules, node.name, node.labels):
             return Reason("not of the pool", is_for_good=True)
         why = self._why_unfit(node)
@@ -92,17 +95,19 @@ class NodeJudge:
             why = Reason("a taint keeps the set off")
         key = (node.uid, placeholder_set.name)
         if why is not None:
-            self._note(key, fit=False)
+            self._note_fitness(key, is_fit=False)
             return why
         fit_seconds = self._ready_seconds(node)
         if key in self.fitness:
-            fit_seconds = min(fit_seconds, self._now.steady - self._note(key, fit=True))
+            fit_since = self._note_fitness(key, is_fit=True)
+            fit_seconds = min(fit_seconds, self._now.steady - fit_since)
         seconds_left = self._settings.mark_after_seconds - fit_seconds
         return Reason("ready for too short a time", seconds_left) if seconds_left > 0 else None
 
     def why_unmoved(self, node: Node) -> Reason | None:
-        """Return why placeholders should neither be evicted from the node nor sent to it now; None
-        if they may.
+        """Return why placeholders should neither be evicted from the node nor sent to it now.
+
+        None: they may.
         """
         why = self._why_unfit(node)
         if why is None and node.name in self._view.pulling_on:
@@ -111,16 +116,20 @@ class NodeJudge:
 
     def unfit_seconds(self, node: Node, placeholder_set: PlaceholderSet) -> float:
         """Seconds for which the node has been unfit to attract the set; 0.0 if it is fit."""
-        fit, since = self.fitness.get((node.uid, placeholder_set.name), (True, 0.0))
-        return 0.0 if fit else self._now.steady - since
+        is_fit, since = self.fitness.get((node.uid, placeholder_set.name), (True, 0.0))
+        return 0.0 if is_fit else self._now.steady - since
 
-    def _note(self, key: tuple[str, str], *, fit: bool) -> float:
-        """Return since when the node is or isn't fit."""
-        was_fit, since = self.fitness.get(key, (None, self._now.steady))
-        if was_fit != fit:
-            since = self._now.steady
-            self.fitness[key] = fit, since
-        return since
+    def _note_fitness(self, key: tuple[str, str], *, is_fit: bool) -> float:
+        """Note whether a node is fit to attract a set. Returns since when it has been so.
+
+        key: as in `NodeHistory.fitness`.
+        """
+        if key in self.fitness:
+            was_fit, since = self.fitness[key]
+            if was_fit == is_fit:
+                return since
+        self.fitness[key] = (is_fit, self._now.steady)
+        return self._now.steady
 
     def _why_unfit(self, node: Node) -> Reason | None:
         if node.deleting:
@@ -143,11 +152,10 @@ class NodeJudge:
     def _flapping(self, node: Node) -> Reason | None:
         flap_seconds = self._settings.flap_seconds
         lost_at = self._history.lost.get(node.uid)
+        sight = self._sight(node)
         if lost_at is not None:
             seconds_left = lost_at + flap_seconds - self._now.steady
-        elif (
-            sight := self._sight(node)
-        ).ready_since is not None and sight.ready_since - sight.created > flap_seconds:
+        elif sight.ready_since is not None and sight.ready_since - sight.created > flap_seconds:
             # The node became ready long after it joined. So it was ready before.
             seconds_left = flap_seconds - self._ready_seconds(node)
         else:
@@ -158,10 +166,11 @@ class NodeJudge:
         labels = node.labels
         for puller in serving(self._settings.pullers, node):
             missing = {label for label in puller.labels if labels.get(label) != HELD}
-            # An image that no node holds may be impossible to pull (a wrong name, say), so the
-            # others suffice, if any.
-            held = self._held_labels & puller.labels
-            if missing and (not held or missing & held):
+            # It may be impossible to pull an image that no node holds, for example because of a
+            # wrong name. So the node needs only the puller's images that some node holds; if no
+            # node holds any of them, it needs all.
+            needed = (self._held_labels & puller.labels) or puller.labels
+            if missing & needed:
                 return True
         return False
 

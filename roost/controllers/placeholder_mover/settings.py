@@ -53,23 +53,25 @@ class MoverSettings:
     startup_taint: str
     # By schedulerName.
     profiles: Mapping[str, Profile]
-    # Why the model can't follow other profiles; "": any of them.
+    # Why the model can't follow the other profiles, by schedulerName. Under "": a fault of the
+    # whole configuration.
     profile_faults: Mapping[str, ProfileError]
     # The class of a pod, by its labels and those of its namespace, as a Snapshot has them.
     class_of: Callable[[Pod, Mapping[str, Mapping[str, str]] | None], PodClass | None]
-    # Names of the classes whose pods are users'.
+    # Names of the classes of users, and of the classes that placeholders keep away from.
     user_classes: frozenset[str]
 
     def profile_fault(self, pods: Iterable[Pod]) -> ProfileError | None:
-        """Return why the model can't follow the scheduler of these pods."""
-        names = ("", *(pod.scheduler_name for pod in pods))
-        return next(
-            (self.profile_faults[name] for name in names if name in self.profile_faults), None
-        )
+        """Return why the model can't follow the scheduler of one of these pods. None: it can."""
+        scheduler_names = ["", *(pod.scheduler_name for pod in pods)]
+        for name in scheduler_names:
+            if name in self.profile_faults:
+                return self.profile_faults[name]
+        return None
 
 
 def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
-    """Read release.json. Switched off, the settings have no sets."""
+    """Read release.json. If the mover is switched off, the settings have no sets."""
     at = "placeholderMover"
     read = release.read
     mover = read.mapping(release.document.get(at), at)
@@ -101,29 +103,29 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
 def _read_profiles(
     configuration: Mapping[str, Any] | None, minor: int
 ) -> tuple[Mapping[str, Profile], Mapping[str, ProfileError]]:
-    """Return `profiles`, without a configuration only the default scheduler's, and
-    `profile_faults`.
+    """Return `profiles` and `profile_faults` of MoverSettings.
+
+    configuration: of Roost's kube-scheduler; None: only the cluster's default scheduler places
+    pods.
     """
-    # older clusters get the oldest kube-scheduler that is modelled
+    # Older clusters get the oldest kube-scheduler that is modelled.
     minor = max(minor, OLDEST_MINOR)
-    own = {"default-scheduler": default_profile(minor)}
+    of_cluster = {"default-scheduler": default_profile(minor)}
     if configuration is None:
-        return own, {}
+        return of_cluster, {}
     try:
         profiles, faults = read_each_profile(configuration, minor)
     except ProfileError as error:
-        return own, {"": error}
-    return {**own, **profiles}, faults
+        return of_cluster, {"": error}
+    return {**of_cluster, **profiles}, faults
 
 
 def _user_classes(classes: Mapping[str, PodClass]) -> frozenset[str]:
     """Names of classes of users, and of those that placeholders keep away from."""
-    users = {pod_class.name for pod_class in classes.values() if pod_class.is_of_users}
-    drawn = [pod_class for pod_class in classes.values() if pod_class.is_of_placeholders]
-    avoided = {
-        name
-        for pod_class in drawn
-        for name, weight in pod_class.avoid.items()
-        if weight > TIE_BREAK
-    }
-    return frozenset((users | avoided) & classes.keys())
+    names: set[str] = set()
+    for pod_class in classes.values():
+        if pod_class.is_of_users:
+            names.add(pod_class.name)
+        if pod_class.is_of_placeholders:
+            names.update(name for name, weight in pod_class.avoid.items() if weight > TIE_BREAK)
+    return frozenset(names & classes.keys())

@@ -64,7 +64,7 @@ def find_unneeded(
     now = view.now.steady
     bound_to = Counter(pod.node_name for pod in placeholders.bound)
     fit = (
-        node for node in view.newest_first if judge.why_unattractive(node, placeholder_set) is None
+        node for node in view.newest_first if judge.judge_attraction(node, placeholder_set) is None
     )
     newest = list(islice(fit, MOST_NODES))
     candidates = {

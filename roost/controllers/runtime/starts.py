@@ -17,7 +17,7 @@ from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.runtime.metrics import FAILED, STARTED, ControllersMetrics
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import hub_of
-from roost_core.start_counts import Whose
+from roost_core.start_counts import StartLabels
 
 # What a pod waits for whose containers don't run.
 NODE_OR_IMAGE: Final = "node-or-image"
@@ -30,7 +30,7 @@ LATE_SECONDS: Final = 240.0
 class Start:
     """The start of one pod."""
 
-    whose: Whose
+    labels: StartLabels
     # Unix time.
     created: float
     is_over: bool = False
@@ -66,7 +66,7 @@ class Starts:
                 wait = 0.0 if start.is_over else now - _waits_since(pod)
                 # The pod waits for one cause. The other is written, too, so that it shows 0.
                 for cause in (NODE_OR_IMAGE, VOLUME_OR_ADDRESS):
-                    key = (*start.whose, cause)
+                    key = (*start.labels, cause)
                     seconds = wait if cause == _waits_for(pod) else 0.0
                     pending[key] = max(seconds, pending.get(key, 0.0))
                     late[key] += seconds > LATE_SECONDS
@@ -90,9 +90,9 @@ class Starts:
         return Start(self._metrics.starts.begin(pod_class.name, hub), pod.created)
 
     def _count(self, start: Start, result: str, now: float) -> None:
-        self._metrics.starts.count(start.whose, result)
+        self._metrics.starts.count(start.labels, result)
         if result == STARTED:
-            self._metrics.starts.observe(start.whose, now - start.created)
+            self._metrics.starts.observe(start.labels, now - start.created)
 
 
 def _waits_for(pod: Pod) -> str:

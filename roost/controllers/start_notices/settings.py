@@ -6,29 +6,32 @@ from typing import Final
 
 from roost.controllers.contract.release import ReleaseDocument
 
-# A start that waits shorter isn't told: there is nothing to wait for.
+# A start that waits for room for less time than this gives no notice.
 ROOM_SECONDS: Final = 5.0
-# A scheduler that is there looks at a pod within moments; after its leader's end another takes over
-# within 15 s or so.
+# A pod that waits for its scheduler for less time than this gives no notice. A running scheduler
+# looks at a pod at once. After a leader's end, another takes over within about 15 s.
 SCHEDULER_SECONDS: Final = 8.0
-# Warm starts that have to wait for a volume take as long.
+# A pull that takes less time than this gives no notice: some warm starts wait as long for a volume.
 PULL_SECONDS: Final = 3.0
-# A volume may take so long to attach when nothing is wrong. What lasts longer is told, and again
-# after each fourfold of that.
+# Attaching a volume may take this long although nothing is wrong. A start that is held up for
+# longer gives a notice. The next follows after four times as long, and so on.
 HOLD_UP_SECONDS: Final = 15.0
 HOLD_UP_FACTOR: Final = 4.0
-# The kubelet says at least so often what still holds a pod up.
+# The kubelet repeats at least this often what holds a pod up. An older report no longer counts.
 HOLD_UP_STALE_SECONDS: Final = 600.0
-# What is left is told again at half of it, unless it is shorter than this.
+# The time left is given again when half of it is over, unless it is shorter than this.
 WORTH_TELLING_SECONDS: Final = 10.0
-# Events of one pod.
+# The most notices about one pod.
 MOST_NOTICES: Final = 5
 # The most notices within a minute.
 MOST_A_MINUTE: Final = 200
 
 
 def read_notice_settings(release: ReleaseDocument) -> ReleaseDocument | None:
-    """The release, if start notices are switched on in it: they have no other settings."""
+    """The release, if start notices are switched on; else None.
+
+    Start notices have no settings besides the release's.
+    """
     read = release.read
     notices = read.mapping(release.document.get("startNotices"), "startNotices")
     read.known(notices, "startNotices", ("enabled",))

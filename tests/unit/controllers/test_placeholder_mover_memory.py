@@ -192,7 +192,7 @@ def test_a_node_is_marked_once_it_has_been_ready_for_the_whole_time(
         "a", {PULLED: "true"}, uid="a", ready=True, created=ready_since, ready_since=ready_since
     )
     view = MoverView(Snapshot(RELEASE, NAMESPACE, {"a": node}), SETTINGS, at(10_000.0))
-    assert NodeJudge(view, NodeHistory()).why_unattractive(node, SETTINGS.sets[0]) == reason
+    assert NodeJudge(view, NodeHistory()).judge_attraction(node, SETTINGS.sets[0]) == reason
 
 
 def test_a_node_that_was_unfit_for_long_is_marked_half_a_minute_after_it_is_fit_again() -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from roost_core.placement.labels import hub_of
-from roost_core.start_counts import Whose
+from roost_core.start_counts import StartLabels
 from roost_lab.recorder.recording.changes import Change, PodChange
 from roost_lab.recorder.recording.hub_log import MILLI_US, HubNews, server_of
 from roost_lab.recorder.recording.metrics import RecorderMetrics, StartResult
@@ -37,7 +37,7 @@ MAX_UNKNOWN: Final = 10_000
 @dataclass(slots=True)
 class _Start:
     uid: str
-    whose: Whose
+    labels: StartLabels
     # Exact where the watch told of it in time.
     created: Step
     # Its server's name in the log of its hub, `user` or `user:server`; "": none.
@@ -203,7 +203,7 @@ class LiveStarts:
         if start.is_seated:
             return
         if span.from_us is not None and span.to_us is not None:
-            self._counts.observe(start.whose, (span.to_us - span.from_us) / US, span.phase)
+            self._counts.observe(start.labels, (span.to_us - span.from_us) / US, span.phase)
 
     def _end(self, start: _Start, now_us: int) -> None:
         start.has_ended = True
@@ -214,7 +214,7 @@ class LiveStarts:
         start.has_ended = True
         self._untold.pop(start.uid, None)
         self._pulls.pop(start.uid, None)
-        self._counts.count(start.whose, StartResult.FAILED)
+        self._counts.count(start.labels, StartResult.FAILED)
 
     def _pod_gone(self, change: PodChange) -> list[Record]:
         namespace = change.pod.state.namespace
@@ -271,19 +271,19 @@ class LiveStarts:
     def _count(self, uid: str) -> None:
         del self._untold[uid]
         start = self._starts[uid]
-        whose = start.whose
+        labels = start.labels
         pulls = self._pulls.pop(uid, {})
         spans_us = [span_us for span_us in pulls.values() if span_us is not None]
         if start.is_seated:
             result = StartResult.SEATED
         elif spans_us:
-            self._counts.observe(whose, max(spans_us) / US, PULL)
+            self._counts.observe(labels, max(spans_us) / US, PULL)
             result = StartResult.COLD
         elif pulls:
             result = StartResult.WARM
         else:
             result = StartResult.UNKNOWN
-        self._counts.count(whose, result)
+        self._counts.count(labels, result)
 
 
 def _is_started(pod: PodReading) -> bool:

@@ -23,7 +23,7 @@ from roost_core.release.class_of_pod import namespace_matches
 
 
 class WatchedBookings:
-    """What books events: nothing while events are switched off."""
+    """The ConfigMaps that book events. There are none while events are switched off."""
 
     def __init__(
         self,
@@ -32,16 +32,18 @@ class WatchedBookings:
         release: ReleaseDocument,
         namespaces: WatchedNamespaces,
     ) -> None:
-        """others: hubs' bookings may be missing; no plan waits for them."""
+        """vital: watches that every plan waits for; they get the release's bookings. others:
+        watches that no plan waits for; they get hubs' bookings.
+        """
         self._own_namespace = release.namespace
         self._namespaces = namespaces
-        # Namespaces of users may book, too, by a ConfigMap HUB_BOOKINGS: their selectors.
-        selectors = [
-            read_label_selector(pod_class.namespace_selector)
-            for pod_class in release.classes.values()
-            if pod_class.is_of_users
-        ]
-        self._hub_selectors = [selector for selector in selectors if selector is not None]
+        # A ConfigMap HUB_BOOKINGS books in a namespace with users. These selectors find the
+        # namespaces.
+        self._hub_selectors = []
+        for pod_class in release.classes.values():
+            selector = read_label_selector(pod_class.namespace_selector)
+            if pod_class.is_of_users and selector is not None:
+                self._hub_selectors.append(selector)
         self._of_release: Watched[BookingText] = Watched(None)
         self._of_hubs: Watched[BookingText] = Watched(None)
         # None while events are switched off.
@@ -70,7 +72,7 @@ class WatchedBookings:
                     _keep_hubs_config_map,
                     kind="configmaps of hubs",
                     label_selector=labels,
-                    # The right is for this one name.
+                    # The account may read only ConfigMaps of this name.
                     field_selector=f"metadata.name={HUB_BOOKINGS}",
                 )
             )
@@ -89,9 +91,11 @@ class WatchedBookings:
         return {f"{source.hub}/{source.name}": source for source in bounded(sources)}
 
     def _is_hub(self, namespace: str) -> bool:
-        """Whether a namespace has users of this release, beside the release's own namespace."""
+        """Whether it is another namespace than the release's, and has users of this release."""
+        if namespace == self._own_namespace:
+            return False
         labels = self._namespaces.labels()
-        return namespace != self._own_namespace and any(
+        return any(
             namespace_matches(selector, namespace, labels) for selector in self._hub_selectors
         )
 

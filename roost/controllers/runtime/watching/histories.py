@@ -1,4 +1,4 @@
-"""What headroom learned: the ConfigMap in which it is stored."""
+"""Watch the ConfigMap in which headroom stores what it learned."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ class WatchedHistories(Watched[Mapping[str, str]]):
         """`Snapshot.histories`."""
         if self.cache is None or not self.cache.synced:
             return None
-        return {name: text for data in self.cache.objects().values() for name, text in data.items()}
+        histories: dict[str, str] = {}
+        for data in self.cache.objects().values():
+            histories.update(data)
+        return histories
 
 
 def _read_data(body: JSONObject) -> Mapping[str, str]:

@@ -22,8 +22,8 @@ class WatchedNodes(Watched[Node]):
         super().__init__(self._nodes)
         self._clock = watches.clock
         self._wall = wall
-        # Seconds that a node can have been there before it is first seen.
-        self._at_most = math.inf
+        # Seconds that a node can have been there before this program first sees it.
+        self._longest_unseen = math.inf
         self._known: dict[str, Node] = {}
         self._sights: dict[str, Sight] = {}
 
@@ -36,10 +36,10 @@ class WatchedNodes(Watched[Node]):
         for name, node in changes.items():
             before = self._sights.pop(name, None)
             if node is not None:
-                self._sights[name] = see(node, before, now, self._at_most)
-        # What the first list shows was there before this program; whatever comes later is seen to
-        # come.
-        self._at_most = 0.0 if was_listed else math.inf
+                self._sights[name] = see(node, before, now, self._longest_unseen)
+        # The nodes of the first list may have been there before this program. It sees each later
+        # node come.
+        self._longest_unseen = 0.0 if was_listed else math.inf
 
     @property
     def by_name(self) -> Mapping[str, Node]:

@@ -12,7 +12,10 @@ from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_even
 
 
 class WatchedPullEvents(Watched[PullEvent]):
-    """The Events of the release's namespace with that reason; the snapshot has them as they are."""
+    """The Events of the release's namespace whose reason is `Pulled`.
+
+    `objects` is `Snapshot.pull_events`.
+    """
 
     def __init__(
         self, watches: Watches, release: ReleaseDocument, on_minor_change: Callable[[], None]

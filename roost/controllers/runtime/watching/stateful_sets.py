@@ -35,7 +35,7 @@ class WatchedStatefulSets(Watched[StatefulSetState]):
 
 
 def read_stateful_set(body: JSONObject) -> StatefulSetState:
-    """Read one of our StatefulSets."""
+    """Read a StatefulSet of placeholders. body: the object as parsed from JSON."""
     replicas = body["spec"].get("replicas")
     status = body.get("status") or {}
     pod = (body["spec"].get("template") or {}).get("spec") or {}
@@ -52,9 +52,9 @@ def read_stateful_set(body: JSONObject) -> StatefulSetState:
 
 
 def _is_scaled_by_us(metadata: JSONObject) -> bool:
-    """Whether the API server says that the number is of the controllers' last write.
+    """Whether `spec.replicas` is the number that controllers wrote last, by `managedFields`.
 
-    It never says so of 0, which its Scale leaves out.
+    False for the number 0: the API server doesn't note who wrote it.
     """
     return any(
         entry.get("manager") == CONTROLLERS_MANAGER
@@ -66,7 +66,6 @@ def _is_scaled_by_us(metadata: JSONObject) -> bool:
 def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:
     """Whether its controller has yet to see the last change, or is rolling it out."""
     is_behind = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
-    is_updating = bool(status.get("updateRevision")) and status["updateRevision"] != status.get(
-        "currentRevision"
-    )
+    new_revision = status.get("updateRevision")
+    is_updating = bool(new_revision) and new_revision != status.get("currentRevision")
     return is_behind or is_updating

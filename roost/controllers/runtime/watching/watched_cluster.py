@@ -45,10 +45,12 @@ class WatchedCluster:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as
-        users' pods.
+        """Nothing is requested before `start`.
 
         all_namespaces: False: the account may read pods of the release's own namespace only.
+        on_change, on_minor_change: called after each change; `minor_changes.py` says which are
+        minor. on_error: called with the kind of a watch that failed. clock: seconds of a monotonic
+        clock. wall: Unix time.
         """
         self._release = release
         make_watches = partial(
@@ -60,11 +62,13 @@ class WatchedCluster:
             all_namespaces=all_namespaces,
         )
         # Nothing is planned without these.
-        vital = self._vital = make_watches()
-        # What was learned may be missing, and so may hubs' bookings. The image gate must not wait
-        # for them.
-        others = self._others = make_watches()
-        # What is missing is told in this order.
+        vital = make_watches()
+        # Plans are made without these, too: the image gate must not wait, for example, for what
+        # headroom learned.
+        others = make_watches()
+        self._vital = vital
+        self._others = others
+        # `readiness` reports the first watch in this order that isn't ready.
         self.nodes = WatchedNodes(vital, wall)
         self.pods = WatchedPods(vital, release, on_minor_change)
         self.stateful_sets = WatchedStatefulSets(vital, release)
@@ -101,7 +105,7 @@ class WatchedCluster:
         return Readiness(True)
 
     def follow(self) -> None:
-        """Take in what changed; call it while no snapshot is needed, or changes pile up."""
+        """Take in what changed. Call it also while no snapshot is needed, or changes pile up."""
         self.nodes.follow()
         self.pods.follow()
         self.quotas.follow()
