@@ -1,5 +1,6 @@
-"""What findings bring about and follow from: states of an install's parts, and which brings about
-which.
+"""States of an install's parts, and which state brings about which other.
+
+So findings are put under their cause.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from roost_core.placement.labels import OWN_COMPONENT_LABEL
 class State(Enum):
     """What is wrong with a part of an install; `_next` says what brings about what."""
 
-    # Its pods can't be made, or can't start: `of` is its component.
+    # `of` is a component. Its pods can't be made, or can't start.
     BROKEN = "broken"
     # None of its pods is ready.
     DOWN = "down"
@@ -49,23 +50,24 @@ def conditions(state: State, *of: str) -> frozenset[Condition]:
 
 
 def component_of(body: JSONObject) -> str:
-    """The component that a rendered object belongs to; "": none alone."""
+    """The component that a rendered object belongs to; "": it belongs to none, or to several."""
     return str((body["metadata"].get("labels") or {}).get(OWN_COMPONENT_LABEL, ""))
 
 
 def brought(brings: Iterable[Condition]) -> frozenset[Condition]:
-    """What follows from these, and these."""
-    known: set[Condition] = set()
-    waiting = [*brings]
-    while waiting:
-        condition = waiting.pop()
-        if condition not in known:
-            known.add(condition)
-            waiting += _next(condition)
-    return frozenset(known)
+    """These conditions, and all conditions that follow from them."""
+    found: set[Condition] = set()
+    to_follow = list(brings)
+    while to_follow:
+        condition = to_follow.pop()
+        if condition not in found:
+            found.add(condition)
+            to_follow += _next(condition)
+    return frozenset(found)
 
 
 def _next(condition: Condition) -> Iterator[Condition]:
+    """The conditions that a condition brings about directly."""
     if condition.state is State.BROKEN:
         yield Condition(State.DOWN, condition.of)
     if condition.state is State.DOWN:

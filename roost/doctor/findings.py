@@ -1,4 +1,4 @@
-"""What a check of `roost doctor` finds, and how it is called."""
+"""The results of a check of `roost doctor`, and the type of a check."""
 
 from __future__ import annotations
 
@@ -14,45 +14,46 @@ Severity = Literal["error", "warning", "unknown"]
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong, or that can't be told."""
+    """A fault, or what the API server didn't say."""
 
     # error: Roost, or a promise of it, doesn't work. unknown: the API server didn't say.
     severity: Severity
     # What was seen, with the names of objects.
     evidence: str
     fix: str
-    # What it brings about. Findings that follow from that stand below this one.
+    # What the fault brings about. Findings that follow from it are shown below this finding.
     brings: frozenset[Condition] = frozenset()
-    # What it may follow from.
+    # What the fault may follow from.
     follows: frozenset[Condition] = frozenset()
     # Whether users feel it: they wait, start cold, or are refused.
     is_felt: bool = False
-    # Whether it follows from the values alone, so that their own checks tell it, too.
+    # Whether it follows from the values alone. Then `roost validate` reports it, too.
     is_of_values: bool = False
 
 
-# Each makes a finding of its severity, from evidence and fix.
+# Each makes a finding of its severity. Arguments: evidence and fix, then the fields that follow.
 error: Final = partial(Finding, "error")
 warning: Final = partial(Finding, "warning")
 unknown: Final = partial(Finding, "unknown")
 
 
 def could_not_read(cause: ClusterError) -> Finding:
-    """The finding of a check that the API server refused something, or didn't answer."""
-    is_refused = isinstance(cause, ApiError) and cause.status in (401, 403)
-    fix = "Run it with an account that may, or look there yourself." if is_refused else "Try again."
+    """The finding of a check whose request the API server refused, or didn't answer."""
+    fix = "Try again."
+    if isinstance(cause, ApiError) and cause.status in (401, 403):
+        fix = "Run it with an account that may, or look there yourself."
     return unknown(str(cause), fix)
 
 
 class CheckOutcome(NamedTuple):
-    """What a check looked at, and what it found; nothing found is good."""
+    """What a check looked at, and what it found. Without findings, all is well."""
 
     check: str
     looked_at: str
     findings: tuple[Finding, ...]
 
 
-# First what the check looks at, for people, then each finding.
+# First a text that says what the check looked at, then each finding.
 CheckReport = Iterator[str | Finding]
 # Raises ClusterError where the API server doesn't answer, and changes nothing.
 Check = Callable[[Install], CheckReport]

@@ -1,17 +1,17 @@
-"""Fields of an object that its values don't render, and that somebody wrote.
+"""Find foreign fields of an object: the values don't render them, and somebody wrote them.
 
-Installing again leaves them.
+Installing again leaves them as they are.
 
-A field is told only if it differs from what the API server would make of the rendered object today,
-and if an entry of managedFields names who wrote it. So defaults that the API server fills in, and
-what controllers keep, are none. Source: structured-merge-diff's FieldsV1, v4.
+A field is foreign only if it differs from what the API server would make of the rendered object
+today, and if an entry of managedFields names who wrote it. So defaults that the API server fills in
+aren't foreign, nor are fields that controllers keep. Source: structured-merge-diff's FieldsV1, v4.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
 from roost.doctor.evidence import name_of, plural
 from roost_core.objects.fields import JSONObject
@@ -19,7 +19,8 @@ from roost_core.objects.fields import JSONObject
 # A step is a key of a mapping, or an index of a list.
 Pointer = tuple[str | int, ...]
 
-# They keep fields of objects that others install: these are no drift.
+# Beginnings of the names of managers that keep fields of other people's objects. Their fields
+# aren't foreign.
 _CONTROLLERS: Final = (
     "kube-controller-manager",
     "kube-scheduler",
@@ -29,7 +30,7 @@ _CONTROLLERS: Final = (
     "cainjector",
     "roost-",
 )
-# Of a kind ("": of all), fields that the API server or others choose for each object.
+# Fields that the API server or others choose for each object, by kind; "": of all kinds.
 _CHOSEN: Final[Mapping[str, tuple[Pointer, ...]]] = {
     "": (("metadata",), ("status",), ("spec", "replicas")),
     "Service": tuple(
@@ -37,28 +38,30 @@ _CHOSEN: Final[Mapping[str, tuple[Pointer, ...]]] = {
     ),
     "ServiceAccount": (("secrets",), ("imagePullSecrets",)),
 }
-# Such objects are kept by who uses them: no field of theirs is foreign.
+# Their users keep these objects up to date, so no field of them is foreign.
 SKIPPED_KINDS: Final = ("Lease", "PersistentVolumeClaim")
-# Last steps of fields that are kept by others, wherever they stand.
+# Last steps of fields that others keep, wherever the fields are.
 _CHOSEN_NAMES: Final = ("caBundle", "nodePort", "kubectl.kubernetes.io/restartedAt")
-# Of annotations some may be chosen, and others written by hand.
+# Some annotations may be chosen, and others written by hand. So each annotation counts as a field.
 _EACH_ON_ITS_OWN: Final = "annotations"
 
 
 class ForeignField(NamedTuple):
-    """One field, who wrote it, and the JSON Patch operation that takes it back."""
+    """A field, who wrote it, and the JSON Patch operation that undoes it."""
 
     pointer: Pointer
-    # As people read it: list items by their names.
+    # The same steps for people: with the names of list items instead of their indexes.
     path: tuple[str | int, ...]
     manager: str
     operation: JSONObject
 
 
 def find_foreign(live: JSONObject, fresh: JSONObject) -> list[ForeignField]:
-    """Compare an object with what the API server would make of it if it were created now.
+    """Find the fields of `live` that are foreign.
 
-    The operations may be done one after the other: items of a list go from its end.
+    live: the object as the API server has it. fresh: what the API server would make of the rendered
+    object if it were created now. The operations can be done in their order: items of a list are
+    removed from its end.
     """
     kind = str(live.get("kind", ""))
     if kind in SKIPPED_KINDS:
@@ -67,24 +70,27 @@ def find_foreign(live: JSONObject, fresh: JSONObject) -> list[ForeignField]:
     owners = _owners(live)
     found = []
     for pointer, path, operation in _differences(live, fresh, (), ()):
-        is_chosen = pointer[-1] in _CHOSEN_NAMES or any(
-            pointer[: len(start)] == start for start in skipped
-        )
-        manager = "" if is_chosen else _manager_of(pointer, owners)
+        is_skipped = any(pointer[: len(start)] == start for start in skipped)
+        if is_skipped or pointer[-1] in _CHOSEN_NAMES:
+            continue
+        manager = _manager_of(pointer, owners)
         if manager:
             found.append(ForeignField(pointer, path, manager, operation))
     return found
 
 
 def patch_command(body: JSONObject, fields: Iterable[ForeignField]) -> str:
-    """The kubectl command that takes fields of a rendered object back.
+    """The kubectl command that undoes foreign fields of a rendered object.
 
-    It does nothing where a list's item has moved meanwhile. Of values it holds the names of items,
-    and what the values themselves render or the API server fills in; nothing of a Secret.
+    It changes nothing if an item of a list has moved meanwhile. It shows names of items, and what
+    the values render or the API server fills in. It shows no value of a Secret.
     """
     namespace = body["metadata"].get("namespace")
     where = f"--namespace {namespace} " if namespace else ""
-    operations = [operation for field in fields for operation in (*_tests(field), field.operation)]
+    operations: list[JSONObject] = []
+    for field in fields:
+        operations += _tests(field)
+        operations.append(field.operation)
     patch = json.dumps(operations).replace("'", "'\\''")
     if body["kind"] == "Secret" and any("value" in field.operation for field in fields):
         return f"kubectl {where}edit secret {body['metadata']['name']}"
@@ -93,8 +99,10 @@ def patch_command(body: JSONObject, fields: Iterable[ForeignField]) -> str:
 
 
 def _tests(field: ForeignField) -> Iterator[JSONObject]:
-    """JSON Patch's `test` of each list item that an operation goes through, by its name: without
-    it, an item that somebody else has added since would go.
+    """A `test` operation of JSON Patch for each list item on the path to a field, by its name.
+
+    If somebody has inserted an item since, the index is of another item. Then the test fails, and
+    the patch changes nothing.
     """
     for end, (step, name) in enumerate(zip(field.pointer, field.path, strict=True), start=1):
         if isinstance(step, int):
@@ -102,7 +110,7 @@ def _tests(field: ForeignField) -> Iterator[JSONObject]:
 
 
 def in_words(body: JSONObject, fields: Sequence[ForeignField]) -> str:
-    """An object with its fields and who wrote them, without their values: these may be secret."""
+    """An object with its fields and who wrote them, in words, without values that may be secret."""
     paths = [".".join(map(str, field.path)) for field in fields]
     managers = sorted({field.manager for field in fields})
     return f"{name_of(body)} ({', '.join(paths)}, by {', '.join(managers)})"
@@ -111,44 +119,50 @@ def in_words(body: JSONObject, fields: Sequence[ForeignField]) -> str:
 def _differences(
     live: object, fresh: object, pointer: Pointer, path: tuple[str | int, ...]
 ) -> Iterator[tuple[Pointer, tuple[str | int, ...], JSONObject]]:
-    """Yield where `live` has what `fresh` hasn't, or has otherwise; what it lacks is told by who
-    compares with the values.
+    """Yield the fields that `fresh` lacks, or has with another value: pointer, path, operation.
+
+    Fields that `live` lacks are left out: another check reports them.
     """
     if isinstance(live, dict) and isinstance(fresh, dict):
         for key, value in live.items():
-            at = (*pointer, key)
-            if key not in fresh and key == _EACH_ON_ITS_OWN:
-                yield from _differences(value, {}, at, (*path, key))
-            elif key not in fresh:
-                yield at, (*path, key), {"op": "remove", "path": _text(at)}
+            key_pointer = (*pointer, key)
+            key_path = (*path, key)
+            if key in fresh:
+                yield from _differences(value, fresh[key], key_pointer, key_path)
+            elif key == _EACH_ON_ITS_OWN:
+                yield from _differences(value, {}, key_pointer, key_path)
             else:
-                yield from _differences(value, fresh[key], at, (*path, key))
-    elif isinstance(live, list) and isinstance(fresh, list) and _names(live) and _names(fresh):
-        items = {item["name"]: item for item in fresh}
-        # From the end: an item that goes moves those behind it.
-        for index, item in reversed([*enumerate(live)]):
-            at = (*pointer, index)
-            if item["name"] not in items:
-                yield at, (*path, item["name"]), {"op": "remove", "path": _text(at)}
+                yield key_pointer, key_path, {"op": "remove", "path": _text(key_pointer)}
+    elif _has_named_items(live) and _has_named_items(fresh):
+        fresh_items = {item["name"]: item for item in fresh}
+        # From the end: removing an item moves the items after it.
+        for index, item in reversed(list(enumerate(live))):
+            name = item["name"]
+            item_pointer = (*pointer, index)
+            item_path = (*path, name)
+            if name in fresh_items:
+                yield from _differences(item, fresh_items[name], item_pointer, item_path)
             else:
-                yield from _differences(item, items[item["name"]], at, (*path, item["name"]))
+                yield item_pointer, item_path, {"op": "remove", "path": _text(item_pointer)}
     elif live != fresh:
         yield pointer, path, {"op": "replace", "path": _text(pointer), "value": fresh}
 
 
-def _names(items: list[Any]) -> bool:
-    """Whether a list's items have names of their own."""
-    names = [item.get("name") for item in items if isinstance(item, dict)]
-    return len({name for name in names if isinstance(name, str)}) == len(items)
+def _has_named_items(value: object) -> TypeGuard[list[Any]]:
+    """Whether it is a list, each of whose items has another name."""
+    if not isinstance(value, list):
+        return False
+    names = [item.get("name") for item in value if isinstance(item, dict)]
+    return len({name for name in names if isinstance(name, str)}) == len(value)
 
 
 def _text(pointer: Pointer) -> str:
-    """RFC 6901."""
+    """A pointer as JSON Pointer's text (RFC 6901)."""
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in pointer)
 
 
 def _owners(live: JSONObject) -> list[tuple[str, list[Pointer]]]:
-    """The fields of each manager that is no controller."""
+    """Names of the managers that aren't controllers, each with the fields that it wrote."""
     owners = []
     entries: list[Any] = live["metadata"].get("managedFields") or []
     for entry in entries:
@@ -159,17 +173,18 @@ def _owners(live: JSONObject) -> list[tuple[str, list[Pointer]]]:
 
 
 def _manager_of(pointer: Pointer, owners: Sequence[tuple[str, Sequence[Pointer]]]) -> str:
-    """Who wrote a field, or something in it; "": nobody is known to.
+    """The manager who wrote a field, or something in it; "": no manager is known.
 
-    Whose entry names the field itself goes before who has all around it, and who has few fields
-    before who has many: that was by hand.
+    A manager whose entry names the field goes before a manager whose entry names what it is in.
+    Then a manager with few fields goes before one with many: people write few fields by hand.
     """
-    writers = [
-        (not any(leaf[: len(pointer)] == pointer for leaf in leaves), len(leaves), manager)
-        for manager, leaves in owners
-        if any(leaf[: len(pointer)] == pointer or pointer[: len(leaf)] == leaf for leaf in leaves)
-    ]
-    return min(writers)[-1] if writers else ""
+    ranked: list[tuple[bool, int, str]] = []
+    for manager, leaves in owners:
+        wrote_field = any(leaf[: len(pointer)] == pointer for leaf in leaves)
+        wrote_around = any(pointer[: len(leaf)] == leaf for leaf in leaves)
+        if wrote_field or wrote_around:
+            ranked.append((not wrote_field, len(leaves), manager))
+    return min(ranked)[-1] if ranked else ""
 
 
 def _leaves(fields: Any, live: object, pointer: Pointer) -> Iterator[Pointer]:  # noqa: ANN401 - FieldsV1 is JSON
@@ -189,9 +204,10 @@ def _leaves(fields: Any, live: object, pointer: Pointer) -> Iterator[Pointer]:  
             continue
         at = (*pointer, step)
         if not within or "." in within:
-            # Of an item, its being there is its writer's, too.
-            has_more = any(inner != "." for inner in within)
-            if not has_more or kind == "k":
+            # "." says that the manager wrote the field itself. Its other keys are fields in it.
+            has_inner_fields = any(inner_key != "." for inner_key in within)
+            # Whoever wrote an item of a list also made it be there.
+            if not has_inner_fields or kind == "k":
                 yield at
         if within:
             inner = live[step]  # type: ignore[index] # a step of this object

@@ -1,5 +1,6 @@
-"""By which tool an install was made, from the managers of its objects' fields, and the command by
-which it is made again that way.
+"""Find by which tool an install was made, and how to install again with the same tool.
+
+The managers of the objects' fields show the tool.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 
 _OF_OBJECTS: Final = "Are --release, --namespace and -f those of the install? If so, "
-# Field managers of tools that apply what a repository or another object says.
+# Beginnings of the field managers of tools that apply what a repository or another object says.
 _FOLLOWERS: Final = {
     "argocd": "Argo CD",
     "kustomize-controller": "Flux",
@@ -25,15 +26,16 @@ _UPDATERS: Final = (_HELM, _CLIENT_SIDE, *_FOLLOWERS)
 
 
 def installers_of(live: JSONObject) -> set[str]:
-    """The managers of an object's fields that install: they take away what they have installed and
-    no longer render. Who edits by hand does not.
+    """The field managers of an object that install it, without people who edit by hand.
+
+    When the values no longer render a field, these managers remove it.
     """
-    return {
-        str(entry.get("manager", ""))
-        for entry in live["metadata"].get("managedFields") or []
-        if entry.get("operation") == _SERVER_SIDE
-        or str(entry.get("manager", "")).startswith(_UPDATERS)
-    }
+    installers: set[str] = set()
+    for entry in live["metadata"].get("managedFields") or []:
+        manager = str(entry.get("manager", ""))
+        if entry.get("operation") == _SERVER_SIDE or manager.startswith(_UPDATERS):
+            installers.add(manager)
+    return installers
 
 
 def apply_again(install: Install, live: Iterable[JSONObject]) -> str:
@@ -45,14 +47,15 @@ def apply_again(install: Install, live: Iterable[JSONObject]) -> str:
 
 
 def command_of(install: Install, live: Iterable[JSONObject]) -> str:
-    """The command, or what to do in its place, without an end."""
+    """The command that installs again, or what to do instead, as a clause without a full stop."""
     managers = {
         (str(entry.get("manager", "")), str(entry.get("operation", "")))
         for body in live
         for entry in body["metadata"].get("managedFields") or []
         if not entry.get("subresource")
     }
-    name, namespace = install.release.name, install.release.namespace
+    name = install.release.name
+    namespace = install.release.namespace
     for manager, _ in sorted(managers):
         for start, tool in _FOLLOWERS.items():
             if manager.startswith(start):

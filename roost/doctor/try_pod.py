@@ -1,5 +1,6 @@
-"""Create a pod with dryRun, and read what Roost made of it: `roost doctor --pod`, which `helm test`
-runs.
+"""Create a pod with dryRun, and read what Roost made of it.
+
+`roost doctor --pod` does this, and `helm test` runs it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from roost_core.placement.labels import (
     WARM_TARGET_ANNOTATION,
 )
 
-# Made by the install itself, and not there before it.
+# Fields of a pod's spec that need objects which the install makes.
 _ABSENT_BEFORE: Final = frozenset(
     {
         "serviceAccountName",
@@ -30,12 +31,12 @@ _ABSENT_BEFORE: Final = frozenset(
         "topologySpreadConstraints",
     }
 )
-# Roost's own, of a pod that was admitted before.
+# Annotations that Roost wrote if the pod was admitted before.
 _WRITTEN: Final = frozenset(
     {POLICY_REVISION_ANNOTATION, HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION}
 )
-# The `restricted` Pod Security Standard takes it, and OpenShift's (no user id), and quotas of
-# requests.
+# Accepted by the `restricted` Pod Security Standard, by OpenShift's (it names no user id), and by
+# quotas that demand requests.
 _SPEC: Final[Mapping[str, Any]] = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
     "containers": [
@@ -53,27 +54,26 @@ _SPEC: Final[Mapping[str, Any]] = {
         }
     ],
 }
-# A webhook that is not Ready yet answers within this, once its certificate is mounted.
+# A webhook that is starting answers within this time after its certificate is mounted.
 PAUSE_SECONDS: Final = 5.0
 
 
 class Trial(NamedTuple):
-    """What came back: the policy's revision, "" if Roost didn't touch the pod, and the scheduler
-    that it names.
-    """
+    """How a pod was admitted."""
 
+    # The policy's revision; "": Roost didn't change the pod.
     revision: str
+    # The scheduler that the pod names.
     scheduler: str
     # The pod as it would be stored.
     stored: Mapping[str, Any]
 
 
 def make_pod(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A pod with the labels, annotations and spec of `given`; without a spec it gets a small
-    container.
+    """A pod with the labels, annotations and spec of `given`, and a new name.
 
-    What a cluster wrote into a pod that exists (name, node, status, Roost's own annotations) is
-    left out.
+    Without a spec it gets a small container. What a cluster wrote into an existing pod (node,
+    status, Roost's annotations) is left out.
     """
     metadata = given.get("metadata") or {}
     annotations = {
@@ -86,7 +86,7 @@ def make_pod(given: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in (given.get("spec") or copy.deepcopy(_SPEC)).items()
         if key != "nodeName"
     }
-    # With a token each admission would add a volume of another name.
+    # For a token, each admission would add a volume with another random name.
     spec["automountServiceAccountToken"] = False
     return {
         "apiVersion": "v1",
@@ -110,13 +110,13 @@ def try_pod(client: Client, namespace: str, pod: Mapping[str, Any]) -> Trial:
 
 
 def opted_out(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """The pod as Roost leaves it alone."""
+    """The pod with the annotation by which Roost leaves it alone."""
     annotations = {**pod["metadata"].get("annotations", {}), OPT_OUT_ANNOTATION: "true"}
     return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
 
 
 def refusal_of(client: Client, namespace: str, pod: Mapping[str, Any]) -> str:
-    """Why the API server forbids a pod; "" where it doesn't."""
+    """Why the API server forbids a pod; "": it doesn't. Raises ClusterError."""
     try:
         try_pod(client, namespace, pod)
     except ApiError as refusal:
@@ -127,10 +127,10 @@ def refusal_of(client: Client, namespace: str, pod: Mapping[str, Any]) -> str:
 def changes_of(
     client: Client, namespace: str, pod: Mapping[str, Any], trial: Trial
 ) -> list[dict[str, Any]]:
-    """What Roost changes in a pod, as JSON Patch: `trial` against the same pod with the annotation
-    that opts out.
+    """What Roost changes in a pod, as operations of JSON Patch.
 
-    Raises ApiError, ClusterError.
+    trial: how the pod was admitted. It is compared with the same pod with the annotation that opts
+    out. Raises ApiError, ClusterError.
     """
     untouched = try_pod(client, namespace, opted_out(pod)).stored
     operations: list[dict[str, Any]] = jsonpatch.make_patch(
@@ -140,7 +140,7 @@ def changes_of(
 
 
 def _admitted(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """What admission changes of a pod: not what the API server makes anew for each one."""
+    """The parts of a stored pod that admission changes, without what is new in each pod."""
     metadata = stored["metadata"]
     spec = stored["spec"]
     annotations = {
@@ -155,11 +155,14 @@ def _admitted(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def try_template(client: Client, namespace: str, template: Mapping[str, Any]) -> None:
-    """Have the API server admit a pod of a workload's template. Raises ApiError, ClusterError."""
+    """Have the API server admit a pod of a workload's template, before the workload is installed.
+
+    Raises ApiError, ClusterError.
+    """
     spec = {key: value for key, value in template["spec"].items() if key not in _ABSENT_BEFORE}
-    # Pods that a controller makes have its restartPolicy; before an install its account isn't
-    # there.
-    try_pod(client, namespace, opted_out(make_pod({"spec": {"restartPolicy": "Always", **spec}})))
+    # Pods of workloads have this restartPolicy.
+    pod = make_pod({"spec": {"restartPolicy": "Always", **spec}})
+    try_pod(client, namespace, opted_out(pod))
 
 
 def try_until_placed(
@@ -171,11 +174,10 @@ def try_until_placed(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
-    """`try_pod`, again every five seconds until Roost places the pod or `seconds` are over: the
-    last trial.
+    """Try a pod every PAUSE_SECONDS until Roost places it, or `seconds` are over.
 
-    A refusal by the server (5xx) is tried again, too. Raises ApiError (the last one, or a refusal
-    of the request itself) and ClusterError.
+    Returns the last trial. After a fault of the server (5xx) it is tried again, too. Raises
+    ApiError for the last fault of the server, or if the request is refused (4xx), and ClusterError.
     """
     end = clock() + seconds
     while True:

@@ -7,26 +7,25 @@ from roost.doctor.evidence import age_seconds
 from roost.doctor.findings import CheckReport, error
 from roost.doctor.install import Install
 
-# A holder renews its Lease every few seconds; this long after, nobody does.
+# A leader renews its Lease every few seconds. After this time without a renewal, nobody leads.
 SILENT_SECONDS: Final = 60.0
 
 
 def check(install: Install) -> CheckReport:
-    parts = [
-        body
-        for name in ("scheduler", "controllers")
-        if (body := install.component(name)) is not None
-    ]
-    yield " and ".join(f"Lease {body['metadata']['name']}" for body in parts) or "no Lease is used"
-    for body in parts:
-        name = body["metadata"]["name"]
-        namespace = install.release.namespace
+    components = [install.component(name) for name in ("scheduler", "controllers")]
+    deployments = [deployment for deployment in components if deployment is not None]
+    leases = [f"Lease {deployment['metadata']['name']}" for deployment in deployments]
+    yield " and ".join(leases) or "no Lease is used"
+    namespace = install.release.namespace
+    for deployment in deployments:
+        # The Lease has the Deployment's name.
+        name = deployment["metadata"]["name"]
         lease = install.client.find(
             f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
         )
         spec = (lease or {}).get("spec") or {}
         age = age_seconds(install, spec.get("renewTime"))
-        # One that was given up a moment ago has a fresh renewTime, and no holder.
+        # A Lease that was just given up has a fresh renewTime, and no holder.
         if not spec.get("holderIdentity"):
             fault = "has no holder"
         elif age is None:
@@ -35,7 +34,7 @@ def check(install: Install) -> CheckReport:
             fault = f"was renewed {age:.0f} s ago"
         else:
             continue
-        component = component_of(body)
+        component = component_of(deployment)
         yield error(
             f"Lease {namespace}/{name} {fault}: nobody leads.",
             f"kubectl --namespace {namespace} logs deployment/{name}",

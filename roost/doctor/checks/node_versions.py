@@ -1,4 +1,4 @@
-"""The API server's minor supports every kubelet. The nodes' architectures are told."""
+"""The API server's minor supports every kubelet. Also reports the nodes' architectures."""
 
 import re
 from typing import Final
@@ -22,20 +22,19 @@ def check(install: Install) -> CheckReport:
     }
     minors = {name: kube_minor(version) for name, version in versions.items()}
     architectures = sorted({node.labels.get(_ARCHITECTURE, "unknown") for node in install.nodes})
-    shown_minors = [".".join(map(str, minor)) for minor in sorted(set(minors.values()))]
-    yield (
-        f"kubelets {', '.join(shown_minors)} on {', '.join(architectures)}"
-        if shown_minors
-        else "no kubelet told its version"
-    )
+    shown_minors = [f"{major}.{minor}" for major, minor in sorted(set(minors.values()))]
+    if shown_minors:
+        yield f"kubelets {', '.join(shown_minors)} on {', '.join(architectures)}"
+    else:
+        yield "no kubelet told its version"
     major, newest = install.release.kube_minor
     supported = {(major, newest - older) for older in range(_OLDER + 1)}
-    strange = [
+    unsupported = [
         f"{name} ({versions[name]})" for name, minor in minors.items() if minor not in supported
     ]
-    if strange:
+    if unsupported:
         yield warning(
             f"Kubernetes supports kubelets of 1.{newest - _OLDER} to 1.{newest} beside this API"
-            f" server, and these are others: {some(strange)}.",
+            f" server, and these are others: {some(unsupported)}.",
             "Upgrade these nodes, or wait until the control plane is upgraded.",
         )

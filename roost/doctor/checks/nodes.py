@@ -1,4 +1,4 @@
-"""Labels of nodes go with what their kubelets report."""
+"""No node's labels say for long that it is pulling an image."""
 
 from roost.doctor.conditions import State, conditions
 from roost.doctor.evidence import age_seconds, count, labelled, node_age_seconds, path_of, some
@@ -19,9 +19,9 @@ def check(install: Install) -> CheckReport:
     ]
     if not waiting:
         return
-    recent = _recently_given(install)
-    # Where a puller changed a moment ago, each of its nodes waits for its turn.
+    recent = _nodes_with_recent_puller_pods(install)
     old = [node.name for node in waiting if node.name not in recent]
+    # After a change of a puller, its DaemonSet serves one node after the other.
     if old and not _has_changed(install):
         yield warning(
             f"{count(len(old), 'node')} without an image that users need, for more than"
@@ -32,8 +32,8 @@ def check(install: Install) -> CheckReport:
         )
 
 
-def _recently_given(install: Install) -> set[str]:
-    """Nodes whose puller's pod came within the time that a pull may take."""
+def _nodes_with_recent_puller_pods(install: Install) -> set[str]:
+    """Names of nodes whose puller's pod is younger than the longest pull."""
     selectors = [body["spec"]["selector"]["matchLabels"] for body in install.of_kind("DaemonSet")]
     return {
         str(pod["spec"].get("nodeName"))
@@ -44,7 +44,7 @@ def _recently_given(install: Install) -> set[str]:
 
 
 def _has_changed(install: Install) -> bool:
-    """Whether a puller's images were changed within that time, by who wrote its spec when."""
+    """Whether the spec of a puller was written within the time of the longest pull."""
     for body in install.of_kind("DaemonSet"):
         live = install.client.find(path_of(body)) or {}
         entries = (live.get("metadata") or {}).get("managedFields") or []
@@ -56,5 +56,6 @@ def _has_changed(install: Install) -> bool:
 
 
 def _is_recent(install: Install, time: str | None) -> bool:
+    """Whether a timestamp of the cluster is younger than the longest pull."""
     age = age_seconds(install, time)
     return age is not None and age <= LONGEST_PULL_SECONDS

@@ -1,5 +1,6 @@
-"""The puller runs on every node that users run on: the next node of that kind is then warm before
-they come.
+"""The puller runs on every node that users run on.
+
+Then the next node of that kind has the image before users come.
 """
 
 from roost.doctor.evidence import count, labelled, some, users_of
@@ -14,17 +15,20 @@ def check(install: Install) -> CheckReport:
         for pod in users_of(install)
         if (pod.get("spec") or {}).get("nodeName")
     }
-    yield f"{count(len(nodes), 'node')} with users" if selectors else "no puller is used"
+    if not selectors:
+        yield "no puller is used"
+        return
+    yield f"{count(len(nodes), 'node')} with users"
     served = {
         pod["spec"].get("nodeName")
         for selector in selectors
         for pod in labelled(install.pods, selector)
     }
-    bare = sorted(nodes - served) if selectors else []
-    if bare:
+    without_puller = sorted(nodes - served)
+    if without_puller:
         yield warning(
-            f"Users run on nodes that no pod of the puller is on: {some(bare)}. On a new node of"
-            " that kind they start cold.",
+            f"Users run on nodes that no pod of the puller is on: {some(without_puller)}. On a new"
+            " node of that kind they start cold.",
             "The puller's tolerations and node selector don't admit them: name their taints in the"
             " profile's tolerations, or in prePuller.tolerations"
             " (docs/puller.md#which-nodes-get-which-images). Or a quota or a LimitRange's `min`"

@@ -1,5 +1,6 @@
-"""Nodes match what users, placeholders and builds require, by the values and by the pods that are
-there.
+"""Nodes match what users, placeholders and builds require.
+
+The values say what they require, and so do the pods that are there.
 """
 
 from collections.abc import Iterator
@@ -19,15 +20,23 @@ from roost.doctor.findings import CheckReport, Finding, error, warning
 from roost.doctor.install import Install
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
-from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
+from roost_core.objects.selectors import (
+    NodeRules,
+    Requirement,
+    node_matches,
+    read_node_rules,
+    untolerated,
+)
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, OS_LABEL, POOL_LABELS
 
-_TOLD: Final = 6
-# users and usres, not user and core: a pool beside others may have no nodes now.
+# The most findings, and the most commands or classes in a finding.
+_MOST_SHOWN: Final = 6
+# How alike two values of a label must be for a misspelling, from 0 to 1. `users` and `usres` are
+# alike enough. `user` and `core` aren't: the pool `user` may only have no nodes now.
 _ALIKE: Final = 0.75
-# Taints that go by themselves, or that other checks tell of.
+# Taints that go by themselves, or that other checks report.
 _PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "startup-taint.")
-# Such labels tell nodes of one pool apart, or all have them.
+# Labels in which nodes of the same pool differ, or that all nodes have.
 _OF_ALL_NODES: Final = (
     "topology.kubernetes.io/",
     "kubernetes.io/",
@@ -37,7 +46,7 @@ _OF_ALL_NODES: Final = (
     "nvidia.com/",
     "feature.node.kubernetes.io/",
 )
-# zero-to-jupyterhub's, in both spellings that clouds allow.
+# zero-to-jupyterhub's taint of users' nodes. Some clouds allow only the second spelling.
 _DEDICATED: Final = ("hub.jupyter.org/dedicated", "hub.jupyter.org_dedicated")
 
 
@@ -56,12 +65,12 @@ def check(install: Install) -> CheckReport:
     who_requires: dict[NodeRules, dict[str, None]] = {}
     for need in needs:
         who_requires.setdefault(need.rules, {})[need.who] = None
-    admitting = {
-        rules: sum(node_admits(rules, node) for node in install.nodes) for rules in who_requires
-    }
-    numbers = some(
-        [f"{' + '.join(names)}: {admitting[rules]}" for rules, names in who_requires.items()], _TOLD
-    )
+    # How many nodes admit pods with these rules.
+    admitting: dict[NodeRules, int] = {}
+    for rules in who_requires:
+        admitting[rules] = sum(node_admits(rules, node) for node in install.nodes)
+    counts = [f"{' + '.join(names)}: {admitting[rules]}" for rules, names in who_requires.items()]
+    numbers = some(counts, _MOST_SHOWN)
     yield f"of {count(len(install.nodes), 'node')}, may use: {numbers or 'no class is placed'}"
     if not install.nodes or not install.values["enabled"]:
         return
@@ -70,25 +79,25 @@ def check(install: Install) -> CheckReport:
     kept_out = [
         (rules, ", ".join(names)) for rules, names in who_requires.items() if not admitting[rules]
     ]
-    # Asked only where somebody is kept out: it costs requests.
-    may_come = bool(kept_out) and _has_autoscaler(install)
-    faults = [
-        fault
-        for rules, names in kept_out
-        if (fault := _fault(rules, names, install.nodes, may_come))
-    ]
-    yield from faults[:_TOLD]
+    if not kept_out:
+        # Looking for an autoscaler costs requests.
+        return
+    may_come = _has_autoscaler(install)
+    findings = [_find_why_kept_out(rules, who, install.nodes, may_come) for rules, who in kept_out]
+    yield from [finding for finding in findings if finding is not None][:_MOST_SHOWN]
 
 
 def _find_unlabelled(install: Install, rules: list[NodeRules]) -> CheckReport:
-    """Nodes that look like users' nodes, and lack the label by which users are sent there.
+    """Find nodes that look like users' nodes, but lack the label by which users are sent there.
 
-    Nodes for what all users require also show by the taint. Of what a profile adds the taint says
-    nothing: only the pool does.
+    rules: of users. If a label is required of all users, a node looks so by its pool or by the
+    taint of users' nodes. If only a profile requires a label, the taint says nothing about it.
     """
-    named = [set(needs.node_selector) for needs in rules]
-    of_all = {(NODE_PURPOSE_LABEL, "user")}.union(set.intersection(*named) if named else set())
-    for key, value in sorted(of_all.union(*named)):
+    selectors = [set(user_rules.node_selector) for user_rules in rules]
+    of_all_users = {(NODE_PURPOSE_LABEL, "user")}
+    if selectors:
+        of_all_users |= set.intersection(*selectors)
+    for key, value in sorted(of_all_users.union(*selectors)):
         if key.startswith(_OF_ALL_NODES):
             continue
         holders = [node for node in install.nodes if node.labels.get(key) == value]
@@ -97,10 +106,10 @@ def _find_unlabelled(install: Install, rules: list[NodeRules]) -> CheckReport:
             node.name
             for node in install.nodes
             if key not in node.labels
-            and (_pool(node) in pools or ((key, value) in of_all and _is_dedicated(node)))
+            and (_pool(node) in pools or ((key, value) in of_all_users and _is_dedicated(node)))
         ]
         if holders and lacking:
-            labels = [f"kubectl label node {name} {key}={value}" for name in lacking[:_TOLD]]
+            labels = [f"kubectl label node {name} {key}={value}" for name in lacking[:_MOST_SHOWN]]
             yield warning(
                 f"{count(len(lacking), 'node')} without the label {key}={value}, in a pool or with"
                 f" a taint of users' nodes: {some(lacking)}. Users are sent past them.",
@@ -119,15 +128,14 @@ def _is_dedicated(node: Node) -> bool:
     return any(taint.key in _DEDICATED and taint.value == "user" for taint in node.taints)
 
 
-def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Finding | None:
-    """Why no node admits such pods; None where that passes. may_come: nodes that match may come by
-    themselves.
+def _find_why_kept_out(
+    rules: NodeRules, who: str, nodes: list[Node], may_come: bool
+) -> Finding | None:
+    """Why no node admits pods with these rules; None if nodes will admit them without help.
+
+    may_come: an autoscaler may add nodes that match.
     """
     matching = [node for node in nodes if node_matches(rules, node.name, node.labels)]
-    uncordoned = [node for node in matching if not node.unschedulable]
-    taints = {
-        taint.key for node in uncordoned if (taint := untolerated(node.taints, rules.tolerations))
-    }
     if not matching:
         near = _misspelt(rules, nodes)
         if may_come and not near:
@@ -139,6 +147,10 @@ def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Fin
             "kubectl get nodes --show-labels; correct the pool's labels, or the node selector here"
             " and in the hub's values.",
         )
+    untolerated_taints = [
+        untolerated(node.taints, rules.tolerations) for node in matching if not node.unschedulable
+    ]
+    taints = {taint.key for taint in untolerated_taints if taint is not None}
     if any(key.startswith(_PASSING) for key in taints):
         return None
     why = "they are cordoned."
@@ -155,41 +167,31 @@ def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Fin
 
 
 def _misspelt(rules: NodeRules, nodes: list[Node]) -> str:
-    """Which labels of nodes are nearly those required; "": none is, and a pool may only be
-    empty.
-    """
-    terms = [
-        expression
-        for term in rules.required_node_terms or ()
-        for expression in term.expressions
-        if expression.operator == "In"
-    ]
-    wanted = [
-        *rules.node_selector,
-        *((expression.key, value) for expression in terms for value in sorted(expression.values)),
-    ]
-    near = []
+    """Which labels of nodes are nearly the required labels, in words. "": none is."""
+    wanted = list(rules.node_selector)
+    for term in rules.required_node_terms or ():
+        for expression in term.expressions:
+            if expression.operator == "In":
+                wanted += [(expression.key, value) for value in sorted(expression.values)]
+    near: list[str] = []
     for key, value in dict.fromkeys(wanted):
         values = {node.labels[key] for node in nodes if key in node.labels}
         if value not in values:
-            near += [
-                f"{key}={alike}"
-                for alike in get_close_matches(value, sorted(values), cutoff=_ALIKE)
-            ]
+            alike = get_close_matches(value, sorted(values), cutoff=_ALIKE)
+            near += [f"{key}={alike_value}" for alike_value in alike]
     return f"nodes have {some(near)}" if near else ""
 
 
 def _needs(install: Install) -> Iterator[_Need]:
-    """Who requires which nodes: users of each pool by the values, placeholders, then the pods that
-    are there.
+    """Who requires which nodes: users of each pool by the values, then placeholders, then the pods
+    that are there.
     """
-    single = install.values["singleuser"]
-    puller = install.values["prePuller"]
-    # The pools are those that a puller would serve, whether or not the image is known.
-    image = single["image"] if single["image"].get("name") else {"name": "any", "tag": "1"}
-    for group in puller_groups(
-        {**single, "image": image}, {**puller, "nodeSelector": {}, "extraImages": {}}
-    ):
+    # The pools are those that pullers would serve if each had an image to bring.
+    singleuser = dict(install.values["singleuser"])
+    if not singleuser["image"].get("name"):
+        singleuser["image"] = {"name": "any", "tag": "1"}
+    puller = {**install.values["prePuller"], "nodeSelector": {}, "extraImages": {}}
+    for group in puller_groups(singleuser, puller):
         pool = " ".join(f"{key}={value}" for key, value in group.node_selector.items())
         terms = list(group.required_terms) or None
         who = "users" if group.component == "puller" else f"users ({pool or 'of a profile'})"
@@ -205,7 +207,7 @@ def _needs(install: Install) -> Iterator[_Need]:
 
 def _rules_of(pod: JSONObject) -> NodeRules:
     spec: Any = pod.get("spec") or {}
-    # Kubelets set it, and whoever places users doesn't name it.
+    # Kubelets set this label on all nodes. The hub's values don't name it.
     selector = {
         key: value for key, value in (spec.get("nodeSelector") or {}).items() if key != OS_LABEL
     }
@@ -217,22 +219,23 @@ def _rules_of(pod: JSONObject) -> NodeRules:
 
 
 def _has_autoscaler(install: Install) -> bool:
-    """Whether something may bring nodes that aren't there yet; managed clusters show it by its
-    ConfigMap only.
-    """
+    """Whether an autoscaler may add nodes. In managed clusters, only its ConfigMap shows it."""
     is_seen = any(install.client.find(path) is not None for path in (NODE_POOLS, AUTOSCALER_STATUS))
     return is_seen or any(map(autoscaler_words, install.deployments))
 
 
 def _text(rules: NodeRules) -> str:
-    """What rules require of labels, for people."""
+    """What rules require of a node's labels, in words."""
+    parts = [f"{key}={value}" for key, value in rules.node_selector]
     terms = [
-        " and ".join(
-            f"{expression.key} {expression.operator} {','.join(sorted(expression.values))}".rstrip()
-            for expression in term.expressions
-        )
+        " and ".join(map(_expression_text, term.expressions))
         for term in rules.required_node_terms or ()
     ]
-    return ", ".join(
-        [*(f"{key}={value}" for key, value in rules.node_selector), " or ".join(terms)]
-    ).strip(", ")
+    if any(terms):
+        parts.append(" or ".join(terms))
+    return ", ".join(parts)
+
+
+def _expression_text(expression: Requirement) -> str:
+    values = ",".join(sorted(expression.values))
+    return f"{expression.key} {expression.operator} {values}".rstrip()

@@ -1,4 +1,4 @@
-"""Whoever asks may create what the values render to."""
+"""The account that runs `roost doctor` may create the objects that the values render."""
 
 from roost.doctor.evidence import collection_of
 from roost.doctor.findings import CheckReport, error
@@ -10,8 +10,10 @@ _API = "authorization.k8s.io/v1"
 def check(install: Install) -> CheckReport:
     yield f"rights to create {len(install.rendered)} objects"
     lacking: dict[str, None] = {}
-    asked = dict.fromkeys((body["apiVersion"], collection_of(body)) for body in install.rendered)
-    for version, collection in asked:
+    collections = dict.fromkeys(
+        (body["apiVersion"], collection_of(body)) for body in install.rendered
+    )
+    for version, collection in collections:
         group = version.partition("/")[0] if "/" in version else ""
         resource = collection.rpartition("/")[2]
         namespace = install.release.namespace if "/namespaces/" in collection else ""

@@ -7,24 +7,22 @@ from roost.doctor.findings import CheckReport, error, warning
 from roost.doctor.install import Install
 from roost_core.placement.labels import STARTUP_PREFIXES, startup_taint
 
-# After that long a start is over, whatever somebody waits for.
+# No start of a node takes longer.
 _START_SECONDS: Final = 1800.0
 
 
 def check(install: Install) -> CheckReport:
-    own = startup_taint(install.release.name, install.release.namespace)
-    lifts = (
-        install.values["imageGate"]["mode"] == "startupTaint"
-        and install.component("controllers") is not None
-    )
+    taint_of_roost = startup_taint(install.release.name, install.release.namespace)
+    mode = install.values["imageGate"]["mode"]
+    roost_removes_it = mode == "startupTaint" and install.component("controllers") is not None
     yield "startup taints of nodes and NodePools"
     pools = (install.client.find(NODE_POOLS) or {}).get("items", [])
     specs = ((pool["spec"].get("template") or {}).get("spec") or {} for pool in pools)
     keys = {taint["key"] for spec in specs for taint in spec.get("startupTaints") or []}
-    if own in keys and not lifts:
+    if taint_of_roost in keys and not roost_removes_it:
         yield error(
-            f"A NodePool gives its nodes the startup taint {own}, and nobody takes it off:"
-            f" imageGate.mode is {install.values['imageGate']['mode']}.",
+            f"A NodePool gives its nodes the startup taint {taint_of_roost}, and nobody takes it"
+            f" off: imageGate.mode is {mode}.",
             "Set imageGate.mode: startupTaint, with the controllers on, or take the taint out of"
             " the NodePool.",
         )

@@ -1,4 +1,4 @@
-"""The API server can tell the webhook from an impostor, and has somewhere to send reviews."""
+"""The API server trusts the webhook's certificate, and has a ready pod to send reviews to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from roost_core.placement.labels import TLS_CERTIFICATE_KEY
 
 # The volume of the webhook's pods with its certificate.
 _VOLUME: Final = "certificate"
-# Whoever brings a certificate by hand needs days for the next one.
+# With mode `secret` a person brings the next certificate, and needs days to get it.
 _NOTICE_SECONDS: Final = 7 * 86400.0
 _DOWN: Final = conditions(State.DOWN, "webhook")
 _BROKEN: Final = conditions(State.BROKEN, "webhook")
@@ -32,22 +32,24 @@ _BROKEN: Final = conditions(State.BROKEN, "webhook")
 
 def check(install: Install) -> CheckReport:
     configurations = install.of_kind("MutatingWebhookConfiguration")
-    yield (
-        "the webhook's certificate, caBundle and Service"
-        if configurations
-        else "no webhook is used"
-    )
+    if not configurations:
+        yield "no webhook is used"
+        return
+    yield "the webhook's certificate, caBundle and Service"
     for body in configurations:
         live = install.client.find(path_of(body))
         if live is None:
-            yield "no webhook is there"  # and the check objects says so
+            # The check `objects` reports it as an error.
+            yield "no webhook is there"
             continue
         entries = live.get("webhooks") or []
-        bare = [entry["name"] for entry in entries if not entry["clientConfig"].get("caBundle")]
-        if bare:
+        without_bundle = [
+            entry["name"] for entry in entries if not entry["clientConfig"].get("caBundle")
+        ]
+        if without_bundle:
             yield error(
-                f"{name_of(body)}: no caBundle in {some(bare)}, so the API server trusts no"
-                " webhook.",
+                f"{name_of(body)}: no caBundle in {some(without_bundle)}, so the API server trusts"
+                " no webhook.",
                 "The controllers' leader writes it (webhook.certificates.mode self): see their log."
                 " certManager: does cert-manager's ca-injector run? secret: give"
                 " webhook.certificates.caBundle.",
@@ -56,11 +58,8 @@ def check(install: Install) -> CheckReport:
             )
         yield from _find_expired(install, name_of(body), entries)
         yield from _find_certificate(install, name_of(body), entries)
-        for service in {
-            entry["clientConfig"]["service"]["name"]
-            for entry in entries
-            if entry["clientConfig"].get("service")
-        }:
+        services = [entry["clientConfig"].get("service") for entry in entries]
+        for service in dict.fromkeys(service["name"] for service in services if service):
             if not _has_ready_address(install, service):
                 yield error(
                     f"Service {install.release.namespace}/{service} has no ready pod, so no pod is"
@@ -78,20 +77,20 @@ def _of_leader(install: Install) -> frozenset[Condition]:
 
 
 def _find_expired(install: Install, name: str, entries: list[JSONObject]) -> CheckReport:
-    """CA bundles by which the API server can trust no certificate."""
+    """Find CA bundles by which the API server can trust no certificate."""
     now = now_seconds(install)
-    wrong = []
+    unusable = []
     for entry in entries:
         bundle = _bundle_of(entry)
         ends = bundle_end_seconds(bundle)
         if bundle and ends is None:
-            wrong.append(f"{entry['name']} (not a certificate)")
+            unusable.append(f"{entry['name']} (not a certificate)")
         elif ends is not None and ends <= now:
-            wrong.append(f"{entry['name']} (expired {_date(ends)})")
-    if wrong:
+            unusable.append(f"{entry['name']} (expired {_date(ends)})")
+    if unusable:
         yield error(
-            f"{name}: a caBundle by which nothing can be trusted: {some(wrong)}. Pods are created"
-            " without Roost.",
+            f"{name}: a caBundle by which nothing can be trusted: {some(unusable)}. Pods are"
+            " created without Roost.",
             "The controllers' leader renews it (mode self; check leaders). certManager: does its"
             " ca-injector run? secret: give a new webhook.certificates.caBundle.",
             UNREVIEWED,
@@ -105,16 +104,16 @@ class _Served(NamedTuple):
     # PEM, and what its first certificate says.
     chain: bytes
     facts: CertificateFacts
-    # It, in words, after an article.
+    # The certificate in words, as they follow "The".
     words: str
     # How the webhook gets another one.
     fix: str
 
 
 def _find_certificate(install: Install, name: str, entries: list[JSONObject]) -> CheckReport:
-    """The certificate that the webhook serves: its end, its names, and who trusts it.
+    """Find faults of the certificate that the webhook serves: its end, its names, who trusts it.
 
-    Who may not get the Secret is told nothing of it.
+    An account that may not read the Secret gets no findings about it.
     """
     secret = _secret_name(install)
     namespace = install.release.namespace
@@ -139,7 +138,7 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
     words = f"webhook's certificate (Secret {namespace}/{secret}, of {_issuer(facts)})"
     served = _Served(chain, facts, words, fix)
     yield from _find_end(install, served)
-    yield from _find_strangers(install, name, entries, served)
+    yield from _find_other_authorities(install, name, entries, served)
     hosts = {_host(entry) for entry in entries} - {""}
     lacking = sorted(host for host in hosts if not _is_for(facts, host))
     if lacking:
@@ -153,6 +152,7 @@ def _find_certificate(install: Install, name: str, entries: list[JSONObject]) ->
 
 
 def _find_end(install: Install, served: _Served) -> CheckReport:
+    """Find a certificate that expired, or that a person must replace soon."""
     ends = served.facts.ends_at
     left = ends - now_seconds(install)
     if left <= 0:
@@ -167,20 +167,21 @@ def _find_end(install: Install, served: _Served) -> CheckReport:
         yield warning(f"The {served.words} expires {_date(ends)}.", served.fix)
 
 
-def _find_strangers(
+def _find_other_authorities(
     install: Install, name: str, entries: list[JSONObject], served: _Served
 ) -> CheckReport:
-    """CA bundles by which the API server doesn't trust the certificate."""
+    """Find CA bundles by which the API server doesn't trust the certificate."""
     now = now_seconds(install)
-    strangers = {
-        _subjects(bundle)
-        for bundle in map(_bundle_of, entries)
-        # A bundle that is no certificate, or has ended, has a finding that says so.
-        if (bundle_end_seconds(bundle) or 0.0) > now and not is_trusted(served.chain, bundle)
-    }
-    if strangers:
+    other_authorities: set[str] = set()
+    for entry in entries:
+        bundle = _bundle_of(entry)
+        # `_find_expired` reports a bundle that is no certificate, or has ended.
+        is_usable = (bundle_end_seconds(bundle) or 0.0) > now
+        if is_usable and not is_trusted(served.chain, bundle):
+            other_authorities.add(_subjects(bundle))
+    if other_authorities:
         yield error(
-            f"{name}: its caBundle is of another CA ({some(sorted(strangers))}) than the"
+            f"{name}: its caBundle is of another CA ({some(sorted(other_authorities))}) than the"
             f" {served.words}: the API server doesn't trust the webhook, and creates pods without"
             " it.",
             _bundle_fix(install, name, served.fix),
@@ -241,15 +242,12 @@ def _bundle_fix(install: Install, name: str, fix: str) -> str:
 def _secret_name(install: Install) -> str:
     """The Secret that the webhook's pods mount their certificate from; "": none."""
     webhook = install.component("webhook")
-    volumes = webhook["spec"]["template"]["spec"].get("volumes") or [] if webhook else []
-    return next(
-        (
-            str(volume["secret"]["secretName"])
-            for volume in volumes
-            if volume["name"] == _VOLUME and "secret" in volume
-        ),
-        "",
-    )
+    if webhook is None:
+        return ""
+    for volume in webhook["spec"]["template"]["spec"].get("volumes") or []:
+        if volume["name"] == _VOLUME and "secret" in volume:
+            return str(volume["secret"]["secretName"])
+    return ""
 
 
 def _host(entry: JSONObject) -> str:
@@ -261,8 +259,9 @@ def _host(entry: JSONObject) -> str:
 
 
 def _is_for(facts: CertificateFacts, host: str) -> bool:
-    """Whether a certificate names a host, or all of its domain."""
-    return host in facts.names or f"*.{host.partition('.')[2]}" in facts.names
+    """Whether a certificate names a host, or all hosts of its domain."""
+    domain = host.partition(".")[2]
+    return host in facts.names or f"*.{domain}" in facts.names
 
 
 def _issuer(facts: CertificateFacts) -> str:
