@@ -1,8 +1,7 @@
-"""JupyterHub's REST API, as far as seating needs it: users, groups, start, stop, and how a start
-goes.
+"""JupyterHub's REST API, as far as seating needs it: users, groups, starts and stops of servers.
 
-The token is read from its file for each request, so a new one needs no restart. No message quotes
-it.
+The token is read from its file for each request, so a new token needs no restart. No message quotes
+the token.
 """
 
 from __future__ import annotations
@@ -26,13 +25,14 @@ from roost.seating.user_models import read_user
 _REQUEST_SECONDS: Final = 30.0
 # The hub writes to a start's stream every 8 s.
 _STREAM_SECONDS: Final = 40.0
-# A hub does one thing at a time: while it writes a page, nobody else is answered.
+# A hub answers one request at a time: while it writes a page, other requests wait.
 _USERS_A_PAGE: Final = 50
 # The most pages of users: a hub with 100,000 users has as many.
 _MOST_PAGES: Final = 2000
-_MOST_ANSWER: Final = 64 * 2**20
-_MOST_WORDS: Final = 300
-# Where the hub says no time.
+_MOST_ANSWER_BYTES: Final = 64 * 2**20
+# Characters of the hub's own message that are kept.
+_MOST_MESSAGE: Final = 300
+# How long a hub counts as busy if it doesn't say it, and the longest that is believed.
 _BUSY_SECONDS: Final = 30.0
 _MOST_BUSY_SECONDS: Final = 60.0
 _PAGES: Final = "application/jupyterhub-pagination+json"
@@ -42,14 +42,14 @@ _USER_PATH: Final = re.compile(r"/users/[^/?]+")
 
 
 class HubError(Exception):
-    """The hub can't be asked just now, or not by this token; the message says what helps.
+    """The hub can't be asked now, or not with this token; the message says what helps.
 
-    It names no user, beside what the hub's own words do.
+    The message names no user, unless the hub's own message does.
     """
 
 
 class RefusedConnectionError(HubError):
-    """Nobody listens at the hub's address, as while it restarts."""
+    """Nothing listens at the hub's address, for example while the hub restarts."""
 
 
 class Result(StrEnum):
@@ -60,7 +60,7 @@ class Result(StrEnum):
     FAILED = "failed"
     # The hub starts or runs as many servers as it may.
     BUSY = "busy"
-    # Nobody knows, as when the hub restarts: its list of users will tell.
+    # It isn't known, for example because the hub restarts. Its list of users shows it later.
     UNKNOWN = "unknown"
 
 
@@ -75,17 +75,17 @@ class Outcome:
     at: float = 0.0
     # BUSY: after how long the hub may be asked again.
     retry_seconds: float = 0.0
-    # FAILED: the hub refused before it began, so it counts no failed start.
+    # FAILED: the hub refused before the start began, so the hub counts no failed start.
     is_refusal: bool = False
-    # FAILED: the token's role doesn't reach this person, which tells nothing of others.
+    # FAILED: the role of the token doesn't include this person. Starts of other people may work.
     is_outside: bool = False
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The token goes to the hub's API alone."""
+    """Follows no redirect, so that the token goes only to the hub's API."""
 
     def redirect_request(self, *_: Any) -> None:  # noqa: ANN401 - urllib's
-        """Follow none."""
+        """Refuse a redirect: None says so to urllib."""
         return
 
 
@@ -113,13 +113,13 @@ class Hub:
             for model in self._checked_list(path, items):
                 yield self._user_of(path, model)
             pagination = page.get("_pagination") if isinstance(page, Mapping) else None
-            following = pagination.get("next") if isinstance(pagination, Mapping) else None
-            if not following:
+            next_page = pagination.get("next") if isinstance(pagination, Mapping) else None
+            if not next_page:
                 return
-            found = following.get("offset") if isinstance(following, Mapping) else None
-            if not isinstance(found, int) or found <= offset:
+            next_offset = next_page.get("offset") if isinstance(next_page, Mapping) else None
+            if not isinstance(next_offset, int) or next_offset <= offset:
                 raise self._shape_error(path, "no offset of the next page")
-            offset = found
+            offset = next_offset
 
     def user(self, name: str) -> HubUser | None:
         """A user; None: there is none, or the token may not see them. Raises HubError."""
@@ -132,24 +132,27 @@ class Hub:
             raise
 
     def group(self, name: str) -> list[str] | None:
-        """The users of a group; None: there is none, or the token may not see it.
+        """Names of the users of a group; None: there is no group, or the token may not see it.
 
         Raises HubError.
         """
         path = f"/groups/{_quoted(name)}"
         try:
-            found = self._json(path)
+            model = self._json(path)
         except AnswerError as error:
             # 403: the token's role has no right to any group.
             if error.status in (403, 404):
                 return None
             raise
-        if not isinstance(found, Mapping):
+        if not isinstance(model, Mapping):
             raise self._shape_error(path, "no group")
-        return [str(user) for user in self._checked_list(path, found.get("users"))]
+        return [str(user) for user in self._checked_list(path, model.get("users"))]
 
     def start(self, name: str, options: Mapping[str, object]) -> Outcome:
-        """Ask for a person's server, and wait until it answers or failed. Raises nothing."""
+        """Start a person's server, and wait until it answers or failed. Raises nothing.
+
+        options: `user_options` of the start.
+        """
         path = f"/users/{_quoted(name)}"
         try:
             with self._open("POST", f"{path}/server", body=options) as answer:
@@ -159,7 +162,7 @@ class Hub:
         except AnswerError as error:
             if error.status == 429:
                 return Outcome(Result.BUSY, error.words, retry_seconds=error.retry_seconds)
-            # The person or somebody else was faster.
+            # The person, or somebody else, started the server a moment before.
             is_there = error.status == 400 and re.search("already running|is pending", error.words)
             if is_there or error.status in (401, 502, 503, 504):
                 return Outcome(Result.UNKNOWN, error.words)
@@ -199,9 +202,10 @@ class Hub:
         return Outcome(Result.UNKNOWN, "its progress ended without a word")
 
     def _json(self, path: str, accept: str = "application/json") -> Any:  # noqa: ANN401 - JSON
+        """Get and parse an answer. Raises HubError."""
         try:
             with self._open("GET", path, accept=accept) as answer:
-                return json.loads(answer.read(_MOST_ANSWER))
+                return json.loads(answer.read(_MOST_ANSWER_BYTES))
         except (ValueError, OSError, RecursionError, http.client.HTTPException) as error:
             raise self._shape_error(path, f"no JSON ({type(error).__name__})") from None
 
@@ -234,8 +238,11 @@ class Hub:
         accept: str = "application/json",
         seconds: float = _REQUEST_SECONDS,
     ) -> http.client.HTTPResponse:
-        """Ask, and return the answer with its body to come. Raises HubError."""
-        what = f"{method} {self._url}{_without_name(path)}"
+        """Send a request; the caller reads the answer's body. Raises HubError.
+
+        seconds: how long to wait for the next piece of the answer.
+        """
+        request_text = f"{method} {self._url}{_without_name(path)}"
         token = self._token()
         request = urllib.request.Request(
             f"{self._url}{path}",
@@ -247,7 +254,7 @@ class Hub:
             answer: http.client.HTTPResponse = self._opener.open(request, timeout=seconds)
         except urllib.error.HTTPError as error:
             with error:
-                raise AnswerError.of(what, error) from None
+                raise AnswerError.of(request_text, error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             is_refused = isinstance(reason, ConnectionRefusedError)
@@ -255,11 +262,11 @@ class Hub:
             # InvalidURL and others quote what they were given: perhaps a user's name.
             is_quotable = isinstance(reason, OSError | str)
             words = _cut(str(reason)) if is_quotable else type(reason).__name__
-            raise kind(f"{what}: no answer ({words})") from None
+            raise kind(f"{request_text}: no answer ({words})") from None
         return answer
 
     def _token(self) -> str:
-        """The token of its file. Raises HubError, which doesn't quote it."""
+        """Read the token. Raises HubError, which doesn't quote it."""
         found = ""
         try:
             token = self._token_path.read_text().strip()
@@ -276,9 +283,12 @@ class Hub:
 
 
 class AnswerError(HubError):
-    """The hub refuses a request."""
+    """The hub refused a request, or failed at it.
 
-    def __init__(self, what: str, status: int, words: str, retry_seconds: float) -> None:
+    words: the hub's message. retry_seconds: after how long it may be asked again.
+    """
+
+    def __init__(self, request_text: str, status: int, words: str, retry_seconds: float) -> None:
         fix = ""
         if 300 <= status < 400:
             fix = "; seating.hubUrl is the address of JupyterHub's API, http://hub:8081/hub/api"
@@ -287,36 +297,36 @@ class AnswerError(HubError):
                 "; the hub doesn't know this token, or its role lacks this right: hub.services and"
                 " hub.loadRoles in docs/seated.md"
             )
-        super().__init__(f"{what}: {status} {words}{fix}")
+        super().__init__(f"{request_text}: {status} {words}{fix}")
         self.status = status
         self.words = words
         self.retry_seconds = retry_seconds
 
     @classmethod
-    def of(cls, what: str, error: urllib.error.HTTPError) -> AnswerError:
-        """Read the hub's words."""
-        text = b""
+    def of(cls, request_text: str, error: urllib.error.HTTPError) -> AnswerError:
+        """Make it from an answer. request_text: method and URL, without a user's name."""
         try:
-            text = error.read(100_000)
-            words = str(json.loads(text).get("message") or error.reason)
+            words = str(json.loads(error.read(100_000)).get("message") or error.reason)
         except (OSError, ValueError, AttributeError, RecursionError, http.client.HTTPException):
             words = str(error.reason)
-        found = error.headers.get("Retry-After") or ""
-        seconds = float(found) if found.isascii() and found.isdigit() else _BUSY_SECONDS
-        return cls(what, error.code, _cut(words), min(seconds, _MOST_BUSY_SECONDS))
+        retry_after = error.headers.get("Retry-After") or ""
+        seconds = _BUSY_SECONDS
+        if retry_after.isascii() and retry_after.isdigit():
+            seconds = float(retry_after)
+        return cls(request_text, error.code, _cut(words), min(seconds, _MOST_BUSY_SECONDS))
 
 
 def _quoted(name: str) -> str:
-    """A name in a path; JSON may hold characters that no address can."""
+    """A name as part of a URL's path. A name from JSON may hold characters that no URL can."""
     return quote(name, safe="", errors="replace")
 
 
 def _without_name(path: str) -> str:
-    """A path for a message: /readyz shows messages, and anybody may read it."""
+    """A path for a message, without a user's name: anybody may read messages at /readyz."""
     return _USER_PATH.sub("/users/<name>", path)
 
 
 def _cut(words: str) -> str:
-    """Words of somebody else's, in one short line."""
-    line = " ".join(words.split())[:_MOST_WORDS]
+    """A message of the hub or the system, as one short line of valid text."""
+    line = " ".join(words.split())[:_MOST_MESSAGE]
     return line.encode(errors="replace").decode()

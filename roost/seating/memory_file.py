@@ -1,4 +1,4 @@
-"""Keep what seating saw over a restart of its container, in a file."""
+"""Keep what seating saw in a file, so that a restart of its container doesn't lose it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Final
 from roost.seating.memory import Memory, ServerKey
 from roost.seating.people import ClassKey
 
-# People whose coming is remembered, and classes.
+# The most people and classes that are kept; the latest count.
 _MOST_PEOPLE: Final = 20_000
 _MOST_CLASSES: Final = 100
 
 
 def dump(memory: Memory) -> str:
-    """The memory as text."""
+    """The memory as text that `parse` reads."""
     keys = {*memory.tries, *memory.skipped}
     latest_keys = sorted(keys, key=lambda key: key.start)[-_MOST_CLASSES:]
     pace = memory.pace
@@ -40,7 +40,10 @@ def dump(memory: Memory) -> str:
 
 
 def parse(text: str) -> Memory:
-    """The memory of a text; what can't be read is forgotten, whole. Raises nothing."""
+    """The memory that `dump` wrote; an empty memory if any part of it can't be read.
+
+    Raises nothing.
+    """
     try:
         body: dict[str, Any] = json.loads(text)
         return _read(body) if body["version"] == 1 else Memory()
@@ -74,15 +77,21 @@ def _read(body: Mapping[str, Any]) -> Memory:
 
 
 def load(path: Path | None) -> Memory:
-    """The memory of a file; an empty one without it. Raises nothing."""
+    """The memory of a file. It is empty without a file, or if the file can't be read.
+
+    Raises nothing.
+    """
+    if path is None:
+        return Memory()
     try:
-        return parse(path.read_text()) if path is not None else Memory()
+        text = path.read_text()
     except (OSError, ValueError):
         return Memory()
+    return parse(text)
 
 
 def save(path: Path, text: str) -> None:
-    """Write the file whole or not at all. Raises OSError."""
+    """Replace the whole file by `text`, or leave it as it is. Raises OSError."""
     new = path.with_suffix(".new")
     new.write_text(text)
     new.replace(path)

@@ -1,6 +1,6 @@
-"""What one look at the hub tells, and what of it is remembered.
+"""What a look at the hub shows, and which of it is remembered.
 
-Nothing is decided here: that is `plan.py`.
+Nothing is decided here: `plan.py` decides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roost.seating.people import HubUser, Mark, Server, was_used
 # A person whose server was starting at one look and is ready at the next didn't use it in between,
 # if the two looks are no further apart.
 LOOK_SECONDS: Final = 10.0
-# What is older is forgotten.
+# Servers and classes that began longer ago are forgotten.
 _FORGET_SECONDS: Final = 86_400.0
 
 
@@ -25,19 +25,21 @@ class View:
 
     # Unix time.
     now: float
-    # All users of the hub, by name; who is not there is not known to it.
+    # All users whom the hub knows, by name.
     users: Mapping[str, HubUser]
-    # People whose server the hub is being asked for just now.
+    # Names of people whose starts the hub hasn't answered yet.
     in_flight: frozenset[str] = frozenset()
-    # When the hub was last looked at before, and told all, or nobody listened there; Unix time.
+    # When the last look before this one began, at which the hub listed all users or nothing
+    # listened at its address; Unix time.
     looked_at: float = 0.0
-    # When the last look began at which the hub told all; Unix time.
+    # When the last look began at which the hub listed all users; Unix time.
     seen_at: float = 0.0
 
 
 def observe(view: View, memory: Memory) -> None:
-    """Remember which of the servers that seating started are used, and whether any start
-    succeeded.
+    """Remember which of the servers that seating started are ready or used.
+
+    Any user's ready server shows that the hub's starts succeed, and is remembered for the pace.
     """
     for user in view.users.values():
         server = user.server
@@ -57,7 +59,7 @@ def observe(view: View, memory: Memory) -> None:
 def _observe_readiness(
     view: View, key: ServerKey, server: Server, mark: Mark, memory: Memory
 ) -> None:
-    """Remember when seating's server became ready, where a look could tell."""
+    """Remember when a server that seating started became ready, if this look shows it."""
     if not server.is_ready:
         memory.starting.add(key)
         return
@@ -65,13 +67,13 @@ def _observe_readiness(
     if key not in memory.starting and not was_asked_since:
         return
     memory.starting.discard(key)
-    # No start told that it is ready: its stream broke off, as when the hub restarts.
+    # The stream of the start didn't say it if it broke off, for example because the hub restarted.
     if view.now - view.looked_at <= LOOK_SECONDS:
         memory.ready_at.setdefault(key, view.now)
 
 
 def _observe_use(key: ServerKey, user: HubUser, server: Server, mark: Mark, memory: Memory) -> None:
-    """Remember that seating's server is used, and how long after the class began."""
+    """Remember that a server that seating started is used, and how long after the class began."""
     if key in memory.used or not was_used(user, server, memory.ready_at.get(key)):
         return
     memory.used[key] = mark.class_key
@@ -81,7 +83,7 @@ def _observe_use(key: ServerKey, user: HubUser, server: Server, mark: Mark, memo
 
 
 def forget(view: View, memory: Memory) -> None:
-    """Forget servers and classes of days ago."""
+    """Forget servers and classes that began more than a day ago, except servers that still run."""
     present = {
         ServerKey(name, user.server.started)
         for name, user in view.users.items()
@@ -92,8 +94,8 @@ def forget(view: View, memory: Memory) -> None:
     def is_kept(server: ServerKey) -> bool:
         return server.started >= before or server in present
 
-    memory.ready_at = {key: at for key, at in memory.ready_at.items() if is_kept(key)}
-    memory.used = {key: used_for for key, used_for in memory.used.items() if is_kept(key)}
+    memory.ready_at = {server: at for server, at in memory.ready_at.items() if is_kept(server)}
+    memory.used = {server: key for server, key in memory.used.items() if is_kept(server)}
     memory.starting &= present
     memory.ended = {name: at for name, at in memory.ended.items() if at >= before}
     memory.tries = {key: tries for key, tries in memory.tries.items() if key.start >= before}

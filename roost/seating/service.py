@@ -140,7 +140,7 @@ class Service:
 
     def _seat(self, now: float) -> float:
         """Look, decide and act. Raises HubError."""
-        self._settings = self._release.look()
+        self._settings = self._release.read_again()
         self.limits = _limits_of(self._settings, self._times)
         events = list(self._settings.booked)
         if self._settings.config_maps:

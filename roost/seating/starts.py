@@ -1,4 +1,4 @@
-"""Ask the hub for starts, each in a thread, and take in how they went."""
+"""Ask the hub to start servers, each in a thread, and note how the starts went."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from roost.seating.plan import Start
 log = logging.getLogger(__name__)
 
 _MOST_THREADS: Final = 128
-# How long after a server was ready the hub is still asked about it.
+# For how long after a server was ready the hub is asked when the server started.
 _CONFIRM_SECONDS: Final = 60.0
 
 
 class Looks(NamedTuple):
     """When the last looks at the hub began; Unix time."""
 
-    # At which the hub told all, or nobody listened there.
+    # The last look at which the hub listed all users, or nothing listened at its address.
     at: float = 0.0
-    # At which the hub told all.
+    # The last look at which the hub listed all users.
     answered_at: float = 0.0
 
 
@@ -58,38 +58,41 @@ class Starts:
         self._metrics = metrics
         self._clock = clock
         self._pool = ThreadPoolExecutor(_MOST_THREADS, "start")
-        # By name, as all of these.
+        # By the person's name.
         self.running: dict[str, _RunningStart] = {}
-        # Who was said to be ready by a hub that could not be asked afterwards.
+        # Names of people whose server is ready by the hub's word, but the hub couldn't be asked
+        # afterwards when the server started.
         self._unconfirmed: set[str] = set()
-        # Starts that the hub said failed, until the next look at it. A hub that is stopped fails
-        # the starts that it has in hand: then nobody's server failed.
+        # Starts that the hub said failed, until the next look at it; by the person's name. While a
+        # hub is stopped, it calls its unfinished starts failed. Such a start doesn't count as a
+        # failure.
         self._failed: dict[str, _FailedStart] = {}
 
     def start(self, start: Start, now: float) -> None:
-        """Ask for a start."""
+        """Ask the hub to start a server. now: Unix time."""
         self._memory.note_try(start.key, start.name)
         future = self._pool.submit(self._hub.start, start.name, start.options)
         self.running[start.name] = _RunningStart(start, now, future)
 
     def end(self) -> None:
-        """Ask for no more; those that were asked for go on at the hub."""
+        """Ask for no more starts. The hub goes on with those that it was asked for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def collect(self, looks: Looks) -> None:
-        """Take in how the starts went that have ended."""
+        """Note how the starts went that have ended."""
         for name, (start, asked_at, future) in list(self.running.items()):
             if not future.done():
                 continue
             try:
                 outcome = future.result()
-            except Exception as error:  # one start's fault ends no other's
+            except Exception as error:  # a fault in one start must not stop the others
                 log.exception("asking for the server of %s failed", name)
                 outcome = Outcome(Result.UNKNOWN, f"asking for it failed ({type(error).__name__})")
-            if outcome.result is Result.READY and not self._note_ready(
-                start, asked_at, outcome, looks
-            ):
-                continue
+            if outcome.result is Result.READY:
+                is_noted = self._note_ready(start, asked_at, outcome, looks)
+                if not is_noted:
+                    # It stays in `running`, and the next call tries again.
+                    continue
             del self.running[name]
             self._unconfirmed.discard(name)
             if outcome.result is Result.FAILED:
@@ -109,8 +112,9 @@ class Starts:
         self._memory.ended[name] = self._clock()
 
     def count_failures(self) -> None:
-        """Count the starts that the hub said failed: it answers, so it wasn't its end that failed
-        them.
+        """Count the starts that the hub said failed.
+
+        Call it when the hub answered a look: then it wasn't stopped, so the starts really failed.
         """
         for name in list(self._failed):
             self._count_failure(name)
@@ -129,28 +133,32 @@ class Starts:
         self._memory.note_failure(start.key, name, outcome.words, now, is_refusal=is_refusal)
 
     def doubt_failures(self) -> None:
-        """The hub went away before it answered a look: nothing is known of these starts."""
+        """Count the starts that the hub said failed as unknown.
+
+        Call it when the hub went away before it answered a look.
+        """
         for name, failed in self._failed.items():
             self._metrics.starts.labels(Result.UNKNOWN.value).inc()
             self._note_unknown(name, failed.outcome)
         self._failed.clear()
 
     def _note_ready(self, start: Start, asked_at: float, outcome: Outcome, looks: Looks) -> bool:
-        """Keep when a server was first ready; False: the hub can't be asked about it just now."""
+        """Note when a server was first ready. False: the hub can't be asked now when it started."""
         try:
             user = self._hub.user(start.name)
         except HubError:
-            # A server whose time isn't known is taken for a used one. So it is asked for again,
-            # however long the hub is away, unless it answers looks meanwhile.
+            # Without that time, a server would count as used. So the hub is asked again, however
+            # long it is away, unless it has answered looks since.
             self._unconfirmed.add(start.name)
             return looks.answered_at - outcome.at > _CONFIRM_SECONDS
         server = user.server if user else None
-        is_doubtful = start.name in self._unconfirmed
         if server is None or server.started is None or server.mark is None:
             return True
-        # A hub that is stopped calls a server ready whose start it breaks off. The next hub gives
-        # the route. So the look that finds it ready tells when it was, if no look was missed.
-        is_left_to_look = is_doubtful and self._clock() - looks.at <= LOOK_SECONDS
+        # A hub that is stopped calls a server ready although users can't reach it. The next hub
+        # gives it its route. So in this case a look shows when the server was ready, if no look was
+        # missed.
+        was_unconfirmed = start.name in self._unconfirmed
+        is_left_to_look = was_unconfirmed and self._clock() - looks.at <= LOOK_SECONDS
         if not is_left_to_look:
             key = ServerKey(start.name, server.started)
             self._memory.note_ready(key, outcome.at, outcome.at - asked_at)
@@ -158,5 +166,5 @@ class Starts:
 
 
 def class_words(key: ClassKey) -> str:
-    """A class, for logs."""
+    """A class in words, for logs."""
     return f"{key.booking} at {datetime.fromtimestamp(key.start, UTC):%Y-%m-%d %H:%M} UTC"

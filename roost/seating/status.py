@@ -1,4 +1,4 @@
-"""What is going on, by subject: logged when it changes, and shown by /readyz without names."""
+"""A text about each subject: logged when it changes, and shown by /readyz without users' names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 class _Text(NamedTuple):
     logged: str
-    # Without users' names: /readyz shows it to anybody.
+    # Without users' names, because anybody may read /readyz.
     shown: str
 
 
@@ -22,9 +22,9 @@ class Status:
         self._texts: dict[str, _Text] = {}
 
     def say(self, subject: str, text: str, shown: str = "") -> None:
-        """Log a text when it differs from the last one of its subject; "": the subject is over.
+        """Set the text of a subject, and log it if it changed. "": forget the subject.
 
-        shown: what /readyz says in its place, without users' names.
+        shown: what /readyz shows instead, without users' names.
         """
         before = self._texts.get(subject)
         if not text:
@@ -35,11 +35,11 @@ class Status:
             log.info("%s", text)
 
     def drop_others(self, prefix: str, subjects: Collection[str]) -> None:
-        """Forget the subjects that begin so, but for these."""
-        for subject in [subject for subject in self._texts if subject.startswith(prefix)]:
-            if subject not in subjects:
+        """Forget the subjects that begin with `prefix`, except `subjects`."""
+        for subject in list(self._texts):
+            if subject.startswith(prefix) and subject not in subjects:
                 del self._texts[subject]
 
     def shown(self) -> list[str]:
-        """What /readyz shows."""
+        """The texts that /readyz shows."""
         return [text.shown for text in list(self._texts.values())]

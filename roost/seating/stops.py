@@ -1,4 +1,4 @@
-"""Stop servers, several at once: one that can't be stopped keeps none of the others."""
+"""Stop several servers at once. If a server can't be stopped, the others still are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from roost.seating.status import Status
 # Servers that are stopped at once. The hub answers a stop when the server is gone, or after ten
 # seconds: one after the other, a hundred would take minutes.
 _STOPS_AT_ONCE: Final = 8
-# After so many unanswered stops, the rest waits for the next turn: each may take as long as a
-# request does.
+# After so many unanswered stops, the other stops wait for the next turn: each may take as long as a
+# request may.
 _MOST_STOPS_UNANSWERED: Final = 3
-# After so long, it does too: people of another class may have to be seated meanwhile.
+# After this time, the other stops wait, too: people of another class may have to be seated.
 _STOPPING_SECONDS: Final = 20.0
 
 
@@ -28,33 +28,38 @@ class Stops:
     def __init__(
         self, stop: Callable[[Stop], None], status: Status, clock: Callable[[], float]
     ) -> None:
-        """stop: stops one server, in another thread. Raises HubError."""
+        """stop: stops a server; called in other threads; raises HubError. clock: Unix time."""
         self._stop = stop
         self._status = status
         self._clock = clock
-        # Threads of their own: starts keep theirs until servers answer.
+        # Stops don't share the threads of starts, which are busy until servers answer.
         self._pool = ThreadPoolExecutor(_STOPS_AT_ONCE, "stop")
-        # Whose server the hub didn't stop, and when it was asked last; Unix time.
+        # When the hub was last asked in vain to stop a person's server, by name; Unix time.
         self._failed: dict[str, float] = {}
 
     def stop_all(self, stops: Sequence[Stop]) -> bool:
-        """Stop servers; False: some are left for the next turn. Raises HubError."""
+        """Stop servers; False: some are left for the next turn.
+
+        Raises HubError if the hub didn't answer a stop, after all stops of this turn.
+        """
         wanted = {stop.name for stop in stops}
         failed = {name: at for name, at in self._failed.items() if name in wanted}
-        words: dict[str, str] = {}
+        # Why servers couldn't be stopped in this turn, by the person's name.
+        reasons: dict[str, str] = {}
         unanswered: list[HubError] = []
         # Servers whose stop failed come last, the longest ago first.
         left = sorted(stops, key=lambda stop: failed.get(stop.name, 0.0))
         until = time.monotonic() + _STOPPING_SECONDS
         while left:
-            batch, left = left[:_STOPS_AT_ONCE], left[_STOPS_AT_ONCE:]
-            asked = [(stop.name, self._pool.submit(self._stop, stop)) for stop in batch]
-            for name, future in asked:
+            batch = left[:_STOPS_AT_ONCE]
+            left = left[_STOPS_AT_ONCE:]
+            running = [(stop.name, self._pool.submit(self._stop, stop)) for stop in batch]
+            for name, future in running:
                 try:
                     future.result()
                 except HubError as error:
                     failed[name] = self._clock()
-                    words[name] = str(error)
+                    reasons[name] = str(error)
                     if not isinstance(error, AnswerError):
                         unanswered.append(error)
                 else:
@@ -63,16 +68,17 @@ class Stops:
                 break
         self._failed = failed
         text = ""
-        if words:
-            name, why = min(words.items())
-            text = f"the servers of {some_names(sorted(words))} could not be stopped; {name}: {why}"
+        if reasons:
+            name, reason = min(reasons.items())
+            names = some_names(sorted(reasons))
+            text = f"the servers of {names} could not be stopped; {name}: {reason}"
         self._status.say(
-            "stops", text, f"servers that could not be stopped: {len(words)}; the log says whose"
+            "stops", text, f"servers that could not be stopped: {len(reasons)}; the log says whose"
         )
         if unanswered:
             raise unanswered[-1]
         return not left
 
     def end(self) -> None:
-        """Begin no more."""
+        """Begin no more stops."""
         self._pool.shutdown(wait=False, cancel_futures=True)
